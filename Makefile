@@ -1,0 +1,67 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help
+help: ## Show what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Anamnesis needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv .venv
+
+.venv/.installed: requirements.lock pyproject.toml | $(BIN)/python
+	@echo "Installing Anamnesis into .venv (about a minute, once)"
+	@$(PIP) install -qq --require-hashes -r requirements.lock
+	@$(PIP) install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.installed-dev: requirements-dev.lock .venv/.installed
+	@echo "Installing the development tools into .venv (once)"
+	@$(PIP) install -qq --require-hashes -r requirements-dev.lock
+	@touch $@
+
+.PHONY: setup
+setup: .venv/.installed ## Create .venv and install the service
+
+.PHONY: setup-dev
+setup-dev: .venv/.installed-dev ## The same, with the development tools
+
+.PHONY: run
+run: setup ## Start the service with everything embedded
+	@exec $(BIN)/anamnesis serve
+
+.PHONY: chat
+chat: setup ## Talk to the running service in the terminal
+	@exec $(BIN)/anamnesis chat
+
+.PHONY: studio
+studio: setup-dev ## Open the graph in LangGraph Studio's server, with the embedded engines
+	@exec $(BIN)/langgraph dev --no-browser
+
+.PHONY: test
+test: setup-dev ## Run all tests
+	@$(BIN)/python -m pytest
+
+.PHONY: check
+check: setup-dev ## Format, lint, types, import contracts, tests with coverage: what CI runs
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+.PHONY: format
+format: setup-dev ## Format the code and mend what the linter can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: setup-dev ## Measure what a turn costs, as ratios to the floor
+	@$(BIN)/python -m benchmarks.turn_overhead
+
+.PHONY: lock
+lock: setup-dev ## Pin every dependency again: names, versions and hashes only
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra dev pyproject.toml -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install -c requirements-dev.lock pyproject.toml -o requirements.lock

@@ -1,0 +1,32 @@
+"""What a route may touch, and for whom it acts."""
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends
+from fastapi.requests import HTTPConnection
+
+from graph.turns import TurnRunner
+from services.bootstrap import Services
+
+DEFAULT_TENANT = UUID("00000000-0000-7000-8000-000000000001")
+"""The tenant of everybody while there is no authentication."""
+
+
+def _services(connection: HTTPConnection) -> Services:
+    services: Services = connection.state.services
+    return services
+
+
+def _runner(connection: HTTPConnection) -> TurnRunner:
+    runner: TurnRunner = connection.state.runner
+    return runner
+
+
+def _tenant() -> UUID:
+    return DEFAULT_TENANT
+
+
+ServicesOf = Annotated[Services, Depends(_services)]
+RunnerOf = Annotated[TurnRunner, Depends(_runner)]
+TenantOf = Annotated[UUID, Depends(_tenant)]

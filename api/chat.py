@@ -1,0 +1,120 @@
+"""`POST /api/v1/chat/stream`, `POST /api/v1/chat` and the WebSocket: one message in, its turn's events out."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi.responses import JSONResponse
+from pydantic import ValidationError
+from sse_starlette import EventSourceResponse
+
+from api.access import RunnerOf, TenantOf
+from api.frames import sse_frames, ws_frame
+from api.problems import Problem, invalid_fields, problem_of, problem_response
+from api.schemas import ChatAnswer, ChatRequest
+from graph.turn_log import TurnLog
+from graph.turns import TurnRequest, TurnRunner
+from services.errors import AnamnesisError
+from state.events import TurnEvent
+
+router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
+
+HEARTBEAT_S = 15
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in (400, 413, 422, 503)
+}
+
+
+@router.post(
+    "/stream",
+    response_class=EventSourceResponse,
+    responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}, **_PROBLEMS},
+)
+async def chat_stream(request: ChatRequest, tenant: TenantOf, runner: RunnerOf) -> EventSourceResponse:
+    """Send a message and stream its answer.
+
+    Everything that can be refused is refused before the stream begins; then exactly one of the events
+    `done` and `error` ends it.
+    """
+    running = await runner.start(TurnRequest(tenant, request.as_input()))
+    return EventSourceResponse(
+        _sse(running.log), ping=HEARTBEAT_S, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+    )
+
+
+@router.post("", response_model=ChatAnswer, responses={**_PROBLEMS, 502: {"model": Problem}})
+async def chat(request: ChatRequest, tenant: TenantOf, runner: RunnerOf) -> JSONResponse:
+    """Send a message and wait for the whole answer."""
+    running = await runner.start(TurnRequest(tenant, request.as_input()))
+    last = await _last_event(running.log)
+    if last.status == "done":
+        return JSONResponse(last.content)
+    status = HTTPStatus.BAD_GATEWAY if last.content["code"].startswith("llm_") else HTTPStatus.SERVICE_UNAVAILABLE
+    detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
+    problem = Problem(title=status.phrase, status=status, detail=detail, code=last.content["code"])
+    return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)
+
+
+@router.websocket("/ws")
+async def chat_socket(socket: WebSocket, tenant: TenantOf, runner: RunnerOf) -> None:
+    """Take requests as JSON frames, send the events of their turns; several turns may run at once.
+
+    A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When
+    the socket closes, its turns run on.
+    """
+    await socket.accept()
+    following: set[asyncio.Task[None]] = set()
+    try:
+        while True:
+            frame = await socket.receive()
+            if frame["type"] == "websocket.disconnect":
+                return
+            try:
+                request = ChatRequest.model_validate_json(frame.get("text") or frame.get("bytes") or "")
+            except ValidationError as error:
+                await socket.send_text(_refusal(invalid_fields(list(error.errors())), retryable=False))
+                continue
+            task = asyncio.create_task(_answer(socket, TurnRequest(tenant, request.as_input()), runner))
+            following.add(task)
+            task.add_done_callback(following.discard)
+    finally:
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+
+
+async def _answer(socket: WebSocket, request: TurnRequest, runner: TurnRunner) -> None:
+    try:
+        running = await runner.start(request)
+    except AnamnesisError as error:
+        await socket.send_text(_refusal(problem_of(error), retryable=error.retryable))
+        return
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed while we were sending
+        async with aclosing(running.log.follow()) as batches:
+            async for batch in batches:
+                for event in batch:
+                    await socket.send_text(ws_frame(event, running.turn.turn_id))
+
+
+def _refusal(problem: Problem, *, retryable: bool) -> str:
+    content = {"code": problem.code, "message": problem.detail, "retryable": retryable, "turn_id": None}
+    return ws_frame(TurnEvent(1, "error", content), None)
+
+
+async def _sse(log: TurnLog) -> AsyncIterator[bytes]:
+    async with aclosing(log.follow()) as batches:
+        async for batch in batches:
+            yield sse_frames(batch)
+
+
+async def _last_event(log: TurnLog) -> TurnEvent:
+    async with aclosing(log.follow()) as batches:
+        async for batch in batches:
+            if batch[-1].is_last:
+                return batch[-1]
+    raise AssertionError("every turn ends with an event")

@@ -1,0 +1,120 @@
+"""`anamnesis chat`: talk to the running service in the terminal."""
+
+import getpass
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import httpx
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from api.cli.shell import fail, settings_or_exit
+
+_SHOWN_ON_RETURN = 6
+
+console = Console()
+
+
+def chat(
+    session: Annotated[str, typer.Option(help="Name of the conversation.")] = "terminal",
+    user: Annotated[str | None, typer.Option(help="Who you are; your login name by default.")] = None,
+    expert: Annotated[str | None, typer.Option(help="Expert of a new conversation.")] = None,
+    url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
+) -> None:
+    """Talk to the running service. Ctrl-C stops an answer; Ctrl-D or /quit ends.
+
+    Example: `anamnesis chat --session holiday`
+    """
+    settings = settings_or_exit()
+    address = url or f"http://{settings.host}:{settings.port}"
+    request = {"user_id": user or getpass.getuser(), "session_id": session, "expert": expert}
+    with httpx.Client(base_url=address, timeout=httpx.Timeout(10, read=None)) as client:
+        try:
+            _show_history(client, request)
+            _talk(client, request)
+        except httpx.ConnectError:
+            fail(f"nothing answers at {address}; start the service with: make run")
+
+
+def _talk(client: httpx.Client, request: dict[str, Any]) -> None:
+    while True:
+        try:
+            message = console.input("[bold cyan]you[/]  ").strip()
+        except (EOFError, KeyboardInterrupt):
+            console.print()
+            return
+        if message in {"/quit", "/exit"}:
+            return
+        if message:
+            _ask(client, {**request, "message": message})
+
+
+def _show_history(client: httpx.Client, request: dict[str, Any]) -> None:
+    """The end of this conversation, if there is one."""
+    found = client.get("/api/v1/conversations", params={"user_id": request["user_id"], "limit": 200})
+    _check(found)
+    conversation = next((c for c in found.json()["items"] if c["session_id"] == request["session_id"]), None)
+    if conversation is None:
+        console.print(f"[dim]A new conversation, {escape(request['session_id'])}. Ctrl-D ends it.[/]")
+        return
+    last: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        parameters = {"limit": "200"} | ({"after": after} if after else {})
+        page = client.get(f"/api/v1/conversations/{conversation['id']}/messages", params=parameters).json()
+        last, after = [*last, *page["items"]][-_SHOWN_ON_RETURN:], page["next"]
+    for message in last:
+        name = "you " if message["role"] == "user" else "anam"
+        unfinished = "" if message["completed"] else " [dim](broke off)[/]"
+        console.print(f"[dim]{name} {escape(message['content'])}[/]{unfinished}")
+
+
+def _ask(client: httpx.Client, body: dict[str, Any]) -> None:
+    """Show the answer as it comes. Ctrl-C stops showing it; the service finishes and keeps it."""
+    console.print("[bold green]anam[/] ", end="")
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        with client.stream("POST", "/api/v1/chat/stream", json=body) as response:
+            _check(response)
+            for event in _events(response):
+                _show(event)
+    except KeyboardInterrupt:
+        console.print("\n[dim](stopped here; the whole answer is kept in the conversation)[/]")
+    except httpx.HTTPError as error:
+        console.print(f"\n[red]The connection broke: {escape(str(error) or type(error).__name__)}[/]")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _events(response: httpx.Response) -> Iterator[dict[str, Any]]:
+    for line in response.iter_lines():
+        if line.startswith("data: "):
+            yield json.loads(line.removeprefix("data: "))
+
+
+def _show(event: dict[str, Any]) -> None:
+    content = event["content"]
+    match event["status"]:
+        case "token":
+            sys.stdout.write(content)
+            sys.stdout.flush()
+        case "tool_call":
+            console.print(f"[dim]({escape(content['name'])} …)[/] ", end="")
+        case "done":
+            console.print()
+            if content["degraded"]:
+                console.print(f"[yellow]without: {escape(', '.join(content['degraded']))}[/]")
+        case "error":
+            again = " Try again." if content["retryable"] else ""
+            console.print(f"\n[red]{escape(content['message'])}{again}[/]")
+
+
+def _check(response: httpx.Response) -> None:
+    if response.is_error:
+        response.read()
+        fail(response.json()["detail"])

@@ -1,0 +1,10 @@
+"""`anamnesis`: every command, and what they share."""
+
+from api.cli import chat, doctor, migrate, serve
+from api.cli.shell import make_shell
+
+app = make_shell()
+app.command(name="serve")(serve.serve)
+app.command(name="chat")(chat.chat)
+app.command(name="migrate")(migrate.migrate)
+app.command(name="doctor")(doctor.doctor)

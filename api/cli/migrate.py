@@ -1,0 +1,32 @@
+"""`anamnesis migrate`: bring the database's schema up to date."""
+
+import asyncio
+
+import typer
+
+from api.cli.shell import fail, settings_or_exit
+from services.bootstrap import open_engines
+from services.errors import AnamnesisError
+from services.platform import migrate as migration
+from services.platform.settings import Settings
+
+
+def migrate() -> None:
+    """Bring the database's schema up to date, as the tables' owner.
+
+    Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis
+    ANAMNESIS_MIGRATION_DATABASE_URL=postgresql://owner:…@db/anamnesis anamnesis migrate`
+    """
+    settings = settings_or_exit()
+    try:
+        before, after = asyncio.run(_migrate(settings))
+    except AnamnesisError as error:
+        fail(error.message)
+    typer.echo(f"The schema is at {after}." if before == after else f"The schema went from {before} to {after}.")
+
+
+async def _migrate(settings: Settings) -> tuple[str | None, str]:
+    async with open_engines(settings) as engines:
+        if engines.owner_url is None:
+            fail("set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner")
+        return migration.migrate(engines.owner_url, migration.role_of(engines.database_url))

@@ -1,0 +1,122 @@
+"""`anamnesis serve`: API and worker in one process, with everything embedded that no address was given for."""
+
+import asyncio
+import signal
+import socket
+import sys
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+import typer
+import uvicorn
+import uvloop
+
+from api.cli.shell import fail, settings_or_exit
+from services.errors import AnamnesisError
+from services.platform.settings import Settings
+
+_STREAMS_END_S = 2
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+) -> None:
+    """Start the service.
+
+    Example: `anamnesis serve --port 8080`
+    """
+    settings = settings_or_exit(host=host, port=port)
+    try:
+        listening = _listen(settings)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings, listening))
+    except AnamnesisError as error:
+        fail(error.message)
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+async def _serve(settings: Settings, listening: socket.socket) -> None:
+    from services.bootstrap import migrate_if_owner, open_engines, open_services  # noqa: PLC0415
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        engines = await stack.enter_async_context(open_engines(settings))
+        # The engines come up while the rest is loaded: the imports take longer than they do.
+        from api.app import make_app  # noqa: PLC0415
+        from graph.builder import build_graph  # noqa: PLC0415
+        from graph.turns import TurnRunner  # noqa: PLC0415
+
+        await migrate_if_owner(engines)
+        services = await stack.enter_async_context(open_services(settings, engines))
+        runner = TurnRunner(build_graph(services).compile(), services.turns)
+        stack.push_async_callback(runner.close)
+        runner.open()
+        if settings.worker == "inline":
+            services.jobs.start_worker()
+        server = uvicorn.Server(
+            uvicorn.Config(
+                make_app(services, runner),
+                log_config=None,
+                access_log=False,
+                ws_max_size=MAX_FRAME_BYTES,
+                timeout_graceful_shutdown=_STREAMS_END_S,
+            )
+        )
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        _greet(settings)
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await runner.close()  # before the server: it waits for the streams to end
+        server.should_exit = True
+        await serving
+
+
+MAX_FRAME_BYTES = 70 * 1024 * 1024
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """Take the port first: a second start ends at once, with the reason."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+        listening.listen(2048)
+    except OSError as error:
+        listening.close()
+        fail(f"port {settings.port} of {settings.host} cannot be used ({error.strerror}); set ANAMNESIS_PORT")
+    return listening
+
+
+def _greet(settings: Settings) -> None:
+    """Say where it is, what it runs on, and how to try it."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{host}:{settings.port}"
+    embedded = [
+        name
+        for name, url in (
+            ("PostgreSQL", settings.database_url),
+            ("Milvus Lite", settings.milvus_uri),
+            ("in-process Redis", settings.redis_url),
+        )
+        if url is None
+    ]
+    model = settings.llm_model or "built-in offline model (it only quotes; set ANAMNESIS_LLM_MODEL for a real one)"
+    body = '{"user_id": "me", "session_id": "first", "message": "My dog is called Bruno."}'
+    lines = [
+        f"Anamnesis is ready at {address}",
+        f"  embedded   {', '.join(embedded) + f', data in {settings.data_dir}' if embedded else 'nothing'}",
+        f"  model      {model}",
+        f"  API docs   {address}/docs",
+        "  try it",
+        f"    curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
+        f"      -d '{body}'",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

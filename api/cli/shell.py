@@ -1,0 +1,43 @@
+"""What the commands share: the Typer application, settings, and errors in one line on standard error."""
+
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+from services.errors import AnamnesisError
+from services.platform.logs import configure_logs
+from services.platform.settings import Settings, load_settings, unknown_variables
+
+FAILED = 1
+WRONG_USE = 2
+
+
+def make_shell() -> typer.Typer:
+    """The application that commands are added to."""
+    return typer.Typer(
+        name="anamnesis",
+        help="A self-hosted conversational agent service that remembers.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+    )
+
+
+def settings_or_exit(**overrides: Any) -> Settings:
+    """The settings; a wrong one ends the program with one line."""
+    try:
+        settings = load_settings(**{name: value for name, value in overrides.items() if value is not None})
+    except AnamnesisError as error:
+        fail(error.message, WRONG_USE)
+    configure_logs(settings.log_format, settings.log_level)
+    for line in unknown_variables():
+        print(f"anamnesis: warning: {line}", file=sys.stderr)
+    return settings
+
+
+def fail(message: str, code: int = FAILED) -> NoReturn:
+    """End the program with one line on standard error."""
+    print(f"anamnesis: {message}", file=sys.stderr)
+    raise typer.Exit(code)

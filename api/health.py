@@ -1,0 +1,37 @@
+"""`/healthz`, `/readyz`, `/metrics`."""
+
+from dataclasses import asdict
+from http import HTTPStatus
+
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from api.access import ServicesOf
+from api.schemas import ReadinessView
+from services.platform.health import check_dependencies, overall
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz", response_class=PlainTextResponse)
+async def healthz() -> str:
+    """Whether the process lives."""
+    return "ok"
+
+
+@router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
+async def readyz(services: ServicesOf) -> JSONResponse:
+    """Whether the service can answer: each dependency with its latency. 503 when one is down that it needs."""
+    dependencies = await check_dependencies(
+        services.settings, services.database, services.redis, services.milvus, services.jobs
+    )
+    state = overall(dependencies)
+    status = HTTPStatus.SERVICE_UNAVAILABLE if state == "down" else HTTPStatus.OK
+    return JSONResponse({"state": state, "dependencies": [asdict(d) for d in dependencies]}, status)
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics() -> Response:
+    """Prometheus metrics."""
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

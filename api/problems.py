@@ -1,0 +1,95 @@
+"""Errors as RFC 9457 problem documents."""
+
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from services.errors import AnamnesisError, CallerError, Conflict, InvalidInput, NotFound, Unavailable
+
+log = structlog.get_logger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+_STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
+    (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (NotFound, HTTPStatus.NOT_FOUND),
+    (Conflict, HTTPStatus.CONFLICT),
+    (CallerError, HTTPStatus.BAD_REQUEST),
+    (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+"""The first line that fits an error is its HTTP status; anything else is a 500."""
+
+
+class Problem(BaseModel):
+    """An RFC 9457 problem document."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+def problem_of(error: AnamnesisError) -> Problem:
+    """The problem document for an error of ours."""
+    status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+    detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
+    code = getattr(error, "failure", error.code)
+    return Problem(title=status.phrase, status=status, detail=detail, code=code)
+
+
+def problem_response(problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The HTTP response that carries a problem."""
+    return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
+
+
+def invalid_fields(errors: list[Any]) -> Problem:
+    """The problem document for a request that does not fit its schema; every wrong field is named."""
+    if any(error["type"] == "json_invalid" for error in errors):
+        status, code, detail = HTTPStatus.BAD_REQUEST, "malformed", "The body is not valid JSON."
+    else:
+        status, code = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input"
+        detail = "; ".join(f"{_name(error['loc'])}: {_reason(error)}" for error in errors)
+    return Problem(title=status.phrase, status=status, detail=detail, code=code)
+
+
+def _name(location: tuple[int | str, ...]) -> str:
+    parts = [str(part) for part in location if part not in {"body", "query", "path", "header"}]
+    return ".".join(parts) or "body"
+
+
+def _reason(error: Any) -> str:
+    return str(error["msg"]).removeprefix("Value error, ")
+
+
+def add_problem_handlers(app: FastAPI) -> None:
+    """Answer every error with a problem document."""
+
+    @app.exception_handler(AnamnesisError)
+    async def ours(request: Request, error: AnamnesisError) -> JSONResponse:
+        headers = {"Retry-After": "1"} if error.retryable else None
+        return problem_response(problem_of(error), headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        return problem_response(invalid_fields(list(error.errors())))
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        status = HTTPStatus(error.status_code)
+        code = status.phrase.lower().replace(" ", "_")
+        problem = Problem(title=status.phrase, status=status, detail=str(error.detail), code=code)
+        return problem_response(problem, dict(error.headers) if error.headers else None)
+
+    @app.exception_handler(Exception)
+    async def defect(request: Request, error: Exception) -> JSONResponse:
+        log.error("request failed", path=request.url.path, exc_info=error)
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+        detail = "Something went wrong on our side."
+        return problem_response(Problem(title=status.phrase, status=status, detail=detail, code="internal"))

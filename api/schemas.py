@@ -1,0 +1,187 @@
+"""What requests and answers look like, and their limits."""
+
+import base64
+import binascii
+import re
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from services.time_reference.zones import time_zone
+from state.conversation import AgentType, TurnInput
+
+MAX_MESSAGE_CHARACTERS = 32_000
+MAX_IMAGES = 8
+MAX_IMAGE_BYTES = 8 * 1024 * 1024
+MAX_BODY_BYTES = 70 * 1024 * 1024
+MAX_PAGE = 200
+
+_DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
+_REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
+
+
+def _no_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("holds a NUL character")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def _is_image(image: str) -> str:
+    if match := _DATA_URL.match(image):
+        try:
+            size = len(base64.b64decode(image[match.end() :], validate=True))
+        except binascii.Error:
+            raise ValueError("is not valid base64") from None
+        if size > MAX_IMAGE_BYTES:
+            raise ValueError(f"has {size} bytes; at most {MAX_IMAGE_BYTES} are accepted")
+    elif not _REMOTE_URL.fullmatch(image):
+        raise ValueError("is neither an http(s) address nor a data URL of a PNG, JPEG, GIF or WebP image")
+    return image
+
+
+def _is_time_zone(name: str) -> str:
+    time_zone(name)
+    return name
+
+
+Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
+"""A name that a caller gives: 1 to 128 of letters, digits and `._:@-`."""
+Text = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),
+    AfterValidator(_no_nul),
+    AfterValidator(_not_blank),
+]
+Image = Annotated[str, AfterValidator(_is_image)]
+TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_is_time_zone)]
+Locale = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$")]
+
+
+class ChatRequest(BaseModel):
+    """One message of a user in a conversation."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]},
+    )
+
+    user_id: Id = Field(description="The caller's own name for the user.")
+    message: Text = Field(description=f"1 to {MAX_MESSAGE_CHARACTERS} characters.")
+    session_id: Id = Field(description="The caller's own name for the conversation.")
+    kb_prefix: Id | None = Field(None, description="Knowledge base to answer from.")
+    agent_type: AgentType = "hybrid_agent"
+    debug: bool = Field(False, description="Also send what each node did.")
+    expert: Id | None = Field(None, description="Expert of a new conversation.")
+    images: list[Image] = Field(
+        default_factory=list, max_length=MAX_IMAGES, description="http(s) addresses or data URLs."
+    )
+    timezone: TimeZone | None = Field(None, description="IANA name or offset; null = the user's stored one.")
+    locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")
+
+    def as_input(self) -> TurnInput:
+        """The graph's input."""
+        return TurnInput(
+            user_id=self.user_id,
+            message=self.message,
+            images=self.images,
+            session_id=self.session_id,
+            agent_type=self.agent_type,
+            expert=self.expert,
+            requested_kb_prefix=self.kb_prefix,
+            debug=self.debug,
+            locale=self.locale,
+            timezone=self.timezone,
+        )
+
+
+class ChatAnswer(BaseModel):
+    """A whole answer: the content of the event `done`."""
+
+    answer: str
+    conversation_id: UUID
+    turn_id: UUID
+    message_id: UUID
+    usage: dict[str, int]
+    timings: dict[str, float]
+    degraded: list[str]
+    context_report: dict[str, Any] | None = None
+
+
+class TurnView(BaseModel):
+    """A turn: one user message and all that answers it."""
+
+    id: UUID
+    conversation_id: UUID
+    status: Literal["running", "completed", "partial", "failed", "cancelled"]
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    answer: str | None
+    route_decision: dict[str, Any] | None
+    usage: dict[str, int] | None
+    timings: dict[str, float] | None
+    degraded: list[str]
+    context_report: dict[str, Any] | None
+    error: dict[str, Any] | None
+    started_at: datetime
+    finished_at: datetime | None
+
+
+class ConversationView(BaseModel):
+    """One thread between a user and an expert."""
+
+    id: UUID
+    session_id: str
+    user_id: str
+    expert: str
+    title: str
+    created_at: datetime
+
+
+class MessageView(BaseModel):
+    """One message. `completed` is false for an answer that broke off."""
+
+    id: UUID
+    turn_id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    parts: list[dict[str, Any]]
+    completed: bool
+    created_at: datetime
+
+
+class ConversationPage(BaseModel):
+    """Conversations, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[ConversationView]
+    next: str | None
+
+
+class MessagePage(BaseModel):
+    """Messages, oldest first. `next` is the `after` of the next page, or null."""
+
+    items: list[MessageView]
+    next: str | None
+
+
+class DependencyView(BaseModel):
+    """One thing that the service needs, or can do without."""
+
+    name: str
+    state: Literal["ok", "degraded", "down"]
+    latency_ms: float | None
+    detail: str
+
+
+class ReadinessView(BaseModel):
+    """Whether the service can answer, and what it does without."""
+
+    state: Literal["ok", "degraded", "down"]
+    dependencies: list[DependencyView]

@@ -1,0 +1,75 @@
+"""The graph: nodes with the services that each may touch, and the edges between them."""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import RetryPolicy
+
+from graph.edges import after_generate, after_history
+from nodes.generate import generate
+from nodes.history import history
+from nodes.persist import persist
+from nodes.retrieve import retrieve
+from nodes.route import route
+from nodes.tools import tools
+from services.bootstrap import Services
+from services.errors import DatabaseUnavailable
+from services.platform.metrics import NODE_SECONDS
+from state.context import TurnContext
+from state.conversation import ConversationState, OpenedTurn
+
+Node = Callable[[ConversationState, Runtime[TurnContext]], Awaitable[ConversationState]]
+TurnGraph = StateGraph[ConversationState, TurnContext, OpenedTurn, ConversationState]
+
+# The database may restart under a turn: reading and storing are tried for some seconds. Both may run
+# twice without harm; the model is never asked twice.
+_THROUGH_A_RESTART = RetryPolicy(
+    retry_on=DatabaseUnavailable, max_attempts=6, initial_interval=0.2, backoff_factor=2.0, max_interval=3.0
+)
+
+
+def build_graph(services: Services) -> TurnGraph:
+    """START → route → history → (retrieve) → generate ⇄ tools → persist → END; whoever needs it compiles it."""
+    nodes: dict[str, Node] = {
+        "route": route,
+        "history": partial(history, transcript=services.transcript, budget=services.budget),
+        "retrieve": partial(retrieve, knowledge=services.knowledge),
+        "generate": partial(generate, models=services.models, tools=services.tools, budget=services.budget),
+        "tools": partial(tools, executor=services.tool_executor),
+        "persist": partial(persist, turns=services.turns),
+    }
+    graph = TurnGraph(ConversationState, context_schema=TurnContext, input_schema=OpenedTurn)
+    for name, node in nodes.items():
+        retry = _THROUGH_A_RESTART if name in {"history", "persist"} else None
+        graph.add_node(name, _measured(name, node), retry_policy=retry)
+    graph.add_edge(START, "route")
+    graph.add_edge("route", "history")
+    graph.add_conditional_edges("history", after_history)
+    graph.add_edge("retrieve", "generate")
+    graph.add_conditional_edges("generate", after_generate)
+    graph.add_edge("tools", "generate")
+    graph.add_edge("persist", END)
+    return graph
+
+
+def _measured(name: str, node: Node) -> Node:
+    """Note how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream."""
+    seconds = NODE_SECONDS.labels(name)
+
+    async def measured(state: ConversationState, runtime: Runtime[TurnContext]) -> ConversationState:
+        begun = time.perf_counter()
+        update = await node(state, runtime)
+        taken = time.perf_counter() - begun
+        seconds.observe(taken)
+        milliseconds = round(taken * 1000, 2)
+        update["timings"] = {**update.get("timings", {}), f"{name}_ms": milliseconds}
+        if runtime.context.debug:
+            entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
+            runtime.stream_writer({"status": "execution_log", "content": entry})
+            update["execution_logs"] = [entry]
+        return update
+
+    return measured

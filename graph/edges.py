@@ -1,0 +1,18 @@
+"""Which node comes next. Pure functions of the state."""
+
+from typing import Literal
+
+from langchain_core.messages import AIMessage
+
+from state.conversation import ConversationState
+
+
+def after_history(state: ConversationState) -> Literal["retrieve", "generate"]:
+    """Read a knowledge base only when the message was routed to one."""
+    return "retrieve" if state.get("use_retrieval") else "generate"
+
+
+def after_generate(state: ConversationState) -> Literal["tools", "persist"]:
+    """Run the tools that the model asked for; without any the answer is complete."""
+    last = state["messages"][-1]
+    return "tools" if isinstance(last, AIMessage) and last.tool_calls else "persist"

@@ -1,0 +1,26 @@
+"""persist: the answer and its bookkeeping, in one transaction."""
+
+from uuid import UUID
+
+from langgraph.runtime import Runtime
+
+from services.conversations.turns import TurnOutcome, Turns
+from state.context import TurnContext
+from state.conversation import ConversationState
+
+
+async def persist(state: ConversationState, runtime: Runtime[TurnContext], *, turns: Turns) -> ConversationState:
+    """Store the complete answer, end the turn, and defer the jobs that it causes."""
+    context = runtime.context
+    outcome = TurnOutcome(
+        status="completed",
+        answer=state["answer"],
+        route_decision=state["route_decision"],
+        usage=state["usage"],
+        timings=state.get("timings", {}),
+        degraded=state.get("degraded", []),
+        context_report=state["context_report"],
+    )
+    answer_message_id = state["answer_message_id"]
+    await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)
+    return {"assistant_message_id": answer_message_id}

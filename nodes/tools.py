@@ -1,0 +1,24 @@
+"""tools: what the model asked for, run at once."""
+
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from langgraph.runtime import Runtime
+
+from services.tools.executor import ToolExecutor
+from state.context import TurnContext
+from state.conversation import ConversationState
+
+
+async def tools(
+    state: ConversationState, runtime: Runtime[TurnContext], *, executor: ToolExecutor
+) -> ConversationState:
+    """Run the tool calls of the model's last message."""
+    asked = state["messages"][-1]
+    calls = asked.tool_calls if isinstance(asked, AIMessage) else []
+
+    def on_event(status: str, content: dict[str, Any]) -> None:
+        runtime.stream_writer({"status": status, "content": content})
+
+    results = await executor.run(calls, on_event)
+    return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}

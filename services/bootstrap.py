@@ -1,0 +1,134 @@
+"""Everything that works, made once and closed in reverse: by the server, the worker, Studio and the tests."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+from langchain_core.embeddings import Embeddings
+from redis.asyncio import Redis
+
+from services.context.prompt import ContextBudget
+from services.conversations.transcript import Transcript
+from services.conversations.turns import Turns
+from services.jobs.queue import JobQueue
+from services.knowledge.search import KnowledgeSearch
+from services.llm.chat_models import ChatModels
+from services.llm.embeddings import make_embeddings
+from services.platform import redis
+from services.platform.embedded_milvus import EmbeddedMilvus
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate, role_of
+from services.platform.milvus import Milvus
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+from services.tools.executor import ToolExecutor
+from services.tools.registry import ToolRegistry
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the nodes and the API are given; each takes the few that it names."""
+
+    settings: Settings
+    database: Database
+    redis: Redis
+    milvus: Milvus
+    models: ChatModels
+    embeddings: Embeddings
+    turns: Turns
+    transcript: Transcript
+    knowledge: KnowledgeSearch
+    tools: ToolRegistry
+    tool_executor: ToolExecutor
+    budget: ContextBudget
+    jobs: JobQueue
+
+
+@dataclass(frozen=True)
+class Engines:
+    """Where the stores are."""
+
+    database_url: str
+    owner_url: str | None
+    """The tables' owner; None when the operator migrates by hand."""
+    milvus_uri: str
+
+
+@asynccontextmanager
+async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
+    """Start what is embedded; stop it at the end. Must be entered in the main thread.
+
+    Raises:
+        ConfigurationError: an engine cannot be started.
+    """
+    async with AsyncExitStack() as stack:
+        milvus_uri = settings.milvus_uri
+        if milvus_uri is None:
+            milvus = EmbeddedMilvus(settings.data_dir)
+            milvus.launch()
+            stack.push_async_callback(milvus.stop)
+            milvus_uri = milvus.uri
+        if settings.database_url is None:
+            postgres = EmbeddedPostgres(settings.data_dir)
+            stack.push_async_callback(postgres.stop)
+            await postgres.start()
+            database_url, owner_url = postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
+        else:
+            database_url = settings.database_url.get_secret_value()
+            owner = settings.migration_database_url
+            owner_url = owner.get_secret_value() if owner else None
+        yield Engines(database_url, owner_url, milvus_uri)
+
+
+async def migrate_if_owner(engines: Engines) -> None:
+    """Bring the schema up to date, where the owner's address is known.
+
+    Raises:
+        ConfigurationError: the service's role is missing.
+        DatabaseUnavailable: the database does not answer.
+    """
+    if engines.owner_url:
+        await asyncio.to_thread(migrate, engines.owner_url, role_of(engines.database_url))
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
+    """Connect to the stores and wire the services.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    async with AsyncExitStack() as stack:
+        database = Database(engines.database_url)
+        stack.push_async_callback(database.close)
+        await database.open()
+        cache = redis.connect(settings.redis_url)
+        stack.push_async_callback(cache.aclose)
+        milvus = Milvus(engines.milvus_uri, settings.milvus_token)
+        stack.push_async_callback(milvus.close)
+        models = ChatModels(settings)
+        stack.push_async_callback(models.close)
+        jobs = JobQueue(database)
+        stack.push_async_callback(jobs.close)
+        await jobs.open()
+        tools = ToolRegistry.of_builtin_tools()
+        yield Services(
+            settings=settings,
+            database=database,
+            redis=cache,
+            milvus=milvus,
+            models=models,
+            embeddings=make_embeddings(settings),
+            turns=Turns(database, jobs),
+            transcript=Transcript(database),
+            knowledge=KnowledgeSearch(),
+            tools=tools,
+            tool_executor=ToolExecutor(tools),
+            budget=ContextBudget(settings.context_budget_tokens),
+            jobs=jobs,
+        )

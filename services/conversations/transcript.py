@@ -1,0 +1,170 @@
+"""Conversations and their messages, as they are read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from services.errors import NotFound
+from services.platform.postgres import Database
+from state.conversation import HistoryMessage
+
+_LONGEST_WINDOW = 200
+"""Messages read at the most for a prompt, so that a turn's cost does not grow with the conversation."""
+
+# Newest first until the budget is spent; the sum runs over a bounded number of rows.
+_WINDOW = """
+SELECT id, role, content, parts, token_count, created_at, spent <= %(budget)s AS fits FROM (
+    SELECT *, sum(token_count) OVER (ORDER BY created_at DESC, id DESC) AS spent FROM (
+        SELECT id, role, content, parts, token_count, created_at FROM messages
+        WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
+          AND (created_at, id) < (SELECT created_at, id FROM messages WHERE id = %(before)s)
+        ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+    ) AS newest
+) AS summed
+WHERE spent - token_count < %(budget)s
+ORDER BY created_at, id
+"""
+
+_CONVERSATIONS = """
+SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, c.title, c.created_at
+FROM conversations c JOIN users u ON u.id = c.user_id JOIN experts e ON e.id = c.expert_id
+WHERE c.tenant_id = %(tenant_id)s
+  AND (%(user_id)s::text IS NULL OR u.external_id = %(user_id)s)
+  AND (%(id)s::uuid IS NULL OR c.id = %(id)s)
+  AND (%(after_at)s::timestamptz IS NULL OR (c.created_at, c.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY c.created_at DESC, c.id DESC LIMIT %(limit)s
+"""
+
+_MESSAGES = """
+SELECT id, turn_id, role, content, parts, completed, token_count, created_at FROM messages
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+  AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
+ORDER BY created_at, id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One thread between a user and an expert."""
+
+    id: UUID
+    session_id: str
+    user_id: str
+    """The caller's own name for the user."""
+    expert: str
+    title: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Message:
+    """One stored message."""
+
+    id: UUID
+    turn_id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    parts: list[Any]
+    completed: bool
+    token_count: int
+    created_at: datetime
+
+
+Cursor = tuple[datetime, UUID]
+"""A place in a list: `(created_at, id)` of the last item seen."""
+
+
+class Transcript:
+    """Reads conversations and messages."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def window(
+        self, tenant_id: UUID, conversation_id: UUID, *, before: UUID, budget: int
+    ) -> tuple[list[HistoryMessage], int]:
+        """The newest completed messages before the message `before` that fit into `budget` tokens.
+
+        Returns:
+            The messages, oldest first, and how many of those read did not fit.
+        """
+        values = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "before": before,
+            "budget": budget,
+            "limit": _LONGEST_WINDOW,
+        }
+        async with self._database.tenant(tenant_id) as connection:
+            rows = await (await connection.execute(_WINDOW, values)).fetchall()
+        window = [
+            HistoryMessage(
+                message_id=str(row[0]), role=row[1], content=row[2], parts=row[3], token_count=row[4], created_at=row[5]
+            )
+            for row in rows
+            if row[6]
+        ]
+        return window, len(rows) - len(window)
+
+    async def conversations(
+        self, tenant_id: UUID, *, user_id: str | None, after: Cursor | None, limit: int
+    ) -> Sequence[Conversation]:
+        """Conversations of the tenant, or of one of its users, newest first."""
+        return await self._conversations(tenant_id, user_id=user_id, conversation_id=None, after=after, limit=limit)
+
+    async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> Conversation:
+        """One conversation.
+
+        Raises:
+            NotFound: the tenant has no such conversation.
+        """
+        found = await self._conversations(
+            tenant_id, user_id=None, conversation_id=conversation_id, after=None, limit=1
+        )
+        if not found:
+            raise NotFound("There is no such conversation.")
+        return found[0]
+
+    async def messages(
+        self, tenant_id: UUID, conversation_id: UUID, *, after: Cursor | None, limit: int
+    ) -> Sequence[Message]:
+        """Messages of a conversation, oldest first, incomplete ones among them.
+
+        Raises:
+            NotFound: the tenant has no such conversation.
+        """
+        await self.conversation(tenant_id, conversation_id)
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": limit, **_place(after)}
+        async with self._database.tenant(tenant_id) as connection:
+            async with connection.cursor(row_factory=class_row(Message)) as cursor:
+                await cursor.execute(_MESSAGES, values)
+                return await cursor.fetchall()
+
+    async def _conversations(
+        self,
+        tenant_id: UUID,
+        *,
+        user_id: str | None,
+        conversation_id: UUID | None,
+        after: Cursor | None,
+        limit: int,
+    ) -> list[Conversation]:
+        values = {
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "id": conversation_id,
+            "limit": limit,
+            **_place(after),
+        }
+        async with self._database.tenant(tenant_id) as connection:
+            async with connection.cursor(row_factory=class_row(Conversation)) as cursor:
+                await cursor.execute(_CONVERSATIONS, values)
+                return await cursor.fetchall()
+
+
+def _place(after: Cursor | None) -> dict[str, Any]:
+    return {"after_at": after[0] if after else None, "after_id": after[1] if after else None}

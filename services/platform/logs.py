@@ -1,0 +1,42 @@
+"""Structured logs: ids, never message text."""
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+_LIBRARIES = {
+    "httpx": logging.WARNING,
+    "httpx2": logging.WARNING,
+    "alembic": logging.WARNING,
+    "procrastinate": logging.WARNING,
+    "uvicorn": logging.WARNING,
+    "uvicorn.access": logging.ERROR,
+    # It reports each connection that a database restart broke, with a traceback; we report the turn.
+    "psycopg.pool": logging.ERROR,
+}
+
+
+def configure_logs(form: Literal["console", "json"], level: str) -> None:
+    """Send our logs, and the libraries' warnings, to standard error."""
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer(ensure_ascii=False)
+        if form == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for name, threshold in _LIBRARIES.items():
+        logging.getLogger(name).setLevel(threshold)

@@ -1,0 +1,13 @@
+"""What Prometheus is told. Labels are from fixed sets; no id is ever a label."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+TURNS = Counter("anamnesis_turns_total", "Turns that ended, by outcome.", ["status"])
+TURNS_RUNNING = Gauge("anamnesis_turns_running", "Turns that are running in this process.")
+FIRST_TOKEN_SECONDS = Histogram(
+    "anamnesis_first_token_seconds", "From the request to the first token of its answer.", buckets=_SECONDS
+)
+NODE_SECONDS = Histogram("anamnesis_node_seconds", "Time in each node.", ["node"], buckets=_SECONDS)
+LLM_TOKENS = Counter("anamnesis_llm_tokens_total", "Tokens as the provider reports them.", ["kind"])

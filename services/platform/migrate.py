@@ -1,0 +1,88 @@
+"""Bring the schema up to date, as the tables' owner, and let the service's role use it."""
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from services.errors import ConfigurationError, DatabaseUnavailable
+
+_FOLDER = Path(__file__).parent / "migrations"
+_LOCK = 0x616E616D  # "anam": one migration at a time, however many processes start
+
+_GRANTS = (
+    "GRANT USAGE ON SCHEMA public TO {role}",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
+    "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {role}",
+    "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {role}",
+)
+
+
+def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
+    """Apply every migration that is missing; return the revisions before and after.
+
+    Raises:
+        DatabaseUnavailable: nothing answers at the address.
+        ConfigurationError: the service's role does not exist.
+    """
+    try:
+        with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+            before = current_revision(connection)
+            if before != newest_revision():
+                _upgrade(owner_url)
+            _grant(connection, service_role)
+            return before, newest_revision()
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(f"The database cannot be migrated: {error}") from error
+
+
+def current_revision(connection: "psycopg.Connection[tuple[object, ...]]") -> str | None:
+    """The schema's revision; None for a database with nothing of ours in it."""
+    try:
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except psycopg.errors.UndefinedTable:
+        return None
+    return str(row[0]) if row else None
+
+
+@lru_cache(maxsize=1)
+def newest_revision() -> str:
+    """The newest migration, read from the files' names: a start that has nothing to do need not load Alembic."""
+    return max(path.stem.split("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
+
+
+def _upgrade(owner_url: str) -> None:
+    from alembic import command  # noqa: PLC0415 — half a second, needed only when there is something to do
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER))
+    config.attributes["connect"] = lambda: psycopg.connect(owner_url)
+    command.upgrade(config, "head")
+
+
+def _grant(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
+    if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [service_role]).fetchone():
+        raise ConfigurationError(
+            f"The service's role {service_role} does not exist. Create it: "
+            f"CREATE ROLE {service_role} LOGIN PASSWORD '…'"
+        )
+    owner = connection.info.user
+    if owner != service_role:
+        for statement in _GRANTS:
+            connection.execute(sql.SQL(statement).format(role=sql.Identifier(service_role)))  # type: ignore[arg-type]
+
+
+def role_of(url: str) -> str:
+    """The role that an address connects as.
+
+    Raises:
+        ConfigurationError: the address names none.
+    """
+    user = psycopg.conninfo.conninfo_to_dict(url).get("user")
+    if not user or not re.fullmatch(r"[\w.@-]+", str(user)):
+        raise ConfigurationError("ANAMNESIS_DATABASE_URL names no role: postgresql://role:password@host/database")
+    return str(user)

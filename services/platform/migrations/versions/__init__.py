@@ -1,0 +1,1 @@
+"""Alembic's folder: forward-only migrations in plain SQL."""

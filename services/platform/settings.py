@@ -1,0 +1,179 @@
+"""All settings: read once at an entry point (`serve`, `worker`, Studio, a test) and passed on."""
+
+import difflib
+import ipaddress
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from services.errors import ConfigurationError
+
+PREFIX = "ANAMNESIS_"
+
+
+def _or_openai(name: str) -> AliasChoices:
+    """Read `ANAMNESIS_LLM_<name>`, or else the variable that the OpenAI SDK reads."""
+    return AliasChoices(f"{PREFIX}LLM_{name}", f"OPENAI_{name}", f"llm_{name.lower()}")
+
+
+class Settings(BaseSettings):
+    """The service's settings, from the environment (prefix `ANAMNESIS_`) or a `.env` file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+        frozen=True,
+    )
+
+    # Where the service lives
+    data_dir: Path = Field(Path(".anamnesis"), description="folder of the embedded engines")
+    host: str = Field("127.0.0.1", description="address to listen on; only loopback while AUTH=none")
+    port: int = Field(8000, ge=1, le=65535, description="a port from 1 to 65535")
+    worker: Literal["inline", "external"] = Field(
+        "inline", description="inline (in this process) or external (anamnesis worker)"
+    )
+    log_format: Literal["console", "json"] = Field("console", description="console or json")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="debug, info, warning or error; debug logs message text"
+    )
+    auth: Literal["none"] = Field("none", description="none (loopback only)")
+
+    # Stores; each unset = embedded
+    database_url: SecretStr | None = Field(None, description="postgresql://… of a role that owns nothing")
+    migration_database_url: SecretStr | None = Field(None, description="postgresql://… of the owner")
+    milvus_uri: str | None = Field(None, description="http://host:port of a Milvus server")
+    milvus_token: SecretStr | None = Field(None, description="user:password or token of that server")
+    redis_url: SecretStr | None = Field(None, description="redis://host:port/0")
+
+    # Language model; no model = the built-in offline model
+    llm_model: str | None = Field(None, description="the model's name at the endpoint")
+    llm_base_url: str | None = Field(
+        None, validation_alias=_or_openai("BASE_URL"), description="http(s)://… of an OpenAI-compatible API"
+    )
+    llm_api_key: SecretStr | None = Field(
+        None, validation_alias=_or_openai("API_KEY"), description="the endpoint's key"
+    )
+    llm_api: Literal["responses", "chat"] = Field("responses", description="responses or chat")
+    small_llm_model: str | None = Field(None, description="model for background work; unset = LLM_MODEL")
+    llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="names of models at the same endpoint, separated by commas"
+    )
+    llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
+
+    # Embeddings; no model = the built-in lexical embedder
+    embedding_model: str | None = Field(None, description="the model's name at the endpoint")
+    embedding_base_url: str | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
+    embedding_api_key: SecretStr | None = Field(None, description="the endpoint's key")
+    embedding_dim: int | None = Field(None, ge=2, le=32768, description="dimensions, 2 to 32768")
+
+    # Prompt
+    context_budget_tokens: int = Field(
+        4000, ge=500, le=1_000_000, description="tokens of the prompt without the user's message, 500 or more"
+    )
+
+    @field_validator("llm_fallback_models", mode="before")
+    @classmethod
+    def _split_names(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(name.strip() for name in value.split(",") if name.strip())
+        return value
+
+    @field_validator("database_url", "migration_database_url")
+    @classmethod
+    def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not value.get_secret_value().startswith(("postgresql://", "postgres://")):
+            raise ValueError("not a postgresql:// address")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _is_redis(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not value.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("not a redis:// address")
+        return value
+
+    @field_validator("milvus_uri", "llm_base_url", "embedding_base_url")
+    @classmethod
+    def _is_http(cls, value: str | None) -> str | None:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("not an http:// or https:// address")
+        return value
+
+    @field_validator("host")
+    @classmethod
+    def _is_loopback(cls, value: str) -> str:
+        if value != "localhost":
+            try:
+                loopback = ipaddress.ip_address(value).is_loopback
+            except ValueError:
+                loopback = False
+            if not loopback:
+                raise ValueError("without authentication only a loopback address is served")
+        return value
+
+    @model_validator(mode="after")
+    def _model_has_endpoint(self) -> Self:
+        if self.llm_model and not (self.llm_api_key or self.llm_base_url):
+            raise ValueError(
+                f"{PREFIX}LLM_MODEL is set, but neither {PREFIX}LLM_API_KEY nor {PREFIX}LLM_BASE_URL"
+            )
+        if self.embedding_model and not self.embedding_dim:
+            raise ValueError(f"{PREFIX}EMBEDDING_MODEL needs {PREFIX}EMBEDDING_DIM, the model's dimensions")
+        if self.migration_database_url and not self.database_url:
+            raise ValueError(f"{PREFIX}MIGRATION_DATABASE_URL needs {PREFIX}DATABASE_URL")
+        return self
+
+    @property
+    def offline(self) -> bool:
+        """Whether the built-in offline model answers."""
+        return self.llm_model is None
+
+
+SECRET_FIELDS = frozenset(
+    name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)
+)
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings.
+
+    Raises:
+        ConfigurationError: a value is wrong. Its message is one line that names the variable, the
+            value (unless it is secret) and what is accepted.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        raise ConfigurationError(_one_line(error)) from None
+
+
+def unknown_variables() -> list[str]:
+    """One line for each `ANAMNESIS_` variable that is no setting, with the likely right name."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    lines = []
+    for name in sorted(os.environ):
+        if name.startswith(PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            lines.append(f"{name} is not a setting{hint}")
+    return lines
+
+
+def _one_line(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    reason = str(problem["msg"]).removeprefix("Value error, ")
+    if not problem["loc"]:
+        return reason
+    location = str(problem["loc"][0])
+    name = location if location.isupper() else f"{PREFIX}{location.upper()}"
+    field = name.removeprefix(PREFIX).lower().replace("openai_", "llm_")
+    description = Settings.model_fields[field].description
+    value = "" if field in SECRET_FIELDS else f"={problem['input']!s}"
+    return f"{name}{value} is not accepted ({reason}); expected: {description}"

@@ -1,0 +1,1 @@
+"""Time as people write it: zones now, references to past days later."""

@@ -1,0 +1,67 @@
+"""Run the tools that the model asked for: all at once, each with its own time limit."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.tools import ToolException
+from pydantic import ValidationError
+
+from services.tools.registry import ToolRegistry
+
+log = structlog.get_logger(__name__)
+
+OnEvent = Callable[[str, dict[str, Any]], None]
+"""Called with `tool_call` or `tool_result` and its content."""
+
+
+class ToolExecutor:
+    """Runs tool calls. A failure is a result with an error, which the model reads; never a failed turn."""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+
+    async def run(self, calls: Sequence[ToolCall], on_event: OnEvent) -> list[ToolMessage]:
+        """Run every call; report each when it starts and when it ends.
+
+        Returns:
+            One message for each call, in the order of the calls.
+        """
+        for call in calls:
+            on_event("tool_call", {"id": call["id"], "name": call["name"], "arguments": call["args"]})
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._report(call, on_event)) for call in calls]
+        return [task.result() for task in tasks]
+
+    async def _report(self, call: ToolCall, on_event: OnEvent) -> ToolMessage:
+        begun = time.perf_counter()
+        text, ok = await self._run_one(call)
+        duration = round((time.perf_counter() - begun) * 1000, 1)
+        result = {"result": text} if ok else {"error": text}
+        on_event(
+            "tool_result", {"id": call["id"], "name": call["name"], "ok": ok, **result, "duration_ms": duration}
+        )
+        return ToolMessage(
+            content=text, tool_call_id=call["id"] or "", name=call["name"], status="success" if ok else "error"
+        )
+
+    async def _run_one(self, call: ToolCall) -> tuple[str, bool]:
+        registered = self._registry.get(call["name"])
+        if registered is None:
+            return f"There is no tool named {call['name']}.", False
+        try:
+            async with asyncio.timeout(registered.timeout_s):
+                return str(await registered.tool.ainvoke(call["args"])), True
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            return f"The arguments are wrong: {problems}", False
+        except ToolException as error:
+            return str(error), False
+        except TimeoutError:
+            return f"{call['name']} did not answer within {registered.timeout_s:g} s.", False
+        except Exception:  # a tool's defect must not cost the user the answer
+            log.exception("tool failed", tool=call["name"])
+            return f"{call['name']} failed.", False

@@ -1,0 +1,1 @@
+"""What flows through a turn: plain values, and nothing of ours imported."""

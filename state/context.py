@@ -1,0 +1,35 @@
+"""Who a run belongs to: the graph's `context_schema`.
+
+Plain, frozen values that neither a node nor a model can change. Tools read identity from here
+(`ToolRuntime.context`); no tool has a user among its arguments.
+"""
+
+from dataclasses import dataclass
+
+DEFAULT_TIMEZONE = "Asia/Shanghai"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """The identity and the limits of one turn.
+
+    Every field has a default, so that LangGraph Studio can show the context as a form and run the
+    graph with none of it filled in; the Studio entry then opens the turn itself.
+    """
+
+    tenant_id: str = ""
+    """UUID of the tenant. Empty only in Studio, where it means the default tenant."""
+    user_id: str = ""
+    """UUID of the user's row (not the caller's own name for the user)."""
+    conversation_id: str = ""
+    """UUID of the conversation."""
+    turn_id: str = ""
+    """UUID of the turn. Empty only in Studio, before the turn has been opened."""
+    locale: str = ""
+    """BCP 47 tag such as `zh-CN`; empty when the caller gave none."""
+    timezone: str = DEFAULT_TIMEZONE
+    """IANA name, or an offset such as `+08:00`."""
+    debug: bool = False
+    """Whether nodes report what they did in `execution_logs`."""
+    deadline: float | None = None
+    """Unix time in seconds at which the turn is given up; None = no limit."""

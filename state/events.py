@@ -1,0 +1,33 @@
+"""The events of a turn, in the order and the form in which every protocol sends them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Status = Literal[
+    "turn",
+    "route_decision",
+    "filler",
+    "tool_call",
+    "tool_result",
+    "token",
+    "execution_log",
+    "done",
+    "error",
+]
+
+TERMINAL: frozenset[Status] = frozenset({"done", "error"})
+"""Exactly one of these ends every turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent:
+    """One event: its place in the turn (from 1), what it is, and its content."""
+
+    sequence: int
+    status: Status
+    content: Any
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the turn's stream ends with this event."""
+        return self.status in TERMINAL
