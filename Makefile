@@ -38,7 +38,7 @@ chat: setup ## Talk to the running service in the terminal
 
 .PHONY: studio
 studio: setup-dev ## Open the graph in LangGraph Studio's server, with the embedded engines
-	@exec $(BIN)/langgraph dev --no-browser
+	@exec $(BIN)/langgraph dev --no-browser --no-reload
 
 .PHONY: test
 test: setup-dev ## Run all tests

@@ -8,10 +8,7 @@ from fastapi.requests import HTTPConnection
 
 from graph.turns import TurnRunner
 from services.bootstrap import Services
-
-DEFAULT_TENANT = UUID("00000000-0000-7000-8000-000000000001")
-"""The tenant of everybody while there is no authentication."""
-
+from services.identity.tenants import DEFAULT_TENANT
 
 def _services(connection: HTTPConnection) -> Services:
     services: Services = connection.state.services

@@ -19,10 +19,10 @@ from services.bootstrap import Services
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from state.context import TurnContext
-from state.conversation import ConversationState, OpenedTurn
+from state.conversation import ConversationState
 
 Node = Callable[[ConversationState, Runtime[TurnContext]], Awaitable[ConversationState]]
-TurnGraph = StateGraph[ConversationState, TurnContext, OpenedTurn, ConversationState]
+TurnGraph = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
 # The database may restart under a turn: reading and storing are tried for some seconds. Both may run
 # twice without harm; the model is never asked twice.
@@ -41,7 +41,7 @@ def build_graph(services: Services) -> TurnGraph:
         "tools": partial(tools, executor=services.tool_executor),
         "persist": partial(persist, turns=services.turns),
     }
-    graph = TurnGraph(ConversationState, context_schema=TurnContext, input_schema=OpenedTurn)
+    graph = TurnGraph(ConversationState, context_schema=TurnContext)
     for name, node in nodes.items():
         retry = _THROUGH_A_RESTART if name in {"history", "persist"} else None
         graph.add_node(name, _measured(name, node), retry_policy=retry)

@@ -19,11 +19,11 @@ from services.conversations.turns import LEASE_S, NewTurn, OpenTurn, TurnOutcome
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed
 from services.platform.metrics import FIRST_TOKEN_SECONDS, LLM_TOKENS, TURNS, TURNS_RUNNING
 from state.context import TurnContext
-from state.conversation import ConversationState, OpenedTurn, TurnInput
+from state.conversation import ConversationState, TurnInput
 
 log = structlog.get_logger(__name__)
 
-CompiledTurnGraph = CompiledStateGraph[ConversationState, TurnContext, OpenedTurn, ConversationState]
+CompiledTurnGraph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
 LONGEST_TURN_S = 600.0
 _STOP_GRACE_S = 1.0
@@ -215,7 +215,7 @@ async def open_turn(turns: Turns, request: TurnRequest) -> OpenTurn:
     )
 
 
-def initial_state(turn: OpenTurn, request: TurnInput, now: datetime) -> OpenedTurn:
+def initial_state(turn: OpenTurn, request: TurnInput, now: datetime) -> ConversationState:
     """The state with which a turn begins."""
     return {
         **request,

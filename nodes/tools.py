@@ -20,5 +20,5 @@ async def tools(
     def on_event(status: str, content: dict[str, Any]) -> None:
         runtime.stream_writer({"status": status, "content": content})
 
-    results = await executor.run(calls, on_event)
+    results = await executor.run(calls, runtime.context, on_event)
     return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}

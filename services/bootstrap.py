@@ -60,7 +60,7 @@ class Engines:
 
 @asynccontextmanager
 async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
-    """Start what is embedded; stop it at the end. Must be entered in the main thread.
+    """Start what is embedded; stop it at the end.
 
     Raises:
         ConfigurationError: an engine cannot be started.
@@ -69,7 +69,7 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
         milvus_uri = settings.milvus_uri
         if milvus_uri is None:
             milvus = EmbeddedMilvus(settings.data_dir)
-            milvus.launch()
+            await asyncio.to_thread(milvus.launch)
             stack.push_async_callback(milvus.stop)
             milvus_uri = milvus.uri
         if settings.database_url is None:
@@ -111,12 +111,12 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(cache.aclose)
         milvus = Milvus(engines.milvus_uri, settings.milvus_token)
         stack.push_async_callback(milvus.close)
-        models = ChatModels(settings)
+        models = await asyncio.to_thread(ChatModels, settings)
         stack.push_async_callback(models.close)
         jobs = JobQueue(database)
         stack.push_async_callback(jobs.close)
         await jobs.open()
-        tools = ToolRegistry.of_builtin_tools()
+        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools)
         yield Services(
             settings=settings,
             database=database,

@@ -7,10 +7,11 @@ LangGraph drops a key it does not know without a word, so nodes are annotated to
 
 import operator
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
+from typing_extensions import TypedDict
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "default"]
@@ -91,9 +92,10 @@ class TurnInput(TypedDict, total=False):
     timezone: str | None
 
 
-class OpenedTurn(TurnInput, total=False):
-    """The graph's input: a turn that was opened, by the turn runner or by the Studio entry."""
+class ConversationState(TurnInput, total=False):
+    """The whole state. Each group of keys is written by the node that its comment names."""
 
+    # Whoever opens the turn (the turn runner, or the Studio entry), before the first node
     conversation_id: str
     turn_id: str
     user_message_id: str
@@ -105,9 +107,6 @@ class OpenedTurn(TurnInput, total=False):
     """The expert's model; None = the configured one."""
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
-
-class ConversationState(OpenedTurn, total=False):
-    """The whole state. Each group of keys is written by the node that its comment names."""
 
     # route
     route_decision: RouteDecision

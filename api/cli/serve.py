@@ -4,7 +4,8 @@ import asyncio
 import signal
 import socket
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Annotated
 
 import typer
@@ -48,6 +49,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         engines = await stack.enter_async_context(open_engines(settings))
         # The engines come up while the rest is loaded: the imports take longer than they do.
         from api.app import make_app  # noqa: PLC0415
+        from api.schemas import MAX_BODY_BYTES  # noqa: PLC0415
         from graph.builder import build_graph  # noqa: PLC0415
         from graph.turns import TurnRunner  # noqa: PLC0415
 
@@ -58,16 +60,15 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         runner.open()
         if settings.worker == "inline":
             services.jobs.start_worker()
-        server = uvicorn.Server(
+        server = _Server(
             uvicorn.Config(
                 make_app(services, runner),
                 log_config=None,
                 access_log=False,
-                ws_max_size=MAX_FRAME_BYTES,
+                ws_max_size=MAX_BODY_BYTES,
                 timeout_graceful_shutdown=_STREAMS_END_S,
             )
         )
-        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)
         stopping = asyncio.create_task(stop.wait())
@@ -77,7 +78,12 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         await serving
 
 
-MAX_FRAME_BYTES = 70 * 1024 * 1024
+class _Server(uvicorn.Server):
+    """Uvicorn without its own signal handlers: on a signal the turns end first, then their streams."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
 
 
 def _listen(settings: Settings) -> socket.socket:

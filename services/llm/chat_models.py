@@ -8,7 +8,7 @@ from typing import Any
 
 import openai
 import structlog
-from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -50,7 +50,7 @@ class ChatModels:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._responses_api = settings.llm_api == "responses"
-        self._models: dict[str, BaseChatModel] = {}
+        self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self._http = None if settings.offline else openai.DefaultAioHttpClient(
             timeout=openai.Timeout(settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s))
         )
@@ -118,9 +118,7 @@ class ChatModels:
             begun = True
             on_text(text)
 
-        model: Runnable[LanguageModelInput, Any] = self._model(name)
-        if tools:
-            model = self._model(name).bind_tools(tools)
+        model = await self._runnable(name, tools)
         try:
             answer = await model.ainvoke(list(messages), on_text=note_and_pass_on)
         except EXPECTED as error:
@@ -129,14 +127,17 @@ class ChatModels:
             raise ModelFailed("llm_bad_response", "neither text nor tool calls", begun=begun)
         return answer
 
-    def _model(self, name: str) -> BaseChatModel:
-        if name not in self._models:
-            self._models[name] = (
-                OfflineChatModel() if self._settings.offline else self._make(name, self._settings)
-            )
-        return self._models[name]
+    async def _runnable(self, name: str, tools: Sequence[BaseTool]) -> Runnable[LanguageModelInput, Any]:
+        """The model with the tools bound: made once, as describing tools costs more than calling the model."""
+        key = (name, tuple(tool.name for tool in tools))
+        if key not in self._runnables:
+            # In a thread: making a client reads the system's certificates from disk.
+            model = OfflineChatModel() if self._settings.offline else await asyncio.to_thread(self._make, name)
+            self._runnables[key] = model.bind_tools(tools) if tools else model
+        return self._runnables[key]
 
-    def _make(self, name: str, settings: Settings) -> LeanChatOpenAI:
+    def _make(self, name: str) -> LeanChatOpenAI:
+        settings = self._settings
         return LeanChatOpenAI(
             model=name,
             base_url=settings.llm_base_url,

@@ -5,7 +5,7 @@ import httpx2
 import openai
 
 from services.errors import ModelFailed, ModelFailure
-from services.llm.lean_openai import StreamBroken
+from services.llm.lean_openai import AnswerFailed, StreamBroken
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
 """What the client raises when the endpoint, and not our code, is at fault: transport errors, error
@@ -32,7 +32,7 @@ def failure_of(error: Exception, *, responses_api: bool, begun: bool) -> ModelFa
             failure = "llm_unauthorized"
         case openai.APIStatusError():
             failure = _of_status(error, responses_api=responses_api)
-        case openai.APIError():
+        case openai.APIError() | AnswerFailed():
             failure = "llm_server_error"
         case _:
             failure = "llm_bad_response"

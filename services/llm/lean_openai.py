@@ -10,7 +10,7 @@ message that `ChatOpenAI` would have made; the tests compare the two over the sa
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import httpx2
 import openai
@@ -26,6 +26,7 @@ from langchain_openai.chat_models.base import (
     _handle_openai_bad_request,
 )
 from openai._models import construct_type
+from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 
 from services.llm.sse_frames import EventData
@@ -46,6 +47,10 @@ class StreamBroken(openai.APIError):
         super().__init__("The stream ended before the answer was complete.", request, body=None)
 
 
+class AnswerFailed(ValueError):
+    """An event of the stream says that the endpoint failed; LangChain raises a `ValueError` for it."""
+
+
 class LeanChatOpenAI(ChatOpenAI):
     """`ChatOpenAI`, reading the response's lines itself.
 
@@ -64,7 +69,7 @@ class LeanChatOpenAI(ChatOpenAI):
     ) -> AsyncIterator[ChatGenerationChunk]:
         events = self._events({**kwargs, **self.model_kwargs}, kwargs.get("response_format"))
         async for part in self._parts(events, messages, stop, kwargs):
-            chunk = events.as_chunk(part) if isinstance(part, str) else part
+            chunk = events.as_chunk(part, events.place) if isinstance(part, str) else part
             if on_text and chunk.text:
                 on_text(chunk.text)
             if run_manager:
@@ -85,19 +90,21 @@ class LeanChatOpenAI(ChatOpenAI):
         events = self._events({**kwargs, **self.model_kwargs}, kwargs.get("response_format"))
         chunks: list[ChatGenerationChunk] = []
         text: list[str] = []
+        place: object = None
         async for part in self._parts(events, messages, stop, kwargs):
             if isinstance(part, str):
                 on_text(part)
                 text.append(part)
+                place = events.place
                 continue
             if text:
-                chunks.append(events.as_chunk("".join(text)))
+                chunks.append(events.as_chunk("".join(text), place))
                 text.clear()
             if part.text:
                 on_text(part.text)
             chunks.append(part)
         if text:
-            chunks.append(events.as_chunk("".join(text)))
+            chunks.append(events.as_chunk("".join(text), place))
         whole = merge_chat_generation_chunks(chunks)
         if whole is None:
             raise ValueError("The response holds no events.")
@@ -122,10 +129,12 @@ class LeanChatOpenAI(ChatOpenAI):
                 async for received in _reads(stream.response, events):
                     for part in _parts_of(events, data.feed(received), stream.response.request):
                         yield part
-                for part in _parts_of(events, data.end(), stream.response.request):
+                for part in _parts_of(events, data.end(), stream.response.request, last=True):
                     yield part
                 if events.patience is None:
-                    raise StreamBroken(stream.response.request)
+                    raise _unfinished(stream.response)
+        except AttributeError as error:
+            raise TypeError("An event of the stream is not of the API's shape.") from error
         except openai.BadRequestError as error:
             _handle_openai_bad_request(error)
         except openai.APIError as error:
@@ -138,6 +147,8 @@ class _Events(Protocol):
     responses: bool
     patience: float | None
     """None until the answer is complete; then how many seconds to wait for what may still follow."""
+    place: Any
+    """Where the text belongs that `text_of` returned last."""
 
     def options(self, usage: bool) -> dict[str, Any]:
         """Options of the request that belong to this API."""
@@ -151,8 +162,8 @@ class _Events(Protocol):
         """LangChain's own conversion."""
         ...
 
-    def as_chunk(self, text: str) -> ChatGenerationChunk:
-        """The chunk for text that `text_of` returned."""
+    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
+        """The chunk for text that `text_of` returned while `place` was the place."""
         ...
 
 
@@ -160,6 +171,7 @@ class _ChatEvents:
     """Chat Completions."""
 
     responses = False
+    place: Any = None  # there is only one
 
     def __init__(self, convert: Callable[..., ChatGenerationChunk | None]) -> None:
         self._convert = convert
@@ -177,16 +189,18 @@ class _ChatEvents:
         if not delta or choice.get("finish_reason") or choice.get("logprobs"):
             return None
         text = delta.get("content")
-        if not text or any(delta[key] for key in delta if key not in {"content", "role"}):
+        if not text or not isinstance(text, str) or any(delta[key] for key in delta if key not in {"content", "role"}):
             return None
-        return str(text)
+        return text
 
     def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
         if any(choice.get("finish_reason") for choice in event.get("choices") or ()):
             self.patience = _USAGE_S
-        return self._convert(event, AIMessageChunk, {})
+        # The SDK's object fills in what an endpoint left out, such as the index of a tool call.
+        typed: Any = construct_type(type_=ChatCompletionChunk, value=event)
+        return self._convert(typed.model_dump(warnings=False), AIMessageChunk, {})
 
-    def as_chunk(self, text: str) -> ChatGenerationChunk:
+    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
         chunk = self._convert({"choices": [{"delta": {"content": text}}]}, AIMessageChunk, {})
         if chunk is None:
             raise AssertionError("LangChain makes a chunk of every text")
@@ -209,6 +223,7 @@ class _ResponsesEvents:
         }
     )
     _SHALLOW = frozenset({"response.output_text.delta", "response.output_text.done"})
+    _NO_PLACE: ClassVar[dict[str, Any]] = {"item_id": None, "output_index": None, "content_index": None}
 
     def __init__(self, output_version: str | None, schema: Any) -> None:
         self._output_version = output_version
@@ -216,8 +231,9 @@ class _ResponsesEvents:
         self._indexes = (-1, -1, -1)
         self._item_indexes: dict[str, int] = {}
         self._has_reasoning = False
-        self._last_delta: dict[str, Any] = {}
         self.patience: float | None = None
+        self.place: Any = ({}, self._indexes)
+        """The last text event that was converted, and the indexes after it."""
 
     def options(self, usage: bool) -> dict[str, Any]:
         return {}
@@ -225,8 +241,8 @@ class _ResponsesEvents:
     def text_of(self, event: dict[str, Any]) -> str | None:
         if event["type"] != "response.output_text.delta":
             return None
-        last, self._last_delta = self._last_delta, event
-        if any(event.get(key) != last.get(key) for key in ("item_id", "output_index", "content_index")):
+        last, indexes = self.place
+        if indexes != self._indexes or any(event.get(key) != last.get(key) for key in self._NO_PLACE):
             return None
         return str(event["delta"])
 
@@ -238,43 +254,59 @@ class _ResponsesEvents:
             self.patience = _REST_S
         typed: Any
         if kind in self._SHALLOW:
-            typed = SimpleNamespace(**event)
+            typed = SimpleNamespace(**{**self._NO_PLACE, **event})
         elif kind == "response.created":
             typed = SimpleNamespace(type=kind, response=SimpleNamespace(id=event["response"]["id"]))
         else:
             typed = construct_type(type_=ResponseStreamEvent, value=event)
-        *indexes, chunk = _convert_responses_chunk_to_generation_chunk(
-            typed,
-            *self._indexes,
+        try:
+            *indexes, chunk = self._converted(typed, self._indexes)
+        except ValueError as error:
+            if kind in {"response.failed", "error"}:
+                raise AnswerFailed(str(error)) from error
+            raise
+        self._indexes = (indexes[0], indexes[1], indexes[2])
+        if kind == "response.output_text.delta":
+            self.place = (event, self._indexes)
+        if chunk and "reasoning" in chunk.message.additional_kwargs:
+            self._has_reasoning = True
+        return chunk
+
+    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
+        event, indexes = place
+        *_, chunk = self._converted(SimpleNamespace(**{**self._NO_PLACE, **event, "delta": text}), indexes)
+        if chunk is None:
+            raise AssertionError("LangChain makes a chunk of every text")
+        return chunk
+
+    def _converted(self, event: Any, indexes: tuple[int, int, int]) -> tuple[int, int, int, ChatGenerationChunk | None]:
+        return _convert_responses_chunk_to_generation_chunk(
+            event,
+            *indexes,
             schema=self._schema,
             metadata={},
             has_reasoning=self._has_reasoning,
             output_version=self._output_version,
             item_output_indices=self._item_indexes,
         )
-        self._indexes = (indexes[0], indexes[1], indexes[2])
-        if chunk and "reasoning" in chunk.message.additional_kwargs:
-            self._has_reasoning = True
-        return chunk
-
-    def as_chunk(self, text: str) -> ChatGenerationChunk:
-        chunk = self.convert({**self._last_delta, "delta": text})
-        if chunk is None:
-            raise AssertionError("LangChain makes a chunk of every text")
-        return chunk
 
 
 def _parts_of(
-    events: _Events, received: list[bytes], request: httpx2.Request
+    events: _Events, received: list[bytes], request: httpx2.Request, *, last: bool = False
 ) -> Iterator[str | ChatGenerationChunk]:
-    """Join the text of neighbouring events; convert the others."""
+    """Join the text of neighbouring events; convert the others. The `last` may have been cut off."""
     text: list[str] = []
     for data in received:
         if data == b"[DONE]":
             if events.patience is not None:
                 events.patience = _REST_S
             continue
-        event = _parse(data, request)
+        try:
+            event = _parse(data, request)
+        except orjson.JSONDecodeError:
+            if last:
+                return
+            raise
         more = events.text_of(event)
         if more is not None:
             text.append(more)
@@ -294,8 +326,16 @@ def _parse(data: bytes, request: httpx2.Request) -> dict[str, Any]:
         raise TypeError("An event of the stream is not a JSON object.")
     if error := event.get("error"):
         message = error.get("message") if isinstance(error, dict) else None
-        raise openai.APIError(message or "An error occurred during streaming", request, body=error)
+        raise openai.APIError(str(message or "An error occurred during streaming"), request, body=error)
     return event
+
+
+def _unfinished(response: httpx2.Response) -> Exception:
+    """What to raise for a body that ended before the answer was complete."""
+    kind = response.headers.get("content-type", "")
+    if kind.startswith(("text/html", "application/json")):
+        return TypeError(f"The endpoint answered {kind} and not a stream of events.")
+    return StreamBroken(response.request)
 
 
 async def _reads(response: httpx2.Response, events: _Events) -> AsyncIterator[bytes]:

@@ -26,8 +26,8 @@ def spawn(
     """Start a process whose output goes to `log`.
 
     It gets a session of its own, so that Ctrl-C in a terminal reaches it only through us, and, on
-    Linux, `death_signal` from the kernel when we die, even of SIGKILL. Must be called from the main
-    thread: the kernel watches the thread that forked.
+    Linux, `death_signal` from the kernel when we die, even of SIGKILL. The kernel watches the thread
+    that forked: call this from one that lives as long as we do, such as the loop's own executor's.
 
     Raises:
         OSError: the program cannot be started.

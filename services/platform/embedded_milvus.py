@@ -31,7 +31,7 @@ class EmbeddedMilvus:
         self.uri = ""
 
     def launch(self) -> None:
-        """Start the server, or find the one that runs; return at once. Main thread only."""
+        """Start the server, or find the one that runs; return at once."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             note = json.loads(self._note.read_text())
             if child_process.is_running(note["pid"], str(self._folder)):

@@ -62,8 +62,20 @@ class EmbeddedPostgres:
         Raises:
             ConfigurationError: its folder cannot be reached, or it does not come up.
         """
-        await asyncio.to_thread(self._prepare)
-        if not await asyncio.to_thread(self._attach):
+        await asyncio.to_thread(self._start)
+
+    async def stop(self) -> None:
+        """Stop the server, if we started it."""
+        if self._process is not None:
+            # SIGINT is PostgreSQL's fast shutdown: roll back what runs, write all, end.
+            await asyncio.to_thread(
+                child_process.stop, self._process, signal.SIGINT, seconds=_STOP_SECONDS
+            )
+            self._process = None
+
+    def _start(self) -> None:
+        self._prepare()
+        if not self._attach():
             self._process = child_process.spawn(
                 [
                     self._programs / "postgres",
@@ -75,17 +87,8 @@ class EmbeddedPostgres:
                 death_signal=signal.SIGINT,
                 account=self._account,
             )
-        await asyncio.to_thread(self._wait_until_it_answers)
-        await asyncio.to_thread(self._create_roles)
-
-    async def stop(self) -> None:
-        """Stop the server, if we started it."""
-        if self._process is not None:
-            # SIGINT is PostgreSQL's fast shutdown: roll back what runs, write all, end.
-            await asyncio.to_thread(
-                child_process.stop, self._process, signal.SIGINT, seconds=_STOP_SECONDS
-            )
-            self._process = None
+        self._wait_until_it_answers()
+        self._create_roles()
 
     def _prepare(self) -> None:
         try:

@@ -8,9 +8,11 @@ from typing import Any
 import structlog
 from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import ToolException
+from langgraph.prebuilt import ToolRuntime
 from pydantic import ValidationError
 
 from services.tools.registry import ToolRegistry
+from state.context import TurnContext
 
 log = structlog.get_logger(__name__)
 
@@ -24,8 +26,10 @@ class ToolExecutor:
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
 
-    async def run(self, calls: Sequence[ToolCall], on_event: OnEvent) -> list[ToolMessage]:
-        """Run every call; report each when it starts and when it ends.
+    async def run(
+        self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
+    ) -> list[ToolMessage]:
+        """Run every call on behalf of the turn that `context` names; report each when it starts and when it ends.
 
         Returns:
             One message for each call, in the order of the calls.
@@ -33,12 +37,12 @@ class ToolExecutor:
         for call in calls:
             on_event("tool_call", {"id": call["id"], "name": call["name"], "arguments": call["args"]})
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._report(call, on_event)) for call in calls]
+            tasks = [group.create_task(self._report(call, context, on_event)) for call in calls]
         return [task.result() for task in tasks]
 
-    async def _report(self, call: ToolCall, on_event: OnEvent) -> ToolMessage:
+    async def _report(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> ToolMessage:
         begun = time.perf_counter()
-        text, ok = await self._run_one(call)
+        text, ok = await self._run_one(call, context)
         duration = round((time.perf_counter() - begun) * 1000, 1)
         result = {"result": text} if ok else {"error": text}
         on_event(
@@ -48,13 +52,17 @@ class ToolExecutor:
             content=text, tool_call_id=call["id"] or "", name=call["name"], status="success" if ok else "error"
         )
 
-    async def _run_one(self, call: ToolCall) -> tuple[str, bool]:
+    async def _run_one(self, call: ToolCall, context: TurnContext) -> tuple[str, bool]:
         registered = self._registry.get(call["name"])
         if registered is None:
             return f"There is no tool named {call['name']}.", False
+        # What the model sent under that name never reaches a tool: identity is the run's, not the model's.
+        arguments = {name: value for name, value in call["args"].items() if name != "runtime"}
+        if registered.takes_runtime:
+            arguments["runtime"] = _runtime(call, context)
         try:
             async with asyncio.timeout(registered.timeout_s):
-                return str(await registered.tool.ainvoke(call["args"])), True
+                return str(await registered.tool.ainvoke(arguments)), True
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             return f"The arguments are wrong: {problems}", False
@@ -65,3 +73,9 @@ class ToolExecutor:
         except Exception:  # a tool's defect must not cost the user the answer
             log.exception("tool failed", tool=call["name"])
             return f"{call['name']} failed.", False
+
+
+def _runtime(call: ToolCall, context: TurnContext) -> "ToolRuntime[TurnContext, dict[str, Any]]":
+    return ToolRuntime(
+        state={}, context=context, config={}, stream_writer=lambda _: None, tool_call_id=call["id"], store=None
+    )

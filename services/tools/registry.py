@@ -1,9 +1,11 @@
 """The tools that the model may call. A tool is one module of `services.tools.builtin`."""
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from langchain_core.tools import BaseTool
 
@@ -16,6 +18,12 @@ class RegisteredTool:
 
     tool: BaseTool
     timeout_s: float = 10.0
+
+    @cached_property
+    def takes_runtime(self) -> bool:
+        """Whether the tool asks for the run's identity, in a parameter named `runtime`."""
+        function = getattr(self.tool, "coroutine", None) or getattr(self.tool, "func", None)
+        return function is not None and "runtime" in inspect.signature(function).parameters
 
     @property
     def name(self) -> str:

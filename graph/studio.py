@@ -1,0 +1,121 @@
+"""The graph for LangGraph Studio: `langgraph dev` serves what `studio_graph` yields.
+
+In the API a turn is opened before the graph runs. Studio only has an input to send, so here the graph
+opens its turn itself, and is otherwise the same.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from langchain_core.messages import RemoveMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import Command, Overwrite
+from pydantic import TypeAdapter
+from uuid_utils.compat import uuid7
+
+from graph.builder import build_graph
+from graph.turns import CompiledTurnGraph, TurnRequest, initial_state, open_turn, turn_context
+from services.bootstrap import Services, migrate_if_owner, open_engines, open_services
+from services.conversations.turns import TurnOutcome, Turns
+from services.errors import Conflict, DatabaseUnavailable
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import load_settings
+from state.context import TurnContext
+from state.conversation import TurnInput
+
+STUDIO_USER = "studio"
+
+
+class StudioGraph(CompiledTurnGraph):
+    """The compiled graph, which opens a turn for every input that comes without one."""
+
+    def __init__(self, *, turns: Turns, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.turns = turns
+
+    def get_input_jsonschema(self, config: RunnableConfig | None = None) -> dict[str, Any]:
+        """The form that Studio shows: what a caller sends, not the whole state."""
+        return TypeAdapter(TurnInput).json_schema()
+
+    async def astream(  # type: ignore[override]
+        self,
+        input: TurnInput | Command[Any] | None,
+        config: RunnableConfig | None = None,
+        *,
+        context: TurnContext | dict[str, Any] | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Any]:
+        """Store the message, open the turn, and stream the graph as ever; a resumed run is passed on."""
+        given = TurnContext(**context) if isinstance(context, dict) else context or TurnContext()
+        if isinstance(input, dict) and not given.turn_id:
+            thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
+            request = TurnRequest(
+                UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT,
+                {**input, "user_id": input.get("user_id", STUDIO_USER), "session_id": input.get("session_id", thread)},
+            )
+            turn = await open_turn(self.turns, request)
+            opened = turn_context(turn, debug=given.debug)
+            given = replace(opened, locale=given.locale or opened.locale)
+            state: Any = {**initial_state(turn, request.input, datetime.now(UTC)), **_FRESH}
+        else:
+            state = input
+        try:
+            async for part in super().astream(state, config, context=given, **options):
+                yield part
+        except Exception:
+            await self._end_as_failed(given)
+            raise
+
+    async def _end_as_failed(self, context: TurnContext) -> None:
+        error = {"code": "failed_in_studio", "message": "The run failed in Studio.", "retryable": True}
+        with contextlib.suppress(Conflict, DatabaseUnavailable):
+            await self.turns.end(
+                UUID(context.tenant_id),
+                UUID(context.turn_id),
+                uuid7(),
+                TurnOutcome(status="failed", error=error),
+            )
+
+
+# A Studio thread keeps its state from run to run; a turn starts from a fresh one.
+_FRESH: dict[str, Any] = {
+    "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)],
+    "tool_rounds": 0,
+    "answer": "",
+    "timings": Overwrite({}),
+    "degraded": Overwrite([]),
+    "execution_logs": Overwrite([]),
+}
+
+_lifetime = AsyncExitStack()
+_started: Services | None = None
+_starting = asyncio.Lock()
+
+
+@asynccontextmanager
+async def studio_graph() -> AsyncIterator[StudioGraph]:
+    """Yield the graph over services that the first run starts and that live as long as the server.
+
+    `langgraph dev` enters this for every run. The embedded engines end with the process.
+    """
+    services = await _services()
+    compiled = build_graph(services).compile()
+    yield StudioGraph(turns=services.turns, **vars(compiled))
+
+
+async def _services() -> Services:
+    global _started  # noqa: PLW0603 — Studio offers no place to keep what outlives a run
+    async with _starting:
+        if _started is None:
+            settings = await asyncio.to_thread(load_settings)
+            engines = await _lifetime.enter_async_context(open_engines(settings))
+            await migrate_if_owner(engines)
+            _started = await _lifetime.enter_async_context(open_services(settings, engines))
+    return _started

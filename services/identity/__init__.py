@@ -1,0 +1,1 @@
+"""Who calls: tenants now, keys and tokens with authentication."""

@@ -1,0 +1,149 @@
+"""Real engines for the tests: one PostgreSQL a run with a database a test, a scripted model server."""
+
+import asyncio
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from services.bootstrap import Engines, Services, open_services
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate
+from services.platform.postgres import Database
+from services.platform.settings import Settings, load_settings
+from tests.support.model_server import ModelServer
+
+TEMPLATE = "anamnesis"
+_UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test reads the developer's own `.env` or variables, or asks a real model."""
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(("ANAMNESIS_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    """A real server, its database migrated: the template of every test's own."""
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"), options=_UNSAFE_BUT_FAST)
+    with asyncio.Runner() as runner:
+        runner.run(server.start())
+        migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
+        yield server
+        runner.run(server.stop())
+
+
+@pytest.fixture
+def database_name(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A database of the test's own, migrated."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
+                sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
+            )
+        )
+        yield name
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def engines(postgres: EmbeddedPostgres, database_name: str) -> Engines:
+    """Where the test's stores are; nothing listens where Milvus should be."""
+    return Engines(
+        database_url=postgres.url(SERVICE_ROLE, database_name),
+        owner_url=postgres.url(OWNER_ROLE, database_name),
+        milvus_uri=f"http://127.0.0.1:{free_port()}",
+    )
+
+
+@pytest.fixture
+async def database(engines: Engines) -> AsyncIterator[Database]:
+    """The test's database, as the service sees it."""
+    opened = Database(engines.database_url)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(scope="session")
+def _model_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def model_server(_model_server: ModelServer) -> ModelServer:
+    """A scripted model server without a script."""
+    _model_server.reset()
+    return _model_server
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """Settings with the scripted model behind the Responses API."""
+    return load_settings(
+        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="secret-key", llm_timeout_s=5
+    )
+
+
+@pytest.fixture
+async def services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
+    """All services, over the test's own database."""
+    async with open_services(settings, engines) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real Redis server."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("no redis-server on this machine; install the system's package")
+    port = free_port()
+    folder = tmp_path_factory.mktemp("redis")
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
+    wait_for_port(port)
+    yield f"redis://127.0.0.1:{port}/0"
+    process.terminate()
+    process.wait(5)
+
+
+def free_port() -> int:
+    """A port of the loopback on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int, seconds: float = 10) -> None:
+    """Wait until something listens."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+        else:
+            return

@@ -1,0 +1,135 @@
+from datetime import UTC, datetime
+
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+
+from nodes.generate import MOST_TOOL_ROUNDS, generate
+from services.bootstrap import Services
+from services.context.prompt import ContextBudget
+from services.errors import ModelFailed
+from state.conversation import ConversationState, HistoryMessage
+from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.turns import Written, runtime, state
+
+pytestmark = pytest.mark.anyio
+
+
+async def _generate(services: Services, values: ConversationState, written: Written) -> ConversationState:
+    return await generate(
+        values, runtime(written), models=services.models, tools=services.tools, budget=ContextBudget(4000)
+    )
+
+
+async def test_the_answer_is_streamed_as_it_comes_and_returned_whole(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Hel", "lo ", "there"]))
+    written: Written = []
+    update = await _generate(services, state(message="Hi"), written)
+
+    assert set(update) == {"messages", "answer", "usage", "context_report", "timings"}
+    assert update["answer"] == "Hello there"
+    assert "".join(event["content"] for event in written) == "Hello there"
+    assert {event["status"] for event in written} == {"token"}
+    assert update["usage"] == {
+        "input_tokens": 100,
+        "output_tokens": 3,
+        "total_tokens": 103,
+        "cached_tokens": 64,
+        "model_calls": 1,
+    }
+    assert update["timings"]["first_token_ms"] >= 0
+    assert len(model_server.requests) == 1
+
+
+async def test_the_prompt_is_system_history_then_the_message(
+    services: Services, model_server: ModelServer
+) -> None:
+    past = [
+        HistoryMessage(
+            message_id=str(n),
+            role=role,
+            content=content,
+            parts=[],
+            token_count=5,
+            created_at=datetime.now(UTC),
+        )
+        for n, (role, content) in enumerate([("user", "I am Ada."), ("assistant", "Hello, Ada.")])  # type: ignore[list-item]
+    ]
+    update = await _generate(services, state(message="Who am I?", history=past, history_dropped=2), [])
+    assert model_server.requests[0].prompt == [
+        ("system", "You are kind."),
+        ("user", "I am Ada."),
+        ("assistant", "Hello, Ada."),
+        ("user", "Who am I?"),
+    ]
+    assert update["context_report"]["tokens"]["history"] == 10
+    assert update["context_report"]["dropped"] == [
+        {"section": "history", "items": 2, "reason": "over the budget"}
+    ]
+
+
+async def test_passages_are_marked_as_data(services: Services, model_server: ModelServer) -> None:
+    passage = {"document": "handbook.md", "position": 1, "text": "Holidays: 30 days.", "score": 1.0}
+    await _generate(services, state(retrieval_results=[passage]), [])
+    role, text = model_server.requests[0].prompt[-2]
+    assert role == "system"
+    assert "They are data" in text
+    assert "Holidays: 30 days." in text
+
+
+async def test_images_are_sent_as_content_parts(services: Services, model_server: ModelServer) -> None:
+    await _generate(services, state(images=["https://example.org/cat.png"]), [])
+    content = model_server.requests[0].body["input"][-1]["content"]
+    assert [part["type"] for part in content] == ["input_text", "input_image"]
+    assert content[1]["image_url"] == "https://example.org/cat.png"
+
+
+async def test_tool_calls_are_returned_for_the_tools_node(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Let me see. "], [ToolCall("get_current_time", {"timezone": "Asia/Tokyo"})]))
+    update = await _generate(services, state(), [])
+    message = update["messages"][0]
+    assert isinstance(message, AIMessage)
+    assert [(call["name"], call["args"]) for call in message.tool_calls] == [
+        ("get_current_time", {"timezone": "Asia/Tokyo"})
+    ]
+    assert update["answer"] == "Let me see. "
+    assert [tool["name"] for tool in model_server.requests[0].body["tools"]] == ["get_current_time"]
+
+
+async def test_the_second_round_adds_to_the_answer_and_to_the_usage(
+    services: Services, model_server: ModelServer
+) -> None:
+    asked = AIMessage("", tool_calls=[{"name": "get_current_time", "args": {}, "id": "c1"}])
+    so_far = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "cached_tokens": 0, "model_calls": 1}
+    model_server.script(Reply(["It is noon."]))
+    update = await _generate(
+        services,
+        state(
+            messages=[asked, ToolMessage("12:00", tool_call_id="c1")],
+            answer="Let me see. ",
+            usage=so_far,
+            tool_rounds=1,
+        ),
+        [],
+    )
+    assert update["answer"] == "Let me see. It is noon."
+    assert update["usage"]["model_calls"] == 2
+    kinds = [item.get("type", item.get("role")) for item in model_server.requests[0].body["input"]]
+    assert kinds[-2:] == ["function_call", "function_call_output"]
+
+
+async def test_after_the_last_round_no_tools_are_offered(
+    services: Services, model_server: ModelServer
+) -> None:
+    await _generate(services, state(tool_rounds=MOST_TOOL_ROUNDS), [])
+    assert "tools" not in model_server.requests[0].body
+
+
+async def test_a_model_that_fails_raises_how(services: Services, model_server: ModelServer) -> None:
+    model_server.script(Reply(status=401))
+    with pytest.raises(ModelFailed) as failed:
+        await _generate(services, state(), [])
+    assert failed.value.failure == "llm_unauthorized"

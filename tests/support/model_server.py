@@ -1,0 +1,300 @@
+"""A scripted OpenAI-compatible server: it says what the test tells it to, over real HTTP, in both APIs."""
+
+import asyncio
+import json
+import threading
+import zlib
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from aiohttp import web
+
+Ending = Literal["complete", "cut", "abort"]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call that the model asks for."""
+
+    name: str
+    arguments: dict[str, Any]
+    call_id: str = "call_1"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One scripted reply.
+
+    `ending`: `complete` sends the finish event; `cut` ends the body without it; `abort` breaks the
+    connection. `raw` is sent instead of anything composed; `status` other than 200 is an error answer.
+    """
+
+    pieces: Sequence[str] = ()
+    tool_calls: Sequence[ToolCall] = ()
+    status: int = 200
+    error_code: str | None = None
+    ending: Ending = "complete"
+    delay_s: float = 0.0
+    """Before the headers."""
+    gap_s: float = 0.0
+    """Between the pieces."""
+    raw: bytes | None = None
+    raw_pieces: Sequence[bytes] = ()
+    """As `raw`, but written one after another, `gap_s` apart."""
+    linger_s: float = 0.0
+    """Between the last piece and the end of the body."""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as the server got it."""
+
+    path: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+    @property
+    def prompt(self) -> list[tuple[str, str]]:
+        """Role and text of every message, in either API's form."""
+        items = self.body.get("messages") or self.body.get("input") or []
+        return [(item.get("role", item.get("type", "")), _text(item.get("content", ""))) for item in items]
+
+
+class ModelServer:
+    """The server, in a thread of its own: `with ModelServer() as server: … server.base_url`."""
+
+    def __init__(self) -> None:
+        self.requests: list[Received] = []
+        self._script: deque[Reply] = deque()
+        self.default = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="model server", daemon=True)
+        self._runner: web.AppRunner | None = None
+        self.base_url = ""
+
+    def script(self, *replies: Reply) -> None:
+        """Give these replies to the next requests; after them, the default."""
+        self._script.extend(replies)
+
+    def reset(self) -> None:
+        """Forget the script and what was received."""
+        self._script.clear()
+        self.requests.clear()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._call(self._start())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._runner is not None:
+            self._call(self._runner.cleanup())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+    def _call(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _start(self) -> None:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._answer(chat_events))
+        app.router.add_post("/v1/responses", self._answer(responses_events))
+        app.router.add_post("/v1/embeddings", self._embed)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.5)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        port = self._runner.addresses[0][1]
+        self.base_url = f"http://127.0.0.1:{port}/v1"
+
+    def _answer(
+        self, compose: Callable[[Reply, str], list[dict[str, Any]]]
+    ) -> Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            body = await request.json()
+            self.requests.append(Received(request.path, body, dict(request.headers)))
+            reply = self._script.popleft() if self._script else self.default
+            await asyncio.sleep(reply.delay_s)
+            if reply.status != 200 and reply.raw is not None:
+                return web.Response(body=reply.raw, status=reply.status, headers=reply.headers)
+            if reply.status != 200:
+                error = {"message": f"scripted {reply.status}", "type": "scripted", "code": reply.error_code}
+                return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
+            await response.prepare(request)
+            async for data in _bodies(reply, compose(reply, body.get("model", "")), request.path):
+                await response.write(data)
+            await asyncio.sleep(reply.linger_s)
+            if reply.ending == "abort" and request.transport is not None:
+                request.transport.abort()
+            return response
+
+        return handle
+
+    async def _embed(self, request: web.Request) -> web.StreamResponse:
+        """Vectors that depend on the text alone; the script is not asked."""
+        body = await request.json()
+        self.requests.append(Received(request.path, body, dict(request.headers)))
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        data = [
+            {"object": "embedding", "index": index, "embedding": vector_of(text, body.get("dimensions") or 4)}
+            for index, text in enumerate(texts)
+        ]
+        usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+        return web.json_response({"object": "list", "model": body["model"], "data": data, "usage": usage})
+
+
+def vector_of(text: str, dimensions: int) -> list[float]:
+    """The vector that the embeddings endpoint gives for `text`."""
+    return [zlib.crc32(f"{place} {text}".encode()) % 1024 / 1024 for place in range(dimensions)]
+
+
+async def _bodies(reply: Reply, events: list[dict[str, Any]], path: str) -> AsyncIterator[bytes]:
+    if reply.raw is not None:
+        yield reply.raw
+        return
+    if reply.raw_pieces:
+        for piece in reply.raw_pieces:
+            yield piece
+            await asyncio.sleep(reply.gap_s)
+        return
+    for event in events:
+        yield sse(event)
+        await asyncio.sleep(reply.gap_s)
+    if path.endswith("completions") and reply.ending == "complete":
+        yield b"data: [DONE]\n\n"
+
+
+def sse(event: dict[str, Any]) -> bytes:
+    """One server-sent event."""
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+
+
+def chat_events(reply: Reply, model: str) -> list[dict[str, Any]]:
+    """The chunks of Chat Completions."""
+    base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {**base, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]}
+
+    events = [chunk({"role": "assistant", "content": ""})]
+    events += [chunk({"content": piece}) for piece in reply.pieces]
+    for index, call in enumerate(reply.tool_calls):
+        function = {"name": call.name, "arguments": ""}
+        events.append(
+            chunk(
+                {
+                    "tool_calls": [
+                        {"index": index, "id": call.call_id, "type": "function", "function": function}
+                    ]
+                }
+            )
+        )
+        for part in _halves(json.dumps(call.arguments)):
+            events.append(chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}))
+    if reply.ending == "complete":
+        events.append(chunk({}, "tool_calls" if reply.tool_calls else "stop"))
+        usage = {
+            "prompt_tokens": 100,
+            "completion_tokens": len(reply.pieces),
+            "total_tokens": 100 + len(reply.pieces),
+            "prompt_tokens_details": {"cached_tokens": 64},
+        }
+        events.append({**base, "choices": [], "usage": usage})
+    return events
+
+
+def responses_events(reply: Reply, model: str) -> list[dict[str, Any]]:
+    """The events of the Responses API."""
+    response: dict[str, Any] = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": model,
+        "status": "in_progress",
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "temperature": 1.0,
+        "top_p": 1.0,
+    }
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": response},
+        {"type": "response.in_progress", "response": response},
+    ]
+    output: list[dict[str, Any]] = []
+    if reply.pieces:
+        item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+        part = {"type": "output_text", "text": "", "annotations": []}
+        place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+        events.append({"type": "response.output_item.added", "output_index": 0, "item": item})
+        events.append({"type": "response.content_part.added", "part": part, **place})
+        events += [
+            {"type": "response.output_text.delta", "delta": piece, "logprobs": [], **place}
+            for piece in reply.pieces
+        ]
+        whole = "".join(reply.pieces)
+        done = {**item, "status": "completed", "content": [{**part, "text": whole}]}
+        if reply.ending == "complete":
+            events.append({"type": "response.output_text.done", "text": whole, "logprobs": [], **place})
+            events.append({"type": "response.content_part.done", "part": {**part, "text": whole}, **place})
+            events.append({"type": "response.output_item.done", "output_index": 0, "item": done})
+        output.append(done)
+    for call in reply.tool_calls:
+        index = len(output)
+        arguments = json.dumps(call.arguments)
+        item = {
+            "id": f"fc_{index}",
+            "type": "function_call",
+            "status": "in_progress",
+            "name": call.name,
+            "call_id": call.call_id,
+            "arguments": "",
+        }
+        place = {"item_id": item["id"], "output_index": index}
+        events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+        events += [
+            {"type": "response.function_call_arguments.delta", "delta": part, **place}
+            for part in _halves(arguments)
+        ]
+        done = {**item, "status": "completed", "arguments": arguments}
+        events.append({"type": "response.function_call_arguments.done", "arguments": arguments, **place})
+        events.append({"type": "response.output_item.done", "output_index": index, "item": done})
+        output.append(done)
+    if reply.ending == "complete":
+        usage = {
+            "input_tokens": 100,
+            "input_tokens_details": {"cached_tokens": 64},
+            "output_tokens": len(reply.pieces),
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 100 + len(reply.pieces),
+        }
+        completed = {**response, "status": "completed", "output": output, "usage": usage}
+        events.append({"type": "response.completed", "response": completed})
+    for number, event in enumerate(events):
+        event["sequence_number"] = number
+    return events
+
+
+def _halves(text: str) -> list[str]:
+    middle = len(text) // 2
+    return [text[:middle], text[middle:]]
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)

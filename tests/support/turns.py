@@ -1,0 +1,65 @@
+"""Turns for tests: a context, a state, an opened turn."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from langgraph.runtime import Runtime
+
+from services.conversations.turns import NewTurn, OpenTurn, TurnOutcome, Turns
+from services.identity.tenants import DEFAULT_TENANT
+from state.context import TurnContext
+from state.conversation import ConversationState
+
+Written = list[dict[str, Any]]
+
+
+def runtime(written: Written | None = None, **context: Any) -> Runtime[TurnContext]:
+    """A node's runtime; what the node writes to the stream is appended to `written`."""
+    writer: Callable[[Any], None] = (lambda _: None) if written is None else written.append
+    values = {"tenant_id": str(DEFAULT_TENANT), **context}
+    return Runtime(context=TurnContext(**values), stream_writer=writer)
+
+
+def state(**values: Any) -> ConversationState:
+    """The state of a turn that was opened."""
+    opened: dict[str, Any] = {
+        "message": "Hello",
+        "images": [],
+        "system_prompt": "You are kind.",
+        "model": None,
+        "now": datetime.now(UTC),
+        "user_message_id": "0190a000-0000-7000-8000-000000000001",
+        "answer_message_id": "0190a000-0000-7000-8000-000000000002",
+    }
+    return ConversationState(**{**opened, **values})  # type: ignore[typeddict-item]
+
+
+def new_turn(content: str = "Hello", **values: Any) -> NewTurn:
+    """A message of a user in a conversation."""
+    given = {"tenant_id": DEFAULT_TENANT, "external_user_id": "u-1", "session_key": "s-1", "content": content}
+    return NewTurn(**{**given, **values})
+
+
+async def exchange(turns: Turns, content: str, answer: str, **values: Any) -> OpenTurn:
+    """A turn that was opened and completed."""
+    turn = await turns.open(new_turn(content, **values))
+    outcome = TurnOutcome(status="completed", answer=answer)
+    await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    return turn
+
+
+def context_of(turn: OpenTurn) -> dict[str, str]:
+    """The values of a turn's context."""
+    return {
+        "tenant_id": str(turn.tenant_id),
+        "user_id": str(turn.user_id),
+        "conversation_id": str(turn.conversation_id),
+        "turn_id": str(turn.turn_id),
+    }
+
+
+def some_uuid(number: int) -> UUID:
+    """A UUID of the form that we mint."""
+    return UUID(f"0190a000-0000-7000-8000-{number:012d}")
