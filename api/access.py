@@ -10,6 +10,7 @@ from graph.turns import TurnRunner
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 
+
 def _services(connection: HTTPConnection) -> Services:
     services: Services = connection.state.services
     return services

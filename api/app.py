@@ -5,12 +5,11 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 
 from api import chat, health, reading
-from api.body_limit import BodyLimit
+from api.body_limit import BodyLimit, TooLarge, too_large_response
 from api.problems import add_problem_handlers
-from api.schemas import MAX_BODY_BYTES
 from graph.turns import TurnRunner
 from services.bootstrap import Services
 
@@ -28,8 +27,13 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         version=version("anamnesis"),
         lifespan=lifespan,
     )
-    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    app.add_middleware(BodyLimit)
     add_problem_handlers(app)
+    app.add_exception_handler(TooLarge, _too_large)
     for routes in (chat.router, reading.router, health.router):
         app.include_router(routes)
     return app
+
+
+async def _too_large(_: Request, __: Exception) -> Response:
+    return too_large_response()

@@ -2,21 +2,34 @@
 
 from http import HTTPStatus
 
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Problem, problem_response
+from api.schemas import MAX_BODY_BYTES
 
 
-class _TooLarge(Exception):
-    pass
+class TooLarge(HTTPException):
+    """Raised while a body is read: FastAPI passes on no other exception from there."""
+
+    def __init__(self) -> None:
+        super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+
+
+def too_large_response() -> Response:
+    """The answer to a body over the limit."""
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    detail = f"The body is larger than {MAX_BODY_BYTES} bytes."
+    problem = Problem(title=status.phrase, status=status, detail=detail, code="too_large")
+    return problem_response(problem, {"Connection": "close"})
 
 
 class BodyLimit:
     """ASGI middleware: 413 for a body over the limit, whether or not it says its length."""
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count what is received."""
@@ -24,8 +37,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > self._max_bytes:
-            await self._refuse(scope, receive, send)
+        if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
+            await too_large_response()(scope, receive, send)
             return
         received = 0
 
@@ -33,17 +46,8 @@ class BodyLimit:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._max_bytes:
-                raise _TooLarge
+            if received > MAX_BODY_BYTES:
+                raise TooLarge
             return message
 
-        try:
-            await self._app(scope, counted, send)
-        except _TooLarge:
-            await self._refuse(scope, receive, send)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        detail = f"The body is larger than {self._max_bytes} bytes."
-        problem = Problem(title=status.phrase, status=status, detail=detail, code="too_large")
-        await problem_response(problem, {"Connection": "close"})(scope, receive, send)
+        await self._app(scope, counted, send)

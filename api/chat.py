@@ -1,11 +1,10 @@
-"""`POST /api/v1/chat/stream`, `POST /api/v1/chat` and the WebSocket: one message in, its turn's events out."""
+"""`POST /api/v1/chat/stream`, `POST /api/v1/chat` and the WebSocket: a message in, its turn's events out."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse
@@ -14,7 +13,7 @@ from sse_starlette import EventSourceResponse
 
 from api.access import RunnerOf, TenantOf
 from api.frames import sse_frames, ws_frame
-from api.problems import Problem, invalid_fields, problem_of, problem_response
+from api.problems import Problem, documented, invalid_fields, problem_of, problem_response
 from api.schemas import ChatAnswer, ChatRequest
 from graph.turn_log import TurnLog
 from graph.turns import TurnRequest, TurnRunner
@@ -25,9 +24,12 @@ router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
 
 HEARTBEAT_S = 15
 
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in (400, 413, 422, 503)
-}
+_PROBLEMS = documented(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
 
 
 @router.post(
@@ -47,14 +49,16 @@ async def chat_stream(request: ChatRequest, tenant: TenantOf, runner: RunnerOf) 
     )
 
 
-@router.post("", response_model=ChatAnswer, responses={**_PROBLEMS, 502: {"model": Problem}})
+@router.post("", response_model=ChatAnswer, responses={**_PROBLEMS, **documented(HTTPStatus.BAD_GATEWAY)})
 async def chat(request: ChatRequest, tenant: TenantOf, runner: RunnerOf) -> JSONResponse:
     """Send a message and wait for the whole answer."""
     running = await runner.start(TurnRequest(tenant, request.as_input()))
     last = await _last_event(running.log)
     if last.status == "done":
         return JSONResponse(last.content)
-    status = HTTPStatus.BAD_GATEWAY if last.content["code"].startswith("llm_") else HTTPStatus.SERVICE_UNAVAILABLE
+    status = (
+        HTTPStatus.BAD_GATEWAY if last.content["code"].startswith("llm_") else HTTPStatus.SERVICE_UNAVAILABLE
+    )
     detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
     problem = Problem(title=status.phrase, status=status, detail=detail, code=last.content["code"])
     return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)

@@ -22,7 +22,7 @@ async def healthz() -> str:
 
 @router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
 async def readyz(services: ServicesOf) -> JSONResponse:
-    """Whether the service can answer: each dependency with its latency. 503 when one is down that it needs."""
+    """Whether the service can answer, and how each dependency is; 503 when one is down that it needs."""
     dependencies = await check_dependencies(
         services.settings, services.database, services.redis, services.milvus, services.jobs
     )

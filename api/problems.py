@@ -36,6 +36,12 @@ class Problem(BaseModel):
     code: str
 
 
+def documented(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """What the OpenAPI document says of these error answers."""
+    content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
+    return {int(status): {"description": status.phrase, "content": content} for status in statuses}
+
+
 def problem_of(error: AnamnesisError) -> Problem:
     """The problem document for an error of ours."""
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -72,16 +78,16 @@ def add_problem_handlers(app: FastAPI) -> None:
     """Answer every error with a problem document."""
 
     @app.exception_handler(AnamnesisError)
-    async def ours(request: Request, error: AnamnesisError) -> JSONResponse:
+    async def ours(_: Request, error: AnamnesisError) -> JSONResponse:
         headers = {"Retry-After": "1"} if error.retryable else None
         return problem_response(problem_of(error), headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         return problem_response(invalid_fields(list(error.errors())))
 
     @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> JSONResponse:
+    async def http(_: Request, error: HTTPException) -> JSONResponse:
         status = HTTPStatus(error.status_code)
         code = status.phrase.lower().replace(" ", "_")
         problem = Problem(title=status.phrase, status=status, detail=str(error.detail), code=code)

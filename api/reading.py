@@ -4,20 +4,20 @@ import base64
 import binascii
 from collections.abc import Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any, Protocol
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 
 from api.access import ServicesOf, TenantOf
-from api.problems import Problem
+from api.problems import documented
 from api.schemas import (
     MAX_PAGE,
     ConversationPage,
     ConversationView,
     Id,
     MessagePage,
-    MessageView,
     TurnView,
 )
 from services.conversations.transcript import Cursor
@@ -26,7 +26,9 @@ from services.errors import InvalidInput
 router = APIRouter(
     prefix="/api/v1",
     tags=["reading"],
-    responses={status: {"model": Problem} for status in (404, 422, 503)},
+    responses=documented(
+        HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
+    ),
 )
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]

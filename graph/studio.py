@@ -13,9 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from langchain_core.messages import RemoveMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Command, Overwrite
 from pydantic import TypeAdapter
 from uuid_utils.compat import uuid7
@@ -86,7 +84,7 @@ class StudioGraph(CompiledTurnGraph):
 
 # A Studio thread keeps its state from run to run; a turn starts from a fresh one.
 _FRESH: dict[str, Any] = {
-    "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)],
+    "messages": Overwrite([]),
     "tool_rounds": 0,
     "answer": "",
     "timings": Overwrite({}),

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
-from langgraph.graph.message import add_messages
 from typing_extensions import TypedDict
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
@@ -126,8 +125,9 @@ class ConversationState(TurnInput, total=False):
     retrieval_ms: float
 
     # generate, and tools (tool messages)
-    messages: Annotated[list[AnyMessage], add_messages]
-    """What was said to the model after the prompt: its tool calls and the tools' results."""
+    messages: Annotated[list[AnyMessage], operator.add]
+    """What follows the prompt in this turn: the model's tool calls and the tools' results. Appended, never
+    merged by id: some endpoints give every message the same one."""
     tool_rounds: int
     answer: str
     usage: TokenUsage

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -41,10 +42,11 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+def postgres() -> Iterator[EmbeddedPostgres]:
     """A real server, its database migrated: the template of every test's own."""
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"), options=_UNSAFE_BUT_FAST)
-    with asyncio.Runner() as runner:
+    # Not in pytest's own folder: another run would close that to the server's account.
+    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder, asyncio.Runner() as runner:
+        server = EmbeddedPostgres(Path(folder), options=_UNSAFE_BUT_FAST)
         runner.run(server.start())
         migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
         yield server

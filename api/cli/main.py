@@ -8,3 +8,6 @@ app.command(name="serve")(serve.serve)
 app.command(name="chat")(chat.chat)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)
+
+if __name__ == "__main__":
+    app()

@@ -1,6 +1,5 @@
 """What the commands share: the Typer application, settings, and errors in one line on standard error."""
 
-import sys
 from typing import Any, NoReturn
 
 import typer
@@ -33,11 +32,11 @@ def settings_or_exit(**overrides: Any) -> Settings:
         fail(error.message, WRONG_USE)
     configure_logs(settings.log_format, settings.log_level)
     for line in unknown_variables():
-        print(f"anamnesis: warning: {line}", file=sys.stderr)
+        typer.echo(f"anamnesis: warning: {line}", err=True)
     return settings
 
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the program with one line on standard error."""
-    print(f"anamnesis: {message}", file=sys.stderr)
+    typer.echo(f"anamnesis: {message}", err=True)
     raise typer.Exit(code)

@@ -51,9 +51,11 @@ class ChatModels:
         self._settings = settings
         self._responses_api = settings.llm_api == "responses"
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
-        self._http = None if settings.offline else openai.DefaultAioHttpClient(
-            timeout=openai.Timeout(settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s))
+        # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
+        self._timeout = openai.Timeout(
+            settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s)
         )
+        self._http = None if settings.offline else openai.DefaultAioHttpClient(timeout=self._timeout)
 
     @property
     def default_model(self) -> str:
@@ -148,6 +150,6 @@ class ChatModels:
             store=False if self._responses_api else None,
             stream_usage=True,
             max_retries=0,  # here they are counted together with those after the headers
-            timeout=settings.llm_timeout_s,
+            timeout=self._timeout,
             http_async_client=self._http,
         )

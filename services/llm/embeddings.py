@@ -14,8 +14,8 @@ def make_embeddings(settings: Settings) -> Embeddings:
         return LexicalEmbeddings(settings.embedding_dim or 2048)
     return OpenAIEmbeddings(
         model=settings.embedding_model,
-        base_url=settings.embedding_base_url or settings.llm_base_url,
-        api_key=settings.embedding_api_key or settings.llm_api_key or SecretStr("none"),
+        openai_api_base=settings.embedding_base_url or settings.llm_base_url,
+        openai_api_key=settings.embedding_api_key or settings.llm_api_key or SecretStr("none"),
         dimensions=settings.embedding_dim,
         # Counting tokens first would download their tables.
         check_embedding_ctx_length=False,

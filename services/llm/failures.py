@@ -22,9 +22,7 @@ def failure_of(error: Exception, *, responses_api: bool, begun: bool) -> ModelFa
     match error:
         case StreamBroken():
             failure = "llm_stream_broken"
-        case openai.APIConnectionError() if _never_connected(error):
-            failure = "llm_unreachable"
-        case openai.APITimeoutError() | TimeoutError():
+        case openai.APITimeoutError() | TimeoutError() if not _disconnected(error):
             failure = "llm_timeout"
         case openai.APIConnectionError() | httpx2.HTTPError():
             failure = "llm_stream_broken" if begun else "llm_unreachable"
@@ -47,11 +45,11 @@ def _of_status(error: openai.APIStatusError, *, responses_api: bool) -> ModelFai
     return "llm_server_error" if error.status_code >= _SERVER_ERROR else "llm_rejected"
 
 
-def _never_connected(error: BaseException) -> bool:
+def _disconnected(error: BaseException) -> bool:
     """Whether the cause is a refused or broken connection: the transport reports some as time-outs."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, aiohttp.ClientConnectorError | aiohttp.ServerDisconnectedError):
+        if isinstance(cause, aiohttp.ClientConnectionError) and not isinstance(cause, TimeoutError):
             return True
         cause = cause.__cause__
     return False

@@ -121,6 +121,7 @@ class LeanChatOpenAI(ChatOpenAI):
     ) -> AsyncIterator[str | ChatGenerationChunk]:
         """Yield text as strings, one for each network read, and all else as chunks, in order."""
         options = {"stream": True, **events.options(self._should_stream_usage(**kwargs)), **kwargs}
+        options.pop("stream_usage", None)  # an option of the call, not of the request
         payload = self._get_request_payload(messages, stop=stop, **options)
         create = self.root_async_client.responses.create if events.responses else self.async_client.create
         try:
@@ -189,9 +190,9 @@ class _ChatEvents:
         if not delta or choice.get("finish_reason") or choice.get("logprobs"):
             return None
         text = delta.get("content")
-        if not text or not isinstance(text, str) or any(delta[key] for key in delta if key not in {"content", "role"}):
+        if any(delta[key] for key in delta if key not in {"content", "role"}):
             return None
-        return text
+        return text if text and isinstance(text, str) else None
 
     def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
         if any(choice.get("finish_reason") for choice in event.get("choices") or ()):
@@ -279,7 +280,9 @@ class _ResponsesEvents:
             raise AssertionError("LangChain makes a chunk of every text")
         return chunk
 
-    def _converted(self, event: Any, indexes: tuple[int, int, int]) -> tuple[int, int, int, ChatGenerationChunk | None]:
+    def _converted(
+        self, event: Any, indexes: tuple[int, int, int]
+    ) -> tuple[int, int, int, ChatGenerationChunk | None]:
         return _convert_responses_chunk_to_generation_chunk(
             event,
             *indexes,
@@ -326,7 +329,9 @@ def _parse(data: bytes, request: httpx2.Request) -> dict[str, Any]:
         raise TypeError("An event of the stream is not a JSON object.")
     if error := event.get("error"):
         message = error.get("message") if isinstance(error, dict) else None
-        raise openai.APIError(str(message or "An error occurred during streaming"), request, body=error)
+        if not message or not isinstance(message, str):
+            message = "An error occurred during streaming"
+        raise openai.APIError(message, request, body=error)
     return event
 
 
@@ -347,11 +352,11 @@ async def _reads(response: httpx2.Response, events: _Events) -> AsyncIterator[by
                 received = await anext(body, b"")
         except TimeoutError:
             return
-        except httpx2.TimeoutException as error:
-            raise openai.APITimeoutError(response.request) from error
         except httpx2.RequestError as error:
             if events.patience is not None:
                 return
+            if isinstance(error, httpx2.TimeoutException):
+                raise openai.APITimeoutError(response.request) from error
             raise openai.APIConnectionError(request=response.request) from error
         if not received:
             return

@@ -182,12 +182,12 @@ def _best_sentences(question: str, context: list[str]) -> list[str]:
 
 def _stems(text: str) -> list[str]:
     """Words without the commonest English endings, so that `lives` meets `live`."""
-    return [re.sub(r"(?<=\w{3})(ing|ed|es|s)$", "", word) for word in words(text)]
+    return [re.sub(r"(?<=\w{3})(ing|ed|es|s|e)$", "", word) for word in words(text)]
 
 
 def _choose(tools: list[dict[str, Any]], tool_choice: str | None, question: str) -> dict[str, Any] | None:
     """The tool that was demanded, or the one whose name and description share the most words with the question."""
-    if not tools:
+    if not tools or tool_choice == "none":
         return None
     if tool_choice and tool_choice != "auto":
         return next((tool for tool in tools if tool["function"]["name"] == tool_choice), tools[0])

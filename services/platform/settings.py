@@ -173,7 +173,9 @@ def _one_line(error: ValidationError) -> str:
         return reason
     location = str(problem["loc"][0])
     name = location if location.isupper() else f"{PREFIX}{location.upper()}"
-    field = name.removeprefix(PREFIX).lower().replace("openai_", "llm_")
+    field = name.removeprefix(PREFIX).lower()
+    if (fallback := field.upper().replace("LLM_", "OPENAI_")) in os.environ and name not in os.environ:
+        name = fallback
     description = Settings.model_fields[field].description
     value = "" if field in SECRET_FIELDS else f"={problem['input']!s}"
     return f"{name}{value} is not accepted ({reason}); expected: {description}"

@@ -1,7 +1,10 @@
 """A scripted OpenAI-compatible server: it says what the test tells it to, over real HTTP, in both APIs."""
 
 import asyncio
+import contextlib
 import json
+import socket
+import struct
 import threading
 import zlib
 from collections import deque
@@ -12,7 +15,7 @@ from typing import Any, Literal, Self
 
 from aiohttp import web
 
-Ending = Literal["complete", "cut", "abort"]
+Ending = Literal["complete", "cut", "abort", "reset"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,9 @@ class ToolCall:
 class Reply:
     """One scripted reply.
 
-    `ending`: `complete` sends the finish event; `cut` ends the body without it; `abort` breaks the
-    connection. `raw` is sent instead of anything composed; `status` other than 200 is an error answer.
+    `ending`: `complete` sends the finish event; `cut` ends the body without it; `abort` closes the
+    connection and `reset` resets it, both without ending the body. `raw` is sent instead of anything
+    composed; `status` other than 200 is an error answer.
     """
 
     pieces: Sequence[str] = ()
@@ -46,6 +50,8 @@ class Reply:
     """As `raw`, but written one after another, `gap_s` apart."""
     linger_s: float = 0.0
     """Between the last piece and the end of the body."""
+    silent: bool = False
+    """Send nothing at all, not even headers; for `abort` and `reset`."""
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -56,6 +62,8 @@ class Received:
     path: str
     body: dict[str, Any]
     headers: dict[str, str]
+    peer: str = ""
+    """The client's address and port: the same for requests over one connection."""
 
     @property
     def prompt(self) -> list[tuple[str, str]]:
@@ -64,25 +72,34 @@ class Received:
         return [(item.get("role", item.get("type", "")), _text(item.get("content", ""))) for item in items]
 
 
+DEFAULT = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
+
+
 class ModelServer:
     """The server, in a thread of its own: `with ModelServer() as server: … server.base_url`."""
 
     def __init__(self) -> None:
         self.requests: list[Received] = []
         self._script: deque[Reply] = deque()
-        self.default = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
+        self._script_of: dict[str, deque[Reply]] = {}
+        self.default = DEFAULT
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model server", daemon=True)
         self._runner: web.AppRunner | None = None
         self.base_url = ""
 
-    def script(self, *replies: Reply) -> None:
-        """Give these replies to the next requests; after them, the default."""
-        self._script.extend(replies)
+    def script(self, *replies: Reply, model: str | None = None) -> None:
+        """Give these replies to the next requests (for `model`, if one is named); after them, the default."""
+        if model is None:
+            self._script.extend(replies)
+        else:
+            self._script_of.setdefault(model, deque()).extend(replies)
 
     def reset(self) -> None:
         """Forget the script and what was received."""
         self._script.clear()
+        self._script_of.clear()
+        self.default = DEFAULT
         self.requests.clear()
 
     def __enter__(self) -> Self:
@@ -95,6 +112,7 @@ class ModelServer:
     ) -> None:
         if self._runner is not None:
             self._call(self._runner.cleanup())
+        self._call(_cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
@@ -107,7 +125,7 @@ class ModelServer:
         app.router.add_post("/v1/chat/completions", self._answer(chat_events))
         app.router.add_post("/v1/responses", self._answer(responses_events))
         app.router.add_post("/v1/embeddings", self._embed)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.5)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.5, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
@@ -119,21 +137,25 @@ class ModelServer:
     ) -> Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             body = await request.json()
-            self.requests.append(Received(request.path, body, dict(request.headers)))
-            reply = self._script.popleft() if self._script else self.default
+            self.requests.append(_received(request, body))
+            script = self._script_of.get(body.get("model", "")) or self._script
+            reply = script.popleft() if script else self.default
             await asyncio.sleep(reply.delay_s)
             if reply.status != 200 and reply.raw is not None:
                 return web.Response(body=reply.raw, status=reply.status, headers=reply.headers)
             if reply.status != 200:
                 error = {"message": f"scripted {reply.status}", "type": "scripted", "code": reply.error_code}
                 return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
+            if reply.silent:
+                _end_badly(request, reply.ending)
+                return web.Response()
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
-            await response.prepare(request)
-            async for data in _bodies(reply, compose(reply, body.get("model", "")), request.path):
-                await response.write(data)
-            await asyncio.sleep(reply.linger_s)
-            if reply.ending == "abort" and request.transport is not None:
-                request.transport.abort()
+            with contextlib.suppress(ConnectionResetError):  # the client has heard enough
+                await response.prepare(request)
+                async for data in _bodies(reply, compose(reply, body.get("model", "")), request.path):
+                    await response.write(data)
+                await asyncio.sleep(reply.linger_s)
+            _end_badly(request, reply.ending)
             return response
 
         return handle
@@ -141,7 +163,7 @@ class ModelServer:
     async def _embed(self, request: web.Request) -> web.StreamResponse:
         """Vectors that depend on the text alone; the script is not asked."""
         body = await request.json()
-        self.requests.append(Received(request.path, body, dict(request.headers)))
+        self.requests.append(_received(request, body))
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         data = [
             {"object": "embedding", "index": index, "embedding": vector_of(text, body.get("dimensions") or 4)}
@@ -156,6 +178,28 @@ def vector_of(text: str, dimensions: int) -> list[float]:
     return [zlib.crc32(f"{place} {text}".encode()) % 1024 / 1024 for place in range(dimensions)]
 
 
+def _received(request: web.Request, body: dict[str, Any]) -> Received:
+    peer = request.transport.get_extra_info("peername") if request.transport else None
+    return Received(request.path, body, dict(request.headers), str(peer))
+
+
+async def _cancel_others() -> None:
+    """End the handlers that are still asleep."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _end_badly(request: web.Request, ending: Ending) -> None:
+    if request.transport is None or ending not in {"abort", "reset"}:
+        return
+    if ending == "reset":
+        peer = request.transport.get_extra_info("socket")
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    request.transport.abort()
+
+
 async def _bodies(reply: Reply, events: list[dict[str, Any]], path: str) -> AsyncIterator[bytes]:
     if reply.raw is not None:
         yield reply.raw
@@ -167,9 +211,15 @@ async def _bodies(reply: Reply, events: list[dict[str, Any]], path: str) -> Asyn
         return
     for event in events:
         yield sse(event)
-        await asyncio.sleep(reply.gap_s)
+        if _has_text(event):
+            await asyncio.sleep(reply.gap_s)
     if path.endswith("completions") and reply.ending == "complete":
         yield b"data: [DONE]\n\n"
+
+
+def _has_text(event: dict[str, Any]) -> bool:
+    deltas = [event.get("delta"), *(choice["delta"].get("content") for choice in event.get("choices", ()))]
+    return any(deltas)
 
 
 def sse(event: dict[str, Any]) -> bytes:

@@ -1,0 +1,233 @@
+"""What one streamed chat turn costs in the service, compared with a floor measured in the same run.
+
+`python -m benchmarks.turn_overhead [--quick] [--api chat] [--json FILE]`
+
+Four processes on loopback: a stand-in for the language model, the floor (the stock chat model in a
+bare route), the service with its embedded engines, and the client that loads them in turn.
+"""
+
+import argparse
+import itertools
+import json
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from benchmarks.load_client import Load, Samples
+from benchmarks.processes import Weight, child, environment_without_settings, free_port, wait_for, weigh
+from benchmarks.report import Cell, Reach, Results, show
+from benchmarks.stand_in_llm import Api, Mode
+
+_MESSAGE = "Tell me, in a few words, what you know about it."
+_SERVE = "from api.cli.main import app; app()"
+_USERS = 50
+_REACHES = ((2, 6), (48, 52), (198, 202))
+"""Stretches of a long conversation that are compared: about turns 2, 50 and 200."""
+_WARM_UP = 3
+"""Turns that follow one another; before them, one of each at the highest concurrency."""
+_SETTLE_S = 0.1
+"""What a server still does after its answer belongs to the turn."""
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured."""
+
+    rounds: int
+    turns: dict[Mode, dict[int, int]]
+    """Turns a round by mode and concurrency."""
+    conversations: int
+
+
+FULL = Plan(3, {"paced": {1: 8, 20: 100, 100: 300}, "burst": {1: 60, 20: 400, 100: 300}}, 5)
+QUICK = Plan(1, {"paced": {1: 3, 20: 40, 100: 100}, "burst": {1: 20, 20: 120, 100: 100}}, 1)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server under test."""
+
+    name: str
+    pid: int
+    port: int
+    path: str
+    first_marker: str
+    done_marker: str
+
+    def load(self, lanes: list[list[dict[str, str]]], concurrency: int) -> Load:
+        """Turns for this server."""
+        return Load(self.port, self.path, lanes, concurrency, self.first_marker, self.done_marker)
+
+
+class Client:
+    """The load client's process."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def measure(self, server: Server, load: Load) -> tuple[Samples, Weight, Weight]:
+        """Send the turns; weigh the server before and after.
+
+        Raises:
+            RuntimeError: a turn failed.
+        """
+        if self._process.stdin is None or self._process.stdout is None:
+            raise AssertionError("the client is piped")
+        before = weigh(server.pid)
+        self._process.stdin.write(json.dumps(asdict(load)) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        time.sleep(_SETTLE_S)
+        after = weigh(server.pid)
+        if not line:
+            raise RuntimeError("the load client ended")
+        samples = Samples(**json.loads(line))
+        if samples.failures:
+            raise RuntimeError(
+                f"{len(samples.failures)} turns of {server.name} failed; the first: {samples.failures[0]}"
+            )
+        return samples, before, after
+
+
+def fresh_lanes(turns: int) -> list[list[dict[str, str]]]:
+    """Turns that are each the first of a new conversation."""
+    return [
+        [_body(f"user-{number % _USERS}", f"new-{number}")] for number in itertools.islice(_numbers, turns)
+    ]
+
+
+def _body(user: str, session: str) -> dict[str, str]:
+    return {"user_id": user, "session_id": session, "message": _MESSAGE}
+
+
+@contextmanager
+def stand_in() -> Iterator[int]:
+    """The stand-in model's port."""
+    with child(["-m", "benchmarks.stand_in_llm"], piped=True) as process:
+        if process.stdout is None:
+            raise AssertionError("it is piped")
+        yield int(process.stdout.readline())
+
+
+@contextmanager
+def floor(base_url: str, api: Api) -> Iterator[Server]:
+    """The floor, ready."""
+    port = free_port()
+    arguments = ["-m", "benchmarks.floor", str(port), base_url, api]
+    with child(arguments, environment=environment_without_settings()) as process:
+        wait_for(process, f"http://127.0.0.1:{port}/healthz")
+        yield Server("floor", process.pid, port, "/chat", 'data: {"token"', "data: [DONE]")
+
+
+@contextmanager
+def service(base_url: str, api: Api) -> Iterator[Server]:
+    """The service over new data, ready, its engines too."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
+        environment = {
+            **environment_without_settings(),
+            "ANAMNESIS_DATA_DIR": str(folder / "data"),
+            "ANAMNESIS_LLM_MODEL": "stand-in",
+            "ANAMNESIS_LLM_BASE_URL": base_url,
+            "ANAMNESIS_LLM_API": api,
+            "ANAMNESIS_LLM_API_KEY": "x",
+            "ANAMNESIS_LOG_LEVEL": "warning",
+        }
+        arguments = ["-c", _SERVE, "serve", "--port", str(port)]
+        with child(arguments, environment=environment, folder=folder) as process:
+            wait_for(process, f"http://127.0.0.1:{port}/readyz", b'{"state":"ok"')
+            yield Server("ours", process.pid, port, "/api/v1/chat/stream", "event: token", "event: done")
+
+
+def measure_load(plan: Plan, mode: Mode, servers: list[Server], client: Client, results: Results) -> None:
+    """Load the servers by turns, in every round in the other order."""
+    most = max(plan.turns[mode])
+    for server in servers:
+        client.measure(server, server.load(fresh_lanes(most), most))
+        client.measure(server, server.load(fresh_lanes(_WARM_UP), 1))
+    for number in range(plan.rounds):
+        for concurrency, turns in plan.turns[mode].items():
+            cells = results.cells.setdefault((mode, concurrency), {server.name: Cell() for server in servers})
+            for server in servers if number % 2 == 0 else reversed(servers):
+                load = server.load(fresh_lanes(turns), concurrency)
+                samples, before, after = client.measure(server, load)
+                postgres = after.postgres_cpu_s - before.postgres_cpu_s
+                cells[server.name].add(mode, samples, after.cpu_s - before.cpu_s, postgres)
+    for server in servers:
+        weight = weigh(server.pid)
+        results.memory_mb[f"{mode} {server.name}"] = {"api": weight.rss_mb, "tree": weight.tree_rss_mb}
+
+
+def measure_conversations(conversations: int, server: Server, client: Client) -> list[Reach]:
+    """Grow long conversations; measure the reaches one turn at a time, and hurry through the rest."""
+    reaches: list[Reach] = []
+    spoken = 0
+    for first, last in _REACHES:
+        _speak(conversations, first - 1 - spoken, server, client, concurrency=conversations)
+        samples, before, after = _speak(conversations, last - first + 1, server, client, concurrency=1)
+        spoken = last
+        cpu_ms = (after.cpu_s - before.cpu_s) * 1000 / len(samples.full_ms)
+        medians = statistics.median(samples.first_ms), statistics.median(samples.full_ms)
+        reaches.append(Reach(first, last, *medians, cpu_ms))
+    return reaches
+
+
+def _speak(
+    conversations: int, turns: int, server: Server, client: Client, *, concurrency: int
+) -> tuple[Samples, Weight, Weight]:
+    lanes = [[_body(f"talker-{talker}", "long")] * turns for talker in range(conversations)]
+    return client.measure(server, server.load(lanes, concurrency))
+
+
+def run(plan: Plan, api: Api) -> Results:
+    """Measure everything; each mode has servers of its own."""
+    results = Results(api)
+    with stand_in() as llm_port, child(["-m", "benchmarks.load_client"], piped=True) as process:
+        client = Client(process)
+        for mode in get_args(Mode):
+            base_url = f"http://127.0.0.1:{llm_port}/{mode}/v1"
+            with floor(base_url, api) as bare, service(base_url, api) as ours:
+                measure_load(plan, mode, [bare, ours], client, results)
+                if mode == "burst":
+                    results.conversation = measure_conversations(plan.conversations, ours, client)
+    return results
+
+
+def main() -> None:
+    """Read the options, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.turn_overhead", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one short round, in less than a minute")
+    parser.add_argument("--api", choices=get_args(Api), default="responses", help="the model's API")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt_once)
+    try:
+        results = run(QUICK if options.quick else FULL, options.api)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    show(results)
+    if options.json:
+        options.json.write_text(json.dumps(results.as_json(), indent=1) + "\n")
+
+
+def _interrupt_once(*_: Any) -> None:
+    """Leave through the `finally` blocks, which end our processes; let nothing interrupt those."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The application over real HTTP, in this process; and as a process of its own."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from api.app import make_app
+from graph.builder import build_graph
+from graph.turns import TurnRunner
+from services.bootstrap import Services
+from tests.conftest import free_port
+from tests.support.model_server import ModelServer
+from tests.support.service_process import ServiceProcess
+
+
+@pytest.fixture
+async def runner(services: Services) -> AsyncIterator[TurnRunner]:
+    """A turn runner over the services."""
+    opened = TurnRunner(build_graph(services).compile(), services.turns)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def url(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
+    """Address of the application, served in this process."""
+    config = uvicorn.Config(
+        make_app(services, runner), port=0, log_config=None, timeout_graceful_shutdown=1, lifespan="on"
+    )
+    server = uvicorn.Server(config)
+    server.capture_signals = _leave_signals_alone  # type: ignore[method-assign]
+    serving = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    await serving
+
+
+@pytest.fixture
+async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client of the application."""
+    async with httpx.AsyncClient(base_url=url, timeout=30) as opened:
+        yield opened
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder for embedded engines. Not in pytest's own, which another run would close to PostgreSQL's account."""
+    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder:
+        yield Path(folder) / "data"
+
+
+@pytest.fixture
+def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProcess]:
+    """The service as a process, with everything embedded and the scripted model behind it."""
+    process = ServiceProcess(
+        data_dir,
+        free_port(),
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_timeout_s="5",
+    )
+    yield process.start()
+    if process.process and process.process.poll() is None:
+        process.stop()
+
+
+class _leave_signals_alone:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None

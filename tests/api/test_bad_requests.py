@@ -1,0 +1,160 @@
+"""Every input that can be wrong gets a problem document that names it."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+
+pytestmark = pytest.mark.anyio
+
+GOOD: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
+PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
+TOO_LARGE = "data:image/png;base64," + base64.b64encode(b"x" * (8 * 1024 * 1024 + 1)).decode()
+
+
+def _check(response: httpx.Response, status: int, code: str) -> str:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert set(problem) == {"type", "title", "status", "detail", "code"}
+    assert (problem["status"], problem["code"]) == (status, code)
+    return str(problem["detail"])
+
+
+@pytest.mark.parametrize("path", ["/api/v1/chat", "/api/v1/chat/stream"])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"message": None}, "message"),
+        ({"message": ""}, "message"),
+        ({"message": " \n "}, "message"),
+        ({"message": "x" * 40_000}, "message"),
+        ({"message": 5}, "message"),
+        ({"message": "a\x00b"}, "message"),
+        ({"user_id": "with space"}, "user_id"),
+        ({"user_id": "x" * 129}, "user_id"),
+        ({"user_id": ""}, "user_id"),
+        ({"user_id": "line\n"}, "user_id"),
+        ({"session_id": "../etc"}, "session_id"),
+        ({"session_id": "' OR 1=1 --"}, "session_id"),
+        ({"images": [PNG] * 9}, "images"),
+        ({"images": [TOO_LARGE]}, "images.0"),
+        ({"images": ["data:image/png;base64,###"]}, "images.0"),
+        ({"images": ["file:///etc/passwd"]}, "images.0"),
+        ({"images": ["data:text/html;base64,AAAA"]}, "images.0"),
+        ({"images": "one"}, "images"),
+        ({"agent_type": "secret_agent"}, "agent_type"),
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"timezone": "+99:00"}, "timezone"),
+        ({"locale": "not a locale"}, "locale"),
+        ({"debug": "perhaps"}, "debug"),
+        ({"kb_prefix": "a b"}, "kb_prefix"),
+        ({"expert": "nobody"}, "expert"),
+        ({"surprise": 1}, "surprise"),
+    ],
+)
+async def test_a_wrong_field_is_named(
+    client: httpx.AsyncClient, path: str, change: dict[str, Any], named: str
+) -> None:
+    response = await client.post(path, json={**GOOD, **change})
+    assert _check(response, 422, "invalid_input").startswith(f"{named}: ")
+
+
+@pytest.mark.parametrize("field", ["user_id", "session_id", "message"])
+async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -> None:
+    body = {name: value for name, value in GOOD.items() if name != field}
+    assert (
+        _check(await client.post("/api/v1/chat", json=body), 422, "invalid_input")
+        == f"{field}: Field required"
+    )
+
+
+async def test_every_wrong_field_is_named_at_once(client: httpx.AsyncClient) -> None:
+    detail = _check(
+        await client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input"
+    )
+    assert all(f"{field}: " in detail for field in ("message", "user_id", "session_id"))
+
+
+@pytest.mark.parametrize("body", [b"not json", b"", b"\xff\xfe", b'{"message": '])
+async def test_what_is_not_json_is_malformed(client: httpx.AsyncClient, body: bytes) -> None:
+    response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code in {400, 422}
+    _check(response, response.status_code, "malformed" if response.status_code == 400 else "invalid_input")
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"text"', b"null", b"7"])
+async def test_json_that_is_no_object_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
+    response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
+    _check(response, 422, "invalid_input")
+
+
+async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(url: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]))
+    writer.write(b"POST /api/v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: 83886080\r\n\r\n")
+    answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b'"code":"too_large"' in answer
+    writer.close()
+
+
+async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_length(
+    client: httpx.AsyncClient,
+) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(72):
+            yield b"x" * 1024 * 1024
+
+    _check(await client.post("/api/v1/chat", content=endless()), 413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code", "named"),
+    [
+        ("/api/v1/turns/0190a000-0000-7000-8000-000000000001", 404, "not_found", "turn"),
+        ("/api/v1/turns/nonsense", 422, "invalid_input", "turn_id"),
+        ("/api/v1/conversations/0190a000-0000-7000-8000-000000000001", 404, "not_found", "conversation"),
+        (
+            "/api/v1/conversations/0190a000-0000-7000-8000-000000000001/messages",
+            404,
+            "not_found",
+            "conversation",
+        ),
+        ("/api/v1/conversations?limit=0", 422, "invalid_input", "limit"),
+        ("/api/v1/conversations?limit=9999", 422, "invalid_input", "limit"),
+        ("/api/v1/conversations?after=garbage", 422, "invalid_input", "after"),
+        ("/api/v1/conversations?after=MjAyNi0wMS0wMSB4", 422, "invalid_input", "after"),
+        ("/api/v1/conversations?user_id=a%20b", 422, "invalid_input", "user_id"),
+        ("/api/v1/nothing", 404, "not_found", "Not Found"),
+    ],
+)
+async def test_a_wrong_address_is_named(
+    client: httpx.AsyncClient, path: str, status: int, code: str, named: str
+) -> None:
+    assert named in _check(await client.get(path), status, code)
+
+
+async def test_a_wrong_method_is_a_problem_too(client: httpx.AsyncClient) -> None:
+    _check(await client.get("/api/v1/chat"), 405, "method_not_allowed")
+
+
+async def test_nothing_of_a_refused_request_is_stored(client: httpx.AsyncClient) -> None:
+    await client.post("/api/v1/chat/stream", json={**GOOD, "expert": "nobody"})
+    assert (await client.get("/api/v1/conversations")).json() == {"items": [], "next": None}
+
+
+async def test_without_its_database_the_service_says_when_to_come_again(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await services.database.close()
+    response = await client.post("/api/v1/chat/stream", json=GOOD)
+    assert "database" in _check(response, 503, "database_unavailable")
+    assert response.headers["retry-after"] == "1"
+    assert (await client.get("/healthz")).text == "ok"
+    ready = await client.get("/readyz")
+    assert (ready.status_code, ready.json()["state"]) == (503, "down")

@@ -1,0 +1,172 @@
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from services.bootstrap import Engines
+from tests.conftest import free_port
+from tests.support.model_server import ModelServer, Reply
+from tests.support.service_process import ROOT, ServiceProcess
+
+
+def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "api.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **variables},
+    )
+
+
+@pytest.mark.parametrize("command", ["serve", "chat", "migrate", "doctor"])
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    shown = _anamnesis(command, "--help")
+    assert shown.returncode == 0
+    assert "Example:" in shown.stdout
+
+
+def test_wrong_use_ends_with_two() -> None:
+    assert _anamnesis("no-such-command").returncode == 2
+    assert _anamnesis("serve", "--no-such-option").returncode == 2
+
+
+@pytest.mark.parametrize("command", ["serve", "chat", "migrate", "doctor"])
+def test_a_wrong_setting_is_one_line_and_ends_with_two(command: str) -> None:
+    done = _anamnesis(command, ANAMNESIS_PORT="eighty")
+    assert done.returncode == 2
+    assert done.stderr.startswith("anamnesis: ANAMNESIS_PORT=eighty is not accepted")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_misspelt_variable_is_a_warning(engines: Engines) -> None:
+    done = _anamnesis(
+        "migrate",
+        ANAMNESIS_LLM_MODLE="m",
+        ANAMNESIS_MILVUS_URI=engines.milvus_uri,
+        ANAMNESIS_DATABASE_URL=engines.database_url,
+        ANAMNESIS_MIGRATION_DATABASE_URL=str(engines.owner_url),
+    )
+    assert done.returncode == 0
+    assert "did you mean ANAMNESIS_LLM_MODEL?" in done.stderr
+    assert "The schema is at" in done.stdout
+
+
+def test_migrate_without_the_owner_says_what_to_set(engines: Engines) -> None:
+    done = _anamnesis(
+        "migrate", ANAMNESIS_DATABASE_URL=engines.database_url, ANAMNESIS_MILVUS_URI=engines.milvus_uri
+    )
+    assert done.returncode == 1
+    assert "ANAMNESIS_MIGRATION_DATABASE_URL" in done.stderr
+
+
+def test_doctor_names_what_is_wrong_and_what_to_do(engines: Engines) -> None:
+    environment = {
+        "ANAMNESIS_DATABASE_URL": engines.database_url,
+        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
+        "ANAMNESIS_REDIS_URL": f"redis://127.0.0.1:{free_port()}/0",
+    }
+    done = _anamnesis("doctor", "--json", **environment)
+    assert done.returncode == 0
+    states = {found["name"]: found["state"] for found in json.loads(done.stdout)}
+    assert (states["postgres"], states["milvus"], states["redis"]) == ("ok", "degraded", "degraded")
+    shown = _anamnesis("doctor", **environment, COLUMNS="200").stdout
+    assert "Turns answer without it. See ANAMNESIS_REDIS_URL." in shown
+
+
+def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engines) -> None:
+    nowhere = {
+        "ANAMNESIS_DATABASE_URL": "postgresql://anamnesis@127.0.0.1:1/nothing",
+        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
+        "ANAMNESIS_PORT": str(free_port()),
+    }
+    for command in ("doctor", "serve"):
+        done = _anamnesis(command, **nowhere)
+        assert done.returncode == 1
+        assert done.stderr == "anamnesis: The database does not answer; try again in a moment.\n"
+
+
+def test_chat_without_a_service_says_how_to_start_one() -> None:
+    done = _anamnesis("chat", ANAMNESIS_PORT=str(free_port()))
+    assert done.returncode == 1
+    assert "start the service with: make run" in done.stderr
+
+
+class _Terminal:
+    """A person at a terminal."""
+
+    def __init__(self, *arguments: str, **variables: str) -> None:
+        self.shown = ""
+        self._pid, self._terminal = pty.fork()
+        if self._pid == 0:
+            environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "dumb", **variables}
+            os.execve(sys.executable, [sys.executable, "-m", "api.cli.main", *arguments], environment)
+
+    def sees(self, text: str) -> None:
+        end = time.monotonic() + 30
+        while text not in self.shown:
+            assert time.monotonic() < end, self.shown
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self.shown += os.read(self._terminal, 4096).decode(errors="replace")
+
+    def types(self, text: str) -> None:
+        self.shown = ""
+        os.write(self._terminal, text.encode())
+
+    def leaves(self) -> int:
+        os.write(self._terminal, b"\x04")
+        _, status = os.waitpid(self._pid, 0)
+        os.close(self._terminal)
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_a_conversation_in_the_terminal(service: ServiceProcess, model_server: ModelServer) -> None:
+    address = {"ANAMNESIS_PORT": service.url.rsplit(":", 1)[1]}
+    terminal = _Terminal("chat", "--user", "ada", **address)
+    terminal.sees("A new conversation")
+    terminal.types("Hello [bold]there[/]\n")
+    terminal.sees("Certainly, here is the answer.")
+
+    model_server.script(Reply(["one ", "two"], gap_s=1))
+    terminal.types("Count.\n")
+    terminal.sees("one ")
+    terminal.types("\x03")
+    terminal.sees("the whole answer is kept")
+    terminal.types("Still there?\n")
+    terminal.sees("Certainly, here is the answer.")
+    assert terminal.leaves() == 0
+
+    again = _Terminal("chat", "--user", "ada", **address)
+    again.sees("Hello [bold]there[/]")
+    again.sees("Still there?")
+    assert again.leaves() == 0
+
+
+def test_an_error_is_shown_and_the_program_goes_on(
+    service: ServiceProcess, model_server: ModelServer
+) -> None:
+    terminal = _Terminal("chat", "--user", "ada", ANAMNESIS_PORT=service.url.rsplit(":", 1)[1])
+    terminal.sees("A new conversation")
+    model_server.script(Reply(status=401))
+    terminal.types("Hello\n")
+    terminal.sees("refused our key")
+    terminal.types("Hello again\n")
+    terminal.sees("Certainly, here is the answer.")
+    assert terminal.leaves() == 0
+
+
+def test_ctrl_c_ends_the_service_in_a_terminal(data_dir: Path) -> None:
+    terminal = _Terminal("serve", ANAMNESIS_DATA_DIR=str(data_dir), ANAMNESIS_PORT=str(free_port()))
+    terminal.sees("Anamnesis is ready")
+    terminal.types("\x03")
+    _, status = os.waitpid(terminal._pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert signal.SIGINT

@@ -1,0 +1,74 @@
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_conversations_and_messages_are_paged_without_gaps(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    for number in range(5):
+        await exchange(services.turns, f"question {number}", f"answer {number}", session_key=f"s-{number}")
+    for number in range(3):
+        turn = await exchange(services.turns, f"more {number}", "ok", session_key="s-0")
+
+    sessions: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = (
+            await client.get(
+                "/api/v1/conversations", params={"limit": 2} | ({"after": after} if after else {})
+            )
+        ).json()
+        sessions += [item["session_id"] for item in page["items"]]
+        after = page["next"]
+    assert sessions == ["s-4", "s-3", "s-2", "s-1", "s-0"]
+
+    contents: list[str] = []
+    after = ""
+    while after is not None:
+        parameters = {"limit": 3} | ({"after": after} if after else {})
+        page = (
+            await client.get(f"/api/v1/conversations/{turn.conversation_id}/messages", params=parameters)
+        ).json()
+        contents += [item["content"] for item in page["items"]]
+        after = page["next"]
+    assert contents == ["question 0", "answer 0", "more 0", "ok", "more 1", "ok", "more 2", "ok"]
+
+
+async def test_a_conversation_shows_whose_it_is(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    found = (await client.get(f"/api/v1/conversations/{turn.conversation_id}")).json()
+    assert found | {"created_at": ""} == {
+        "id": str(turn.conversation_id),
+        "session_id": "s-1",
+        "user_id": "u-1",
+        "expert": "default",
+        "title": "Hello",
+        "created_at": "",
+    }
+    others = (await client.get("/api/v1/conversations", params={"user_id": "u-2"})).json()
+    assert others == {"items": [], "next": None}
+
+
+async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncClient) -> None:
+    await client.post("/api/v1/chat", json={"user_id": "u", "session_id": "s", "message": "Hello"})
+    assert (await client.get("/healthz")).text == "ok"
+    ready = await client.get("/readyz")
+    assert ready.status_code == 200
+    states = {found["name"]: found["state"] for found in ready.json()["dependencies"]}
+    assert states["postgres"] == "ok"
+    assert states["milvus"] == "degraded"
+    metrics = (await client.get("/metrics")).text
+    for name in (
+        "anamnesis_turns_total",
+        "anamnesis_node_seconds_bucket",
+        "anamnesis_first_token_seconds_count",
+    ):
+        assert name in metrics
+    assert (await client.get("/docs")).status_code == 200
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    assert "/api/v1/chat/stream" in paths

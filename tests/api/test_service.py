@@ -1,0 +1,171 @@
+"""The service as a process, as its users have it."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from services.platform import child_process
+from tests.conftest import free_port
+from tests.support.model_server import ModelServer, Reply
+from tests.support.service_process import ROOT, ServiceProcess, answer_of, chat, events_of, messages_of
+
+STOP_SECONDS = 5
+
+
+def _children(service: ServiceProcess) -> list[psutil.Process]:
+    assert service.process
+    return psutil.Process(service.process.pid).children(recursive=True)
+
+
+def _none_alive(processes: list[psutil.Process]) -> bool:
+    return child_process.wait_until(
+        lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes), seconds=10
+    )
+
+
+def test_it_says_what_it_runs_on_and_how_to_try_it(service: ServiceProcess) -> None:
+    assert f"Anamnesis is ready at {service.url}" in service.text
+    assert "PostgreSQL, Milvus Lite, in-process Redis" in service.text
+    assert "scripted" in service.text
+    assert f"curl -N {service.url}/api/v1/chat/stream" in service.text
+    ready = httpx.get(f"{service.url}/readyz", timeout=10).json()
+    assert ready["state"] == "ok"
+    assert {d["name"]: d["state"] for d in ready["dependencies"]}["milvus"] == "ok"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly_and_leaves_no_process(service: ServiceProcess, how: signal.Signals) -> None:
+    answer_of(chat(service.url, "Hello"))
+    children = _children(service)
+    assert len(children) >= 2
+    begun = time.monotonic()
+    assert service.stop(how) == 0
+    assert time.monotonic() - begun < STOP_SECONDS
+    assert _none_alive(children)
+    assert "Traceback" not in service.text
+
+
+def test_a_conversation_survives_a_restart(service: ServiceProcess, model_server: ModelServer) -> None:
+    answer_of(chat(service.url, "我的狗叫布鲁诺。"))
+    service.stop()
+    service.start()
+    events = chat(service.url, "我的狗叫什么？")
+    answer_of(events)
+    assert [text for _, text in model_server.requests[-1].prompt][1:] == [
+        "我的狗叫布鲁诺。",
+        "Certainly, here is the answer.",
+        "我的狗叫什么？",
+    ]
+    assert len(messages_of(service.url, events[0][2]["conversation_id"])) == 4
+
+
+def test_killed_in_mid_stream_it_keeps_the_message_and_goes_on(
+    service: ServiceProcess, model_server: ModelServer
+) -> None:
+    answer_of(chat(service.url, "Before."))
+    model_server.script(Reply(["half ", "an ", "answer"], gap_s=20))
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "In the middle."}
+    with httpx.stream("POST", f"{service.url}/api/v1/chat/stream", json=body, timeout=30) as response:
+        with pytest.raises(httpx.HTTPError):
+            for _, status, content in events_of(response.iter_lines()):
+                if status == "turn":
+                    opened = content
+                if status == "token":
+                    children = _children(service)
+                    service.kill()
+    assert _none_alive(children)
+
+    service.start()
+    messages = messages_of(service.url, opened["conversation_id"])
+    assert messages[:3] == [
+        ("user", "Before.", True),
+        ("assistant", "Certainly, here is the answer.", True),
+        ("user", "In the middle.", True),
+    ]
+    answer_of(chat(service.url, "After."))
+    assert child_process.wait_until(
+        lambda: httpx.get(f"{service.url}/api/v1/turns/{opened['turn_id']}").json()["status"] == "failed",
+        seconds=30,
+    )
+
+
+def test_stopped_in_mid_stream_the_client_is_told(service: ServiceProcess, model_server: ModelServer) -> None:
+    model_server.script(Reply(["half ", "an ", "answer"], gap_s=20))
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
+    events = []
+    with httpx.stream("POST", f"{service.url}/api/v1/chat/stream", json=body, timeout=30) as response:
+        for event in events_of(response.iter_lines()):
+            events.append(event)
+            if event[1] == "token":
+                stopping = threading.Thread(target=service.stop)
+                stopping.start()
+    assert events[-1][1] == "error"
+    assert events[-1][2]["code"] == "interrupted"
+    stopping.join(10)
+    assert service.process
+    assert service.process.returncode == 0
+    service.start()
+    stored = httpx.get(f"{service.url}/api/v1/turns/{events[-1][2]['turn_id']}").json()
+    assert (stored["status"], stored["answer"]) == ("partial", "half ")
+
+
+def test_fifty_conversations_at_once(service: ServiceProcess) -> None:
+    with ThreadPoolExecutor(50) as pool:
+        streams = list(pool.map(lambda n: chat(service.url, f"I am {n}", session_id=f"s-{n}"), range(50)))
+    assert {answer_of(events) for events in streams} == {"Certainly, here is the answer."}
+    assert len({events[0][2]["conversation_id"] for events in streams}) == 50
+    own = messages_of(service.url, streams[7][0][2]["conversation_id"])
+    assert own[0] == ("user", "I am 7", True)
+
+
+def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(data_dir: Path) -> None:
+    service = ServiceProcess(data_dir, free_port()).start()
+    try:
+        assert "built-in offline model" in service.text
+        answer_of(chat(service.url, "My dog is called Bruno and he is afraid of thunder."))
+        answer = answer_of(chat(service.url, "What did I say about my dog?"))
+        assert "offline model" in answer
+        assert "Bruno" in answer
+        answer_of(chat(service.url, "我最喜欢的导演是诺兰。"))
+        answer = answer_of(chat(service.url, "我最喜欢的导演是谁？"))
+        assert "离线模型" in answer
+        assert "诺兰" in answer
+    finally:
+        service.stop()
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(service: ServiceProcess, tmp_path: Path) -> None:
+    port = service.url.rsplit(":", 1)[1]
+    second = _anamnesis("serve", "--port", port, ANAMNESIS_DATA_DIR=str(tmp_path / "other"))
+    assert second.returncode == 1
+    assert second.stderr.startswith(f"anamnesis: port {port} of 127.0.0.1 cannot be used")
+    assert second.stderr.count("\n") == 1
+
+
+def test_logs_hold_ids_and_no_message_text_or_key(service: ServiceProcess, model_server: ModelServer) -> None:
+    model_server.script(Reply(status=400), Reply(["whispered answer"]))
+    chat(service.url, "a very private message")
+    chat(service.url, "another private message")
+    service.stop()
+    assert "turn_id=" in service.text
+    for private in ("private message", "whispered", "secret"):
+        assert private not in service.text
+
+
+def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "api.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONPATH": str(ROOT), **variables},
+    )

@@ -1,0 +1,27 @@
+import pytest
+from langchain_core.messages import AIMessage, ToolMessage
+
+from graph.edges import after_generate, after_history
+from tests.support.turns import state
+
+CALL = {"name": "t", "args": {}, "id": "1"}
+
+
+@pytest.mark.parametrize(
+    ("use_retrieval", "next_node"), [(True, "retrieve"), (False, "generate"), (None, "generate")]
+)
+def test_a_knowledge_base_is_read_only_when_routed_to(use_retrieval: bool | None, next_node: str) -> None:
+    assert after_history(state(use_retrieval=use_retrieval)) == next_node
+
+
+@pytest.mark.parametrize(
+    ("last", "next_node"),
+    [
+        (AIMessage("done"), "persist"),
+        (AIMessage("", tool_calls=[CALL]), "tools"),
+        (AIMessage("with text", tool_calls=[CALL]), "tools"),
+        (ToolMessage("result", tool_call_id="1"), "persist"),
+    ],
+)
+def test_tool_calls_lead_to_the_tools(last: AIMessage | ToolMessage, next_node: str) -> None:
+    assert after_generate(state(messages=[last])) == next_node

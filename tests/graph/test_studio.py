@@ -1,0 +1,96 @@
+"""LangGraph Studio's server over our graph, driven by the official client."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from langgraph_sdk import get_client
+
+from services.platform import child_process
+from tests.conftest import free_port, wait_for_port
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def studio() -> Iterator[str]:
+    """`langgraph dev` as `make studio` starts it."""
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ANAMNESIS_")}
+        process = subprocess.Popen(
+            [
+                str(Path(sys.executable).with_name("langgraph")),
+                *("dev", "--no-browser", "--no-reload", "--port", str(port)),
+                *("--config", str(ROOT / "langgraph.json")),
+            ],
+            env={
+                **environment,
+                "ANAMNESIS_DATA_DIR": str(Path(folder) / "data"),
+                "LANGSMITH_TRACING": "false",
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=ROOT,
+        )
+        try:
+            wait_for_port(port, 60)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            children = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            assert child_process.wait_until(lambda: not any(c.is_running() for c in children), seconds=10)
+
+
+async def _run(client: Any, thread_id: str, message: str, **context: Any) -> dict[str, Any]:
+    updates: dict[str, Any] = {}
+    async for part in client.runs.stream(
+        thread_id, "anamnesis", input={"message": message}, context=context, stream_mode="updates"
+    ):
+        assert part.event != "error", part.data
+        if part.event == "updates":
+            updates.update(part.data)
+    return updates
+
+
+async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str) -> None:
+    async with get_client(url=studio) as client:
+        (assistant,) = await client.assistants.search()
+        schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+        assert "message" in schemas["input_schema"]["properties"]
+        assert {"tenant_id", "user_id", "timezone"} <= set(schemas["context_schema"]["properties"])
+
+        thread = await client.threads.create()
+        updates = await _run(client, thread["thread_id"], "My dog is called Bruno.")
+        assert list(updates) == ["route", "history", "generate", "persist"]
+        assert updates["route"]["worker_name"] == "general"
+        assert updates["history"]["history"] == []
+
+        updates = await _run(
+            client, thread["thread_id"], "What is my dog called?", timezone="Europe/Berlin", debug=True
+        )
+        assert [message["content"] for message in updates["history"]["history"]][
+            0
+        ] == "My dog is called Bruno."
+        assert "Bruno" in updates["generate"]["answer"]
+        state = await client.threads.get_state(thread["thread_id"])
+        assert state["values"]["answer"] == updates["generate"]["answer"]
+        assert len(state["values"]["messages"]) == 1
+        assert len(state["values"]["execution_logs"]) == 4
+
+        other = await client.threads.create()
+        assert (await _run(client, other["thread_id"], "What is my dog called?"))["history"]["history"] == []

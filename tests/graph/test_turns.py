@@ -1,0 +1,244 @@
+"""Whole turns: the compiled graph over real stores, and a model server that does as it is told."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from graph.builder import build_graph
+from graph.turns import RunningTurn, TurnRequest, TurnRunner
+from services.bootstrap import Services
+from services.conversations.turns import StoredTurn
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from state.conversation import TurnInput
+from state.events import TurnEvent
+from tests.support.model_server import ModelServer, Reply, ToolCall
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def runner(services: Services) -> AsyncIterator[TurnRunner]:
+    """A turn runner over the services."""
+    opened = TurnRunner(build_graph(services).compile(), services.turns)
+    opened.open()
+    yield opened
+    await opened.close()
+
+
+def _request(message: str = "Hello", **values: Any) -> TurnRequest:
+    asked = TurnInput(user_id="u-1", session_id="s-1", message=message)
+    return TurnRequest(DEFAULT_TENANT, {**asked, **values})  # type: ignore[typeddict-item]
+
+
+async def _events(running: RunningTurn) -> list[TurnEvent]:
+    async with asyncio.timeout(30):
+        return [event async for batch in running.log.follow() for event in batch]
+
+
+async def _first_token(running: RunningTurn) -> None:
+    async for batch in running.log.follow():
+        if any(event.status == "token" for event in batch):
+            return
+
+
+async def _run(runner: TurnRunner, message: str = "Hello", **values: Any) -> list[TurnEvent]:
+    return await _events(await runner.start(_request(message, **values)))
+
+
+async def _stored(services: Services, events: Sequence[TurnEvent]) -> StoredTurn:
+    return await services.turns.get(DEFAULT_TENANT, events[0].content["turn_id"])
+
+
+async def test_a_turn_goes_through_the_graph_and_is_stored(
+    runner: TurnRunner, services: Services, model_server: ModelServer
+) -> None:
+    events = await _run(runner, "My dog is called Bruno.")
+    assert [event.sequence for event in events] == list(range(1, len(events) + 1))
+    statuses = [event.status for event in events]
+    assert statuses[:2] == ["turn", "route_decision"]
+    assert set(statuses[2:-1]) == {"token"}
+    assert statuses[-1] == "done"
+    done = events[-1].content
+    assert done["answer"] == "Certainly, here is the answer."
+    assert done["answer"] == "".join(event.content for event in events if event.status == "token")
+    assert {"route_ms", "history_ms", "generate_ms", "persist_ms", "first_token_ms", "total_ms"} <= set(
+        done["timings"]
+    )
+    assert done["degraded"] == []
+    assert "context_report" not in done
+    assert len(model_server.requests) == 1
+
+    stored = await _stored(services, events)
+    assert (stored.status, stored.answer) == ("completed", done["answer"])
+    assert str(stored.assistant_message_id) == done["message_id"]
+    assert stored.usage == done["usage"]
+    assert stored.context_report["tokens"]["message"] > 0
+    assert stored.route_decision["worker_name"] == "general"
+
+
+async def test_the_next_turn_knows_what_was_said(runner: TurnRunner, model_server: ModelServer) -> None:
+    await _run(runner, "My dog is called Bruno.")
+    await _run(runner, "What is my dog called?")
+    assert [text for _, text in model_server.requests[1].prompt][1:] == [
+        "My dog is called Bruno.",
+        "Certainly, here is the answer.",
+        "What is my dog called?",
+    ]
+
+
+async def test_a_tool_is_called_and_its_result_answered(
+    runner: TurnRunner, model_server: ModelServer
+) -> None:
+    model_server.script(
+        Reply(["Let me see. "], [ToolCall("get_current_time", {"timezone": "Asia/Tokyo"})]),
+        Reply(["It is late."]),
+    )
+    events = await _run(runner, "What time is it in Tokyo?")
+    statuses = [event.status for event in events]
+    assert statuses.index("tool_call") < statuses.index("tool_result") < len(statuses) - 1
+    assert events[-1].content["answer"] == "Let me see. It is late."
+    assert events[-1].content["usage"]["model_calls"] == 2
+    assert len(model_server.requests) == 2
+
+
+async def test_a_model_that_never_stops_calling_tools_is_stopped(
+    runner: TurnRunner, model_server: ModelServer
+) -> None:
+    calls = [Reply(tool_calls=[ToolCall("get_current_time", {})]) for _ in range(5)]
+    model_server.script(*calls, Reply(["Enough."]))
+    events = await _run(runner)
+    assert events[-1].content["answer"] == "Enough."
+    assert len(model_server.requests) == 6
+    assert "tools" not in model_server.requests[-1].body
+
+
+async def test_an_explicit_knowledge_base_goes_through_retrieve(runner: TurnRunner) -> None:
+    events = await _run(runner, requested_kb_prefix="handbook")
+    assert events[1].content["kb_prefix"] == "handbook"
+    assert "retrieve_ms" in events[-1].content["timings"]
+
+
+async def test_with_debug_every_node_reports(runner: TurnRunner) -> None:
+    events = await _run(runner, debug=True)
+    nodes = [event.content["node"] for event in events if event.status == "execution_log"]
+    assert nodes == ["route", "history", "generate", "persist"]
+    assert events[-1].content["context_report"]["budget"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "retryable", "partial"),
+    [
+        (Reply(status=401), "llm_unauthorized", False, None),
+        (Reply(status=400), "llm_rejected", False, None),
+        (Reply(raw=b"<html>no</html>"), "llm_stream_broken", True, None),
+        (Reply(raw=b"data: {garbage\n\n"), "llm_bad_response", True, None),
+        (Reply(["It ", "is"], ending="cut"), "llm_stream_broken", True, "It is"),
+        (Reply(["It ", "is"], gap_s=0.05, ending="abort"), "llm_stream_broken", True, "It is"),
+    ],
+)
+async def test_a_model_that_fails_leaves_the_message_and_a_usable_conversation(
+    runner: TurnRunner,
+    services: Services,
+    model_server: ModelServer,
+    reply: Reply,
+    code: str,
+    retryable: bool,
+    partial: str | None,
+) -> None:
+    model_server.script(reply, reply, reply)
+    events = await _run(runner, "Where is my dog?")
+    error = events[-1].content
+    assert events[-1].status == "error"
+    assert (error["code"], error["retryable"]) == (code, retryable)
+    assert error["turn_id"] == events[0].content["turn_id"]
+    assert "secret-key" not in str(error)
+    assert [event.status for event in events].count("error") == 1
+
+    stored = await _stored(services, events)
+    assert (stored.status, stored.answer) == ("partial" if partial else "failed", partial)
+    messages = await services.transcript.messages(DEFAULT_TENANT, stored.conversation_id, after=None, limit=9)
+    expected = [("Where is my dog?", True)] + ([(partial, False)] if partial else [])
+    assert [(message.content, message.completed) for message in messages] == expected
+
+    model_server.reset()
+    assert (await _run(runner, "And now?"))[-1].status == "done"
+    assert [text for _, text in model_server.requests[0].prompt][1:] == ["Where is my dog?", "And now?"]
+
+
+async def test_a_conversation_of_many_turns_stays_within_the_budget(
+    runner: TurnRunner, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["y" * 2000])
+    for number in range(12):
+        events = await _run(runner, f"question {number} " + "x" * 2000)
+    stored = events[-1].content
+    assert stored["answer"] == "y" * 2000
+    shown = [text for _, text in model_server.requests[-1].prompt]
+    assert shown[-1].startswith("question 11")
+    assert shown[-2] == "y" * 2000
+    assert 5 < len(shown) < 14
+
+
+async def test_fifty_conversations_at_once_each_get_their_own_answer(
+    runner: TurnRunner, services: Services
+) -> None:
+    turns = await asyncio.gather(
+        *(runner.start(_request(f"I am {n}", session_id=f"s-{n}", user_id=f"u-{n % 7}")) for n in range(50))
+    )
+    every = await asyncio.gather(*(_events(turn) for turn in turns))
+    assert {events[-1].status for events in every} == {"done"}
+    assert len({events[0].content["conversation_id"] for events in every}) == 50
+    for number, events in enumerate(every):
+        messages = await services.transcript.messages(
+            DEFAULT_TENANT, events[0].content["conversation_id"], after=None, limit=9
+        )
+        assert [message.content for message in messages] == [
+            f"I am {number}",
+            "Certainly, here is the answer.",
+        ]
+
+
+async def test_closing_ends_running_turns_as_interrupted(
+    runner: TurnRunner, services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["It ", "is ", "late"], gap_s=20))
+    running = await runner.start(_request())
+    await _first_token(running)
+    await runner.close()
+    events = await _events(running)
+    assert events[-1].content["code"] == "interrupted"
+    stored = await _stored(services, events)
+    assert (stored.status, stored.answer) == ("partial", "It ")
+
+
+async def test_a_turn_survives_a_restart_of_the_database(
+    postgres: EmbeddedPostgres, model_server: ModelServer, settings: Any, tmp_path: Any
+) -> None:
+    from services.bootstrap import Engines, open_services
+    from services.platform.migrate import migrate
+
+    own = EmbeddedPostgres(tmp_path)
+    await own.start()
+    migrate(own.url(OWNER_ROLE), SERVICE_ROLE)
+    engines = Engines(own.url(SERVICE_ROLE), None, "http://127.0.0.1:1")
+    async with open_services(settings, engines) as services:
+        runner = TurnRunner(build_graph(services).compile(), services.turns)
+        model_server.script(Reply(["The ", "answer"], gap_s=0.5))
+        running = await runner.start(_request())
+        await _first_token(running)
+        await own.stop()
+        await own.start()
+        events = await _events(running)
+        assert events[-1].status == "done"
+        assert (await _stored(services, events)).answer == "The answer"
+        await runner.close()
+    await own.stop()
+
+
+async def test_without_its_database_a_turn_says_so(runner: TurnRunner, services: Services) -> None:
+    await services.database.close()
+    with pytest.raises(Exception, match="database does not answer"):
+        await runner.start(_request())

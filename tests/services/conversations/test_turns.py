@@ -1,0 +1,156 @@
+import asyncio
+from dataclasses import replace
+
+import psycopg
+import pytest
+from uuid_utils.compat import uuid7
+
+from services.bootstrap import Engines, Services
+from services.conversations.turns import TurnOutcome, title_of
+from services.errors import Conflict, InvalidInput, NotFound
+from services.identity.tenants import DEFAULT_TENANT
+from tests.support.turns import exchange, new_turn
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_opening_stores_the_message_and_makes_user_and_conversation(services: Services) -> None:
+    turn = await services.turns.open(new_turn("  Good\nmorning  ", timezone="Europe/Berlin", locale="de-DE"))
+    assert (turn.timezone, turn.locale, turn.expert, turn.model) == (
+        "Europe/Berlin",
+        "de-DE",
+        "default",
+        None,
+    )
+    assert "helpful assistant" in turn.system_prompt
+    stored = await services.turns.get(DEFAULT_TENANT, turn.turn_id)
+    assert (stored.status, stored.answer, stored.finished_at) == ("running", None, None)
+    conversation = await services.transcript.conversation(DEFAULT_TENANT, turn.conversation_id)
+    assert (conversation.user_id, conversation.session_id, conversation.title) == (
+        "u-1",
+        "s-1",
+        "Good morning",
+    )
+
+
+async def test_the_same_session_is_the_same_conversation_of_the_same_user_only(services: Services) -> None:
+    first, second = [await services.turns.open(new_turn()) for _ in range(2)]
+    other = await services.turns.open(new_turn(external_user_id="u-2"))
+    assert first.conversation_id == second.conversation_id
+    assert first.user_id == second.user_id
+    assert other.conversation_id != first.conversation_id
+    assert other.user_id != first.user_id
+
+
+async def test_a_new_user_keeps_the_time_zone_and_each_turn_may_have_its_own(services: Services) -> None:
+    await services.turns.open(new_turn(timezone="Asia/Kathmandu"))
+    assert (await services.turns.open(new_turn())).timezone == "Asia/Kathmandu"
+    assert (await services.turns.open(new_turn(timezone="+08:00"))).timezone == "+08:00"
+    assert (await services.turns.open(new_turn(external_user_id="u-2"))).timezone == "Asia/Shanghai"
+
+
+async def test_fifty_first_messages_at_once_make_one_user_and_one_conversation(services: Services) -> None:
+    turns = await asyncio.gather(*(services.turns.open(new_turn(f"message {n}")) for n in range(50)))
+    assert len({turn.conversation_id for turn in turns}) == 1
+    messages = await services.transcript.messages(
+        DEFAULT_TENANT, turns[0].conversation_id, after=None, limit=100
+    )
+    assert sorted(message.content for message in messages) == sorted(f"message {n}" for n in range(50))
+
+
+async def test_an_expert_that_does_not_exist_is_named_and_nothing_is_stored(services: Services) -> None:
+    with pytest.raises(InvalidInput, match="no expert named 'nobody'") as refused:
+        await services.turns.open(new_turn(expert="nobody"))
+    assert refused.value.field == "expert"
+    assert await services.transcript.conversations(DEFAULT_TENANT, user_id=None, after=None, limit=10) == []
+
+
+async def test_an_outcome_without_text_stores_no_message(services: Services) -> None:
+    turn = await services.turns.open(new_turn())
+    failed = TurnOutcome(status="failed", error={"code": "llm_timeout"})
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, failed)
+    stored = await services.turns.get(DEFAULT_TENANT, turn.turn_id)
+    assert (stored.status, stored.assistant_message_id) == ("failed", None)
+    assert stored.error == {"code": "llm_timeout"}
+    assert stored.finished_at is not None
+
+
+async def test_a_partial_answer_is_kept_as_incomplete(services: Services) -> None:
+    turn = await services.turns.open(new_turn())
+    partial = TurnOutcome(status="partial", answer="It is", error={"code": "llm_stream_broken"})
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, partial)
+    messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
+    assert [(message.content, message.completed) for message in messages] == [
+        ("Hello", True),
+        ("It is", False),
+    ]
+
+
+async def test_a_turn_ends_once_whoever_comes_second(services: Services) -> None:
+    turn = await services.turns.open(new_turn())
+    complete = TurnOutcome(status="completed", answer="whole")
+    failed = TurnOutcome(status="partial", answer="half")
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, complete)
+    with pytest.raises(Conflict):
+        await services.turns.end(turn.tenant_id, turn.turn_id, uuid7(), failed)
+    assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "whole"
+
+
+async def test_a_turn_that_is_not_there_is_not_found(services: Services) -> None:
+    with pytest.raises(NotFound):
+        await services.turns.get(DEFAULT_TENANT, uuid7())
+
+
+async def test_a_turn_whose_process_is_gone_ends_as_failed(services: Services, engines: Engines) -> None:
+    abandoned = await services.turns.open(new_turn("kept"))
+    alive = await services.turns.open(new_turn("alive"))
+    assert await services.turns.end_abandoned() == []
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
+    await services.turns.renew_leases(DEFAULT_TENANT, [alive.turn_id])
+    assert await services.turns.end_abandoned() == [abandoned.turn_id]
+    stored = await services.turns.get(DEFAULT_TENANT, abandoned.turn_id)
+    assert (stored.status, stored.error["code"]) == ("failed", "interrupted")
+    assert (await services.turns.get(DEFAULT_TENANT, alive.turn_id)).status == "running"
+
+
+async def test_erasing_a_user_takes_all_that_is_the_users(services: Services, engines: Engines) -> None:
+    await exchange(services.turns, "mine", "yours")
+    await exchange(services.turns, "another's", "yours", external_user_id="u-2")
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("DELETE FROM users WHERE external_id = 'u-1'")
+        left = await (await connection.execute("SELECT DISTINCT content FROM messages")).fetchall()
+        turns = await (await connection.execute("SELECT count(*) FROM turns")).fetchone()
+    assert {row[0] for row in left} == {"another's", "yours"}
+    assert turns == (1,)
+
+
+async def test_an_image_is_stored_with_its_message(services: Services) -> None:
+    url = "https://example.org/cat.png"
+    turn = await services.turns.open(replace(new_turn("Look"), images=[url]))
+    (message,) = await services.transcript.messages(
+        DEFAULT_TENANT, turn.conversation_id, after=None, limit=10
+    )
+    assert message.parts == [{"type": "image_url", "image_url": {"url": url}}]
+    assert message.token_count > 700
+
+
+async def test_sql_in_a_message_is_only_text(services: Services) -> None:
+    hostile = "'); DROP TABLE messages; -- %s {0}"
+    turn = await exchange(services.turns, hostile, hostile, external_user_id="x", session_key="y")
+    messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
+    assert [message.content for message in messages] == [hostile, hostile]
+
+
+@pytest.mark.parametrize(
+    ("content", "title"), [("短", "短"), ("a\n b", "a b"), ("x" * 81, "x" * 79 + "…"), ("x" * 80, "x" * 80)]
+)
+def test_a_title_is_one_short_line(content: str, title: str) -> None:
+    assert title_of(content) == title
+
+
+async def test_the_driver_is_not_told_apart_by_a_closed_pool(services: Services) -> None:
+    await services.database.close()
+    with pytest.raises(Exception, match="database does not answer") as refused:
+        await services.turns.open(new_turn())
+    assert not isinstance(refused.value, psycopg.Error)

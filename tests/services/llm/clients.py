@@ -1,0 +1,92 @@
+"""The clients under test, and the stock one beside which they are put."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import httpx2
+from langchain_core.messages import AIMessage, AIMessageChunk, message_chunk_to_message
+from langchain_openai import ChatOpenAI
+
+from services.llm.chat_models import ChatModels
+from services.llm.lean_openai import LeanChatOpenAI
+from tests.support.model_server import ModelServer, Reply
+
+Make = Callable[..., ChatModels]
+"""Makes models for an endpoint's address and API, and further settings."""
+
+SECRET = "sk-very-secret"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What of a message must be equal."""
+
+    content: Any
+    tool_calls: Any
+    invalid_tool_calls: Any
+    usage: Any
+    response_metadata: Any
+    additional_kwargs: Any
+    own_id: str | None
+    """None for an id that LangChain made up for the run."""
+
+    @classmethod
+    def of(cls, message: Any) -> "Facts":
+        if isinstance(message, AIMessageChunk):
+            message = message_chunk_to_message(message)
+        assert isinstance(message, AIMessage)
+        own_id = None if (message.id or "").startswith("lc_run-") else message.id
+        return cls(
+            message.content,
+            message.tool_calls,
+            message.invalid_tool_calls,
+            message.usage_metadata,
+            message.response_metadata,
+            message.additional_kwargs,
+            own_id,
+        )
+
+
+def lean(server: ModelServer, http: httpx2.AsyncClient, api: str, **more: Any) -> LeanChatOpenAI:
+    """The client under test."""
+    return LeanChatOpenAI(**_options(server, http, api), **more)
+
+
+def stock(server: ModelServer, http: httpx2.AsyncClient, api: str, **more: Any) -> ChatOpenAI:
+    """The client whose messages are the right ones."""
+    return ChatOpenAI(**_options(server, http, api), **more)
+
+
+def _options(server: ModelServer, http: httpx2.AsyncClient, api: str) -> dict[str, Any]:
+    return {
+        "model": "m-1",
+        "base_url": server.base_url,
+        "api_key": "sk-test",
+        "use_responses_api": api == "responses",
+        "stream_usage": True,
+        "max_retries": 0,
+        "http_async_client": http,
+    }
+
+
+async def streamed(model: ChatOpenAI, **options: Any) -> AIMessageChunk:
+    """The whole of `astream`."""
+    whole: Any = None
+    async for part in model.astream("Hello", **options):
+        whole = part if whole is None else whole + part
+    assert isinstance(whole, AIMessageChunk)
+    return whole
+
+
+def cut_at(data: bytes, places: list[int]) -> list[bytes]:
+    """`data` cut at these places."""
+    edges = [0, *sorted({place % (len(data) + 1) for place in places}), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+def in_pieces(data: bytes, size: int) -> Reply:
+    """A reply that is written a few bytes at a time."""
+    pieces = tuple(data[at : at + size] for at in range(0, len(data), size))
+    return Reply(raw_pieces=pieces, gap_s=0.0005)

@@ -1,0 +1,53 @@
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from services.llm.chat_models import ChatModels
+from services.platform.settings import load_settings
+from tests.services.llm.clients import SECRET, Make
+from tests.support.model_server import ModelServer
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def running_model_server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def model_server(running_model_server: ModelServer) -> ModelServer:
+    running_model_server.reset()
+    return running_model_server
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    async with openai.DefaultAioHttpClient(verify=False) as client:
+        yield client
+
+
+@pytest.fixture(params=["chat", "responses"])
+def api(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    async with AsyncExitStack() as stack:
+
+        def make_one(base_url: str, api: str, **more: Any) -> ChatModels:
+            settings = {"llm_model": "first", "llm_base_url": base_url, "llm_api_key": SECRET, "llm_api": api}
+            models = ChatModels(load_settings(_env_file=None, **{**settings, **more}))
+            stack.push_async_callback(models.close)
+            return models
+
+        yield make_one

@@ -1,0 +1,236 @@
+"""Retries, fallback models and what reaches the caller, against a server that fails on demand."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
+
+from services.errors import ModelFailed
+from services.llm.chat_models import ChatModels, ModelUsage
+from services.llm.offline import OfflineChatModel
+from tests.services.llm.clients import SECRET, Make
+from tests.support.model_server import Ending, ModelServer, Reply, ToolCall
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = [HumanMessage("When does the train leave?")]
+TEXT = ["At ", "nine", "."]
+
+
+@pytest.fixture
+def models(make: Make, model_server: ModelServer, api: str) -> ChatModels:
+    return make(model_server.base_url, api)
+
+
+async def failure_of(answer: Awaitable[AIMessage]) -> ModelFailed:
+    with pytest.raises(ModelFailed) as caught:
+        await answer
+    return caught.value
+
+
+def asked(server: ModelServer) -> list[str]:
+    return [request.body["model"] for request in server.requests]
+
+
+async def test_answer_is_streamed_and_returned_whole(models: ChatModels, model_server: ModelServer) -> None:
+    model_server.script(Reply(TEXT))
+    heard: list[str] = []
+
+    answer = await models.answer(QUESTION, on_text=heard.append)
+
+    assert "".join(heard) == answer.text == "At nine."
+    assert ModelUsage.of(answer) == ModelUsage(input_tokens=100, output_tokens=3, cached_tokens=64)
+    assert model_server.requests[0].prompt == [("user", QUESTION[0].text)]
+    assert model_server.requests[0].headers["Authorization"] == f"Bearer {SECRET}"
+
+
+async def test_nothing_is_kept_by_the_provider(
+    models: ChatModels, model_server: ModelServer, api: str
+) -> None:
+    first = await models.answer(QUESTION, on_text=lambda _: None)
+    await models.answer([*QUESTION, first, HumanMessage("And back?")], on_text=lambda _: None)
+
+    for request in model_server.requests:
+        assert request.body.get("store", "absent") == (False if api == "responses" else "absent")
+        assert "previous_response_id" not in request.body
+        assert request.body["stream"] is True
+
+
+async def test_named_model_is_asked_and_tools_are_offered(
+    models: ChatModels, model_server: ModelServer
+) -> None:
+    @tool
+    def timetable(station: str) -> str:
+        """The trains of a station."""
+        return station
+
+    model_server.script(Reply(tool_calls=[ToolCall("timetable", {"station": "西站"})]))
+
+    answer = await models.answer(QUESTION, on_text=lambda _: None, model="other", tools=[timetable])
+
+    assert asked(model_server) == ["other"]
+    assert len(model_server.requests[0].body["tools"]) == 1
+    assert [(call["name"], call["args"]) for call in answer.tool_calls] == [
+        ("timetable", {"station": "西站"})
+    ]
+
+
+PASSING = {
+    "rate limit": Reply(status=429),
+    "server error": Reply(status=500),
+    "overload": Reply(status=503),
+    "gateway page": Reply(status=502, raw=b"<html>Bad gateway</html>"),
+    "no answer": Reply(silent=True, ending="abort"),
+    "reset": Reply(silent=True, ending="reset"),
+    "broken off before the text": Reply(ending="abort"),
+    "ended before the text": Reply(ending="cut"),
+    "empty answer": Reply(),
+    "no answer at all": Reply(raw=b""),
+    "error in the stream": Reply(raw=b'data: {"error": {"message": "overloaded"}}\n\n'),
+}
+
+
+async def test_passing_failure_is_tried_again(models: ChatModels, model_server: ModelServer) -> None:
+    for name, failing in PASSING.items():
+        model_server.script(failing, Reply(TEXT), model=name)
+
+    async def ask(name: str) -> tuple[str, str]:
+        heard: list[str] = []
+        answer = await models.answer(QUESTION, on_text=heard.append, model=name)
+        return answer.text, "".join(heard)
+
+    answers = await asyncio.gather(*map(ask, PASSING))
+
+    assert dict(zip(PASSING, answers, strict=True)) == dict.fromkeys(PASSING, ("At nine.",) * 2)
+    assert Counter(asked(model_server)) == dict.fromkeys(PASSING, 2)
+
+
+async def test_passing_failure_is_tried_three_times(models: ChatModels, model_server: ModelServer) -> None:
+    for name, failing in PASSING.items():
+        model_server.script(*[failing] * 3, model=name)
+
+    errors = await asyncio.gather(
+        *(failure_of(models.answer(QUESTION, on_text=lambda _: None, model=name)) for name in PASSING)
+    )
+
+    assert Counter(asked(model_server)) == dict.fromkeys(PASSING, 3)
+    assert not any(error.begun for error in errors)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_lasting_failure_is_not_tried_again(
+    status: int, models: ChatModels, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(status=status))
+
+    error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
+
+    assert len(model_server.requests) == 1
+    assert not error.can_retry
+
+
+@pytest.mark.parametrize("ending", ["cut", "abort", "reset"])
+async def test_nothing_is_asked_twice_once_text_has_come(
+    ending: Ending, make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_fallback_models="second")
+    model_server.script(Reply(TEXT, ending=ending, gap_s=0.02))
+    heard: list[str] = []
+
+    error = await failure_of(models.answer(QUESTION, on_text=heard.append))
+
+    assert (error.failure, error.begun) == ("llm_stream_broken", True)
+    assert "".join(heard) == "At nine."
+    assert asked(model_server) == ["first"]
+
+
+async def test_cancelled_answer_ends_at_once_and_is_not_asked_for_again(
+    models: ChatModels, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(TEXT, ending="cut", linger_s=30))
+    begun = asyncio.Event()
+    answer = asyncio.create_task(models.answer(QUESTION, on_text=lambda _: begun.set()))
+    await begun.wait()
+
+    answer.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await answer
+    assert len(model_server.requests) == 1
+
+
+async def test_time_out_is_not_tried_again(make: Make, model_server: ModelServer, api: str) -> None:
+    models = make(model_server.base_url, api, llm_timeout_s=0.2)
+    model_server.script(Reply(TEXT, delay_s=1))
+
+    error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
+
+    assert (error.failure, error.begun) == ("llm_timeout", False)
+    assert len(model_server.requests) == 1
+
+
+async def test_time_out_in_mid_answer_is_told_from_one_before(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_timeout_s=0.3, llm_fallback_models="second")
+    model_server.script(Reply(TEXT, ending="cut", linger_s=1.5))
+
+    error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
+
+    assert (error.failure, error.begun) == ("llm_timeout", True)
+    assert asked(model_server) == ["first"]
+
+
+async def test_fallback_models_are_asked_in_order(make: Make, model_server: ModelServer, api: str) -> None:
+    models = make(model_server.base_url, api, llm_fallback_models="second, third")
+    model_server.script(Reply(status=400), Reply(status=500), Reply(status=401), Reply(TEXT))
+
+    answer = await models.answer(QUESTION, on_text=lambda _: None)
+
+    assert answer.text == "At nine."
+    assert asked(model_server) == ["first", "second", "second", "third"]
+
+
+async def test_failure_of_the_last_fallback_model_is_told(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_fallback_models="second")
+    model_server.script(Reply(status=401), Reply(status=400))
+
+    error = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
+
+    assert error.failure == "llm_rejected"
+    assert asked(model_server) == ["first", "second"]
+
+
+async def test_fallback_after_a_time_out(make: Make, model_server: ModelServer, api: str) -> None:
+    models = make(model_server.base_url, api, llm_fallback_models="second", llm_timeout_s=0.3)
+    model_server.script(Reply(TEXT, delay_s=1), Reply(TEXT))
+
+    answer = await models.answer(QUESTION, on_text=lambda _: None)
+
+    assert answer.text == "At nine."
+    assert asked(model_server) == ["first", "second"]
+
+
+async def test_usage_of_an_answer_without_usage_is_zero() -> None:
+    assert ModelUsage.of(AIMessage("Hello")) == ModelUsage(0, 0, 0)
+
+
+async def test_without_a_model_the_offline_model_answers(make: Make, model_server: ModelServer) -> None:
+    models = make(model_server.base_url, "chat", llm_model=None, llm_fallback_models="second")
+    heard: list[str] = []
+
+    answer = await models.answer(QUESTION, on_text=heard.append, model="an expert's")
+
+    assert models.default_model == OfflineChatModel.NAME
+    assert "offline" in answer.text
+    assert "".join(heard) == answer.text
+    assert model_server.requests == []
+
+
+async def test_default_model_is_the_configured_one(models: ChatModels) -> None:
+    assert models.default_model == "first"

@@ -1,0 +1,103 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_openai import OpenAIEmbeddings
+
+from services.llm.embeddings import make_embeddings
+from services.llm.lexical import LexicalEmbeddings
+from services.platform.settings import load_settings
+from tests.support.model_server import ModelServer, vector_of
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = ["green tea", "绿茶", ""]
+
+
+Make = Callable[..., OpenAIEmbeddings]
+
+
+@pytest.fixture
+async def make(model_server: ModelServer) -> AsyncIterator[Make]:
+    """Makes embeddings of the scripted endpoint, and closes their connections."""
+    made: list[OpenAIEmbeddings] = []
+
+    def make_one(**more: Any) -> OpenAIEmbeddings:
+        endpoint = {"embedding_model": "e-1", "embedding_base_url": model_server.base_url, "embedding_dim": 8}
+        embeddings = make_embeddings(load_settings(_env_file=None, **{**endpoint, **more}))
+        assert isinstance(embeddings, OpenAIEmbeddings)
+        made.append(embeddings)
+        return embeddings
+
+    yield make_one
+    for embeddings in made:
+        await embeddings.async_client._client.close()
+        embeddings.client._client.close()
+
+
+@pytest.fixture(autouse=True)
+def no_downloads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever would be downloaded fails at once; the scripted server is not behind the proxy."""
+    for scheme in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(scheme, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.parametrize(("dimensions", "expected"), [(None, 2048), (64, 64)])
+def test_without_a_model_the_embedder_is_the_lexical_one(dimensions: int | None, expected: int) -> None:
+    embeddings = make_embeddings(load_settings(_env_file=None, embedding_dim=dimensions))
+
+    assert isinstance(embeddings, LexicalEmbeddings)
+    assert len(embeddings.embed_query("tea")) == expected
+
+
+async def test_endpoint_gives_the_vectors(make: Make, model_server: ModelServer) -> None:
+    embeddings = make()
+
+    vectors = await embeddings.aembed_documents(TEXTS)
+
+    assert vectors == [pytest.approx(vector_of(text, 8)) for text in TEXTS]
+    assert await embeddings.aembed_query("绿茶") == pytest.approx(vector_of("绿茶", 8))
+    assert {request.path for request in model_server.requests} == {"/v1/embeddings"}
+
+
+async def test_endpoint_can_be_asked_from_a_thread(make: Make, model_server: ModelServer) -> None:
+    vector = await asyncio.to_thread(make().embed_query, "tea")
+
+    assert vector == pytest.approx(vector_of("tea", 8))
+
+
+async def test_request_names_model_and_dimensions_and_sends_the_text_itself(
+    make: Make, model_server: ModelServer
+) -> None:
+    await make().aembed_documents(TEXTS[:2])
+
+    (request,) = model_server.requests
+    assert request.body["model"] == "e-1"
+    assert request.body["dimensions"] == 8
+    assert request.body["input"] == TEXTS[:2]
+
+
+@pytest.mark.parametrize(
+    ("keys", "sent"),
+    [
+        ({}, "none"),
+        ({"llm_api_key": "sk-llm"}, "sk-llm"),
+        ({"llm_api_key": "sk-llm", "embedding_api_key": "sk-own"}, "sk-own"),
+    ],
+)
+async def test_own_key_goes_before_that_of_the_language_model(
+    keys: dict[str, str], sent: str, make: Make, model_server: ModelServer
+) -> None:
+    await make(**keys).aembed_query("tea")
+
+    assert model_server.requests[0].headers["Authorization"] == f"Bearer {sent}"
+
+
+async def test_address_of_the_language_model_serves_both(make: Make, model_server: ModelServer) -> None:
+    embeddings = make(embedding_base_url=None, llm_base_url=model_server.base_url)
+
+    assert len(await embeddings.aembed_query("tea")) == 8

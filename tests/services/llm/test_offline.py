@@ -1,0 +1,272 @@
+"""The built-in model quotes what it was given and makes nothing up."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.tools import tool
+from pydantic import BaseModel
+
+from services.llm.offline import OfflineChatModel
+
+pytestmark = pytest.mark.anyio
+
+EXPERT = SystemMessage("You are a cook. The secret ingredient of every dish is nutmeg. 秘密配料是肉豆蔻。")
+
+
+@tool
+def current_time(zone: str) -> str:
+    """Tell the current time in a time zone."""
+    return f"12:30 in {zone}"
+
+
+@tool
+def search_documents(query: str, limit: int, newest: bool, kind: str | None = None) -> str:
+    """Search the documents of the library."""
+    return query
+
+
+def ask(*messages: BaseMessage | str) -> AIMessage:
+    """The answer to these messages; strings are the user's."""
+    return OfflineChatModel().invoke([HumanMessage(m) if isinstance(m, str) else m for m in messages])
+
+
+async def streamed(model: Any, messages: list[BaseMessage]) -> tuple[list[str], AIMessageChunk]:
+    parts = [part async for part in model.astream(messages)]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole += part
+    return [part.text for part in parts if part.text], whole
+
+
+@pytest.mark.parametrize(
+    ("history", "question", "quote"),
+    [
+        (["My dog is called Rex. I live in Leeds."], "What is my dog called?", "“My dog is called Rex.”"),
+        (["I prefer aisle seats.", "I like tea."], "What did I say about seats?", "“I prefer aisle seats.”"),
+        (["She lives in Oslo! It rains."], "Where does she live?", "“She lives in Oslo!”"),
+        (["我家的猫叫小花。我住在杭州。"], "我的猫叫什么名字？", "「我家的猫叫小花。」"),
+        (["我对花生过敏。", "我喜欢喝茶。"], "我说过对什么过敏？", "「我对花生过敏。」"),
+        (["会议改到星期四下午！别忘了。"], "会议在星期几？", "「会议改到星期四下午！」"),
+        (["我的邮箱是abc@example"], "邮箱是多少", "「我的邮箱是abc@example」"),
+    ],
+)
+def test_question_is_answered_with_what_the_user_said(history: list[str], question: str, quote: str) -> None:
+    answer = ask(EXPERT, *history, question).text
+
+    assert quote in answer
+
+
+def test_the_rarest_shared_words_decide() -> None:
+    history = ["The red car is fast.", "The red car is old.", "The red car has a name: Bertha."]
+
+    answer = ask(*history, "What is the name of the red car?").text
+
+    assert "given.) The closest I have: “The red car has a name: Bertha.”" in answer
+
+
+def test_the_newest_of_equal_sentences_comes_first() -> None:
+    answer = ask("My phone is a Nokia.", "My phone is a Pixel.", "Which phone do I have?").text
+
+    assert answer.index("Pixel") < answer.index("Nokia")
+
+
+def test_notes_of_the_prompt_are_quoted() -> None:
+    note = SystemMessage("Known about the user:\n- allergic to walnuts\n- plays the cello")
+
+    assert "plays the cello" in ask(EXPERT, note, "What instrument do I play?").text
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [("Where is my bicycle?", "Built-in offline model"), ("我的自行车在哪里？", "内置离线模型")],
+)
+def test_every_answer_says_that_it_is_the_offline_model(question: str, words: str) -> None:
+    assert words in ask(question).text
+    assert words in ask("My bicycle is red. 我的自行车在阳台。", question).text
+    assert words in ask(question, AIMessage(""), ToolMessage("12:30", tool_call_id="c")).text
+
+
+@pytest.mark.parametrize(
+    ("question", "words"), [("Where is my bicycle?", "I found nothing"), ("我的自行车在哪里？", "没有找到")]
+)
+def test_nothing_is_made_up(question: str, words: str) -> None:
+    assert words in ask(EXPERT, "I like tea. 我喜欢喝茶。", question).text
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"), [("My bicycle is red.", "Noted"), ("我的自行车是红色的。", "收到")]
+)
+def test_statement_is_noted_and_not_answered(statement: str, words: str) -> None:
+    answer = ask("My bicycle is fast. 我的自行车很快。", statement).text
+
+    assert words in answer
+    assert "fast" not in answer
+    assert "很快" not in answer
+
+
+def test_own_answers_are_not_quoted() -> None:
+    earlier = AIMessage("Your bicycle is made of gold.")
+
+    assert "gold" not in ask("Hello.", earlier, "What is my bicycle made of?").text
+
+
+def test_instructions_of_the_expert_are_not_quoted() -> None:
+    assert "nutmeg" not in ask(EXPERT, "Tea, please.", "What is the secret ingredient?").text
+    assert "肉豆蔻" not in ask(EXPERT, "请泡茶。", "秘密配料是什么？").text
+
+
+def test_questions_are_not_quoted() -> None:
+    answer = ask("Where is my bicycle?", "My bicycle is in the shed.", "Where is my bicycle?").text
+
+    assert "“My bicycle is in the shed.”" in answer
+    assert "“Where" not in answer
+
+
+def test_prompt_without_a_question_is_answered() -> None:
+    assert "Noted" in OfflineChatModel().invoke([EXPERT]).text
+
+
+def test_same_prompt_gives_the_same_answer() -> None:
+    model = OfflineChatModel().bind_tools([current_time])
+    prompt = [EXPERT, HumanMessage("What is the current time?")]
+
+    first, second = model.invoke(prompt), model.invoke(prompt)
+
+    assert first.tool_calls == second.tool_calls
+    assert ask("I like tea.", "What do I like?").content == ask("I like tea.", "What do I like?").content
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [HumanMessage("I like green tea.\n\n  And  coffee. "), HumanMessage("What tea do I like?")],
+        [HumanMessage("我喜欢喝绿茶，不加糖。👩‍🚀"), HumanMessage("我喜欢喝什么茶？")],
+        [HumanMessage("Hello")],
+    ],
+)
+async def test_stream_is_the_whole_in_pieces(messages: list[BaseMessage]) -> None:
+    whole = await OfflineChatModel().ainvoke(messages)
+    heard: list[str] = []
+    answered = await OfflineChatModel().ainvoke(messages, on_text=heard.append)
+
+    pieces, merged = await streamed(OfflineChatModel(), messages)
+
+    assert len(pieces) > 3
+    assert "".join(pieces) == merged.text == whole.text == answered.text
+    assert heard == pieces
+    assert merged.usage_metadata == whole.usage_metadata
+
+
+async def test_stream_passes_its_pieces_to_on_text() -> None:
+    heard: list[str] = []
+
+    pieces = [part.text async for part in OfflineChatModel().astream("Hello", on_text=heard.append)]
+
+    assert heard == [piece for piece in pieces if piece]
+
+
+def test_usage_counts_the_prompt_and_the_answer() -> None:
+    short, long = ask("Hello"), ask("Tea. " * 100, "Hello")
+
+    assert short.usage_metadata is not None
+    assert long.usage_metadata is not None
+    assert long.usage_metadata["input_tokens"] > short.usage_metadata["input_tokens"] > 0
+    usage = short.usage_metadata
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
+
+
+@pytest.mark.parametrize("choice", [None, "auto"])
+async def test_tool_whose_description_fits_is_called(choice: str | None) -> None:
+    model = OfflineChatModel().bind_tools([search_documents, current_time], tool_choice=choice)
+    question = HumanMessage("Please tell me the current time")
+
+    answer = await model.ainvoke([question])
+    _, merged = await streamed(model, [question])
+
+    assert [(call["name"], call["args"]) for call in answer.tool_calls] == [
+        ("current_time", {"zone": question.text})
+    ]
+    assert answer.text == ""
+    assert merged.tool_calls == answer.tool_calls
+
+
+async def test_answer_after_a_tool_quotes_its_result() -> None:
+    model = OfflineChatModel().bind_tools([current_time])
+    question = HumanMessage("What is the current time?")
+    call = await model.ainvoke([question])
+    result = await current_time.ainvoke(call.tool_calls[0])
+
+    answer = await model.ainvoke([question, call, result])
+
+    assert answer.tool_calls == []
+    assert f"“{result.text}”" in answer.text
+
+
+async def test_result_of_an_earlier_turn_does_not_answer_the_next_question() -> None:
+    model = OfflineChatModel().bind_tools([current_time])
+    history = [HumanMessage("What is the time?"), AIMessage(""), ToolMessage("12:30", tool_call_id="c")]
+
+    answer = await model.ainvoke([*history, HumanMessage("What is the current time now?")])
+
+    assert answer.tool_calls
+
+
+@pytest.mark.parametrize(
+    ("choice", "question"), [("none", "What is the current time?"), (None, "Do I like tea?")]
+)
+async def test_tool_that_is_not_wanted_is_not_called(choice: str | None, question: str) -> None:
+    model = OfflineChatModel().bind_tools([current_time, search_documents], tool_choice=choice)
+
+    answer = await model.ainvoke(question)
+
+    assert answer.tool_calls == []
+    assert answer.text
+
+
+@pytest.mark.parametrize(
+    ("choice", "name"), [("any", "current_time"), ("search_documents", "search_documents")]
+)
+async def test_demanded_tool_is_called(choice: str, name: str) -> None:
+    model = OfflineChatModel().bind_tools([current_time, search_documents], tool_choice=choice)
+
+    answer = await model.ainvoke("Hello")
+
+    assert [call["name"] for call in answer.tool_calls] == [name]
+
+
+async def test_required_arguments_are_filled_according_to_their_kind() -> None:
+    model = OfflineChatModel().bind_tools([search_documents], tool_choice="any")
+
+    answer = await model.ainvoke("Tea")
+
+    assert answer.tool_calls[0]["args"] == {"query": "Tea", "limit": 0, "newest": False}
+    assert await search_documents.ainvoke(answer.tool_calls[0]["args"]) == "Tea"
+
+
+class Person(BaseModel):
+    """Somebody."""
+
+    name: str
+    age: int = 0
+
+
+async def test_structured_output_holds_the_closest_sentence() -> None:
+    model = OfflineChatModel().with_structured_output(Person)
+
+    person = await model.ainvoke(
+        [HumanMessage("My brother is called Tom."), HumanMessage("What is my brother called?")]
+    )
+
+    assert person == Person(name="My brother is called Tom.")
+
+
+def test_model_has_a_name() -> None:
+    assert OfflineChatModel()._llm_type == OfflineChatModel.NAME == "offline-extractive"

@@ -1,0 +1,199 @@
+import os
+import pwd
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from services.errors import ConfigurationError, Unavailable
+from services.platform import child_process
+from services.platform.embedded_milvus import EmbeddedMilvus
+from services.platform.embedded_postgres import EmbeddedPostgres
+from services.platform.milvus import Milvus
+from tests.conftest import free_port
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[3]
+
+_START_AND_HANG = """
+import asyncio, sys, time
+from pathlib import Path
+from services.platform.embedded_postgres import EmbeddedPostgres
+from services.platform.embedded_milvus import EmbeddedMilvus
+folder = Path(sys.argv[1])
+postgres, milvus = EmbeddedPostgres(folder), EmbeddedMilvus(folder)
+milvus.launch()
+asyncio.run(postgres.start())
+asyncio.run(milvus.wait())
+print("started", flush=True)
+time.sleep(60)
+"""
+
+
+async def test_a_server_starts_stops_and_keeps_its_data(tmp_path: Path) -> None:
+    import psycopg
+
+    for expected in (0, 1):
+        server = EmbeddedPostgres(tmp_path)
+        await server.start()
+        with psycopg.connect(server.url("postgres", "postgres"), autocommit=True) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS kept (n int)")
+            assert connection.execute("SELECT count(*) FROM kept").fetchone() == (expected,)
+            connection.execute("INSERT INTO kept VALUES (1)")
+        await server.stop()
+        assert not (tmp_path / "postgres" / "postmaster.pid").exists()
+
+
+async def test_a_second_process_finds_it_running_and_does_not_stop_it(tmp_path: Path) -> None:
+    first, second = EmbeddedPostgres(tmp_path), EmbeddedPostgres(tmp_path)
+    await first.start()
+    await second.start()
+    await second.stop()
+    third = EmbeddedPostgres(tmp_path)
+    await third.start()
+    await first.stop()
+
+
+async def test_a_path_too_long_for_a_socket_works(tmp_path: Path) -> None:
+    deep = tmp_path / ("a-long-folder-name-" * 5) / "another"
+    server = EmbeddedPostgres(deep)
+    await server.start()
+    assert len(server.url("postgres")) < 150
+    await server.stop()
+
+
+async def test_a_start_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
+    half = tmp_path / "postgres.new"
+    half.mkdir()
+    (half / "PG_VERSION").write_text("18")
+    server = EmbeddedPostgres(tmp_path)
+    await server.start()
+    await server.stop()
+
+
+async def test_a_data_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ConfigurationError, match=r"ANAMNESIS_DATA_DIR=.*taken cannot be used"):
+        await EmbeddedPostgres(tmp_path / "taken").start()
+
+
+async def test_damaged_data_are_reported_with_the_servers_own_words(tmp_path: Path) -> None:
+    server = EmbeddedPostgres(tmp_path)
+    await server.start()
+    await server.stop()
+    (tmp_path / "postgres" / "PG_VERSION").write_text("9\n")
+    with pytest.raises(ConfigurationError, match=r"does not start\. Its log says:(.|\n)*incompatible"):
+        await EmbeddedPostgres(tmp_path).start()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to change accounts")
+async def test_as_root_a_closed_folder_is_opened_for_passing_through_only(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    server = EmbeddedPostgres(closed / "data")
+    await server.start()
+    await server.stop()
+    assert closed.stat().st_mode & 0o777 == 0o701
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_ordinary_user_starts_it_under_its_own_account(tmp_path: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    for folder in tmp_path.parents:
+        if folder.stat().st_uid == 0 and not folder.stat().st_mode & 1:
+            folder.chmod(folder.stat().st_mode | 0o001)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, nobody.pw_uid, nobody.pw_gid)
+    tmp_path.chmod(0o755)
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    environment = {"PYTHONPATH": f"{ROOT}:{packages}", "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    as_nobody: dict[str, Any] = {"env": environment, **child_process.as_account(nobody)}
+    program = subprocess.Popen(
+        [_python_for(as_nobody), "-c", _START_AND_HANG, str(home / "data")],
+        stdout=subprocess.PIPE,
+        **as_nobody,
+    )
+    try:
+        assert program.stdout
+        assert b"started\n" in iter(program.stdout.readline, b"")
+        assert (home / "data" / "postgres").stat().st_uid == nobody.pw_uid
+    finally:
+        program.kill()
+        program.wait()
+        if program.stdout:
+            program.stdout.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's death signal is Linux's")
+def test_a_service_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _START_AND_HANG, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]},
+    ) as program:
+        assert program.stdout
+        assert b"started\n" in iter(program.stdout.readline, b"")
+        children = psutil.Process(program.pid).children(recursive=True)
+        assert {child.name() for child in children} >= {"postgres"}
+        program.send_signal(signal.SIGKILL)
+    assert child_process.wait_until(lambda: not any(_alive(child) for child in children), seconds=10)
+
+
+async def test_milvus_starts_answers_and_stops(tmp_path: Path) -> None:
+    server = EmbeddedMilvus(tmp_path)
+    server.launch()
+    await server.wait()
+    client = Milvus(server.uri)
+    assert await client.ping() > 0
+    again = EmbeddedMilvus(tmp_path)
+    again.launch()
+    assert again.uri == server.uri
+    await again.stop()
+    assert await client.ping() > 0
+    await server.stop()
+    with pytest.raises(Unavailable):
+        await client.ping()
+    await client.close()
+
+
+async def test_milvus_that_is_not_there_is_unavailable() -> None:
+    client = Milvus(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(Unavailable, match="Milvus does not answer"):
+        await client.ping()
+    await client.close()
+
+
+def test_a_process_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print('up', flush=True); time.sleep(60)"
+    )
+    log = tmp_path / "log"
+    process = child_process.spawn([sys.executable, "-c", stubborn], log=log, death_signal=signal.SIGTERM)
+    assert child_process.wait_until(lambda: log.read_text() == "up\n", seconds=10)
+    child_process.stop(process, signal.SIGTERM, seconds=0.2)
+    assert process.returncode == -signal.SIGKILL
+
+
+def _python_for(account: dict[str, Any]) -> str:
+    """A Python of our version that the account may run: ours may be in a folder of root's."""
+    for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
+        try:
+            subprocess.run([python, "-c", "import psycopg, milvus_lite"], check=True, **account)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return python
+    pytest.skip("no Python that an ordinary user may run")
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

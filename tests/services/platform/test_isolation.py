@@ -1,0 +1,112 @@
+"""Row-level security: a transaction sees its tenant's rows and no others, whatever the statement says."""
+
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+
+from services.bootstrap import Engines
+from services.conversations.transcript import Transcript
+from services.conversations.turns import Turns
+from services.errors import ConfigurationError, NotFound
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.platform.postgres import Database
+from tests.support.turns import exchange, new_turn
+
+pytestmark = pytest.mark.anyio
+
+OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
+ISOLATED = ("users", "experts", "conversations", "messages", "turns")
+
+
+@pytest.fixture
+async def two_tenants(database: Database, engines: Engines) -> Database:
+    """The same user name and the same words in two tenants."""
+    assert engines.owner_url
+    with psycopg.connect(engines.owner_url) as owner:
+        owner.execute("INSERT INTO tenants (id, name) VALUES (%s, 'other')", [OTHER])
+        owner.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(OTHER)])
+        owner.execute(
+            "INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (%s, %s, 'default', 'x')",
+            [uuid4(), OTHER],
+        )
+    turns = Turns(database, JobQueue(database))
+    await exchange(turns, "ours", "answer")
+    await exchange(turns, "theirs", "answer", tenant_id=OTHER)
+    return database
+
+
+@pytest.mark.parametrize("table", ISOLATED)
+async def test_a_query_without_a_where_sees_one_tenant_only(two_tenants: Database, table: str) -> None:
+    for tenant in (DEFAULT_TENANT, OTHER):
+        async with two_tenants.tenant(tenant) as connection:
+            rows = await (await connection.execute(f"SELECT DISTINCT tenant_id FROM {table}")).fetchall()
+        assert rows == [(tenant,)]
+
+
+@pytest.mark.parametrize("table", ISOLATED)
+async def test_without_a_tenant_there_are_no_rows(two_tenants: Database, table: str) -> None:
+    async with two_tenants.pool.connection() as connection:
+        assert await (await connection.execute(f"SELECT * FROM {table}")).fetchall() == []
+
+
+async def test_the_tenant_ends_with_its_transaction(two_tenants: Database) -> None:
+    async with two_tenants.pool.connection() as one:
+        await one.execute(f"BEGIN; SELECT set_config('anamnesis.tenant_id', '{OTHER}', true); COMMIT")
+        assert await (await one.execute("SELECT * FROM users")).fetchall() == []
+
+
+async def test_nothing_can_be_changed_or_added_in_another_tenant(two_tenants: Database) -> None:
+    async with two_tenants.tenant(DEFAULT_TENANT) as connection:
+        changed = await connection.execute("UPDATE messages SET content = 'x' WHERE tenant_id = %s", [OTHER])
+        assert changed.rowcount == 0
+        deleted = await connection.execute("DELETE FROM users WHERE tenant_id = %s", [OTHER])
+        assert deleted.rowcount == 0
+
+    async def intrude() -> None:
+        async with two_tenants.tenant(DEFAULT_TENANT) as connection:
+            await connection.execute(
+                "INSERT INTO users (id, tenant_id, external_id) VALUES (%s, %s, 'intruder')", [uuid4(), OTHER]
+            )
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        await intrude()
+
+
+async def test_another_tenants_ids_are_not_found(two_tenants: Database) -> None:
+    turns, transcript = Turns(two_tenants, JobQueue(two_tenants)), Transcript(two_tenants)
+    turn = await turns.open(new_turn(tenant_id=OTHER))
+    with pytest.raises(NotFound):
+        await turns.get(DEFAULT_TENANT, turn.turn_id)
+    with pytest.raises(NotFound):
+        await transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
+    window, _ = await transcript.window(
+        DEFAULT_TENANT, turn.conversation_id, before=turn.user_message_id, budget=1000
+    )
+    assert window == []
+
+
+async def test_every_table_with_a_tenant_is_isolated_for_its_owner_too(database: Database) -> None:
+    async with database.pool.connection() as connection:
+        rows = await (
+            await connection.execute(
+                """
+                SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity
+                FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
+                WHERE c.relkind = 'r'
+                """
+            )
+        ).fetchall()
+    assert {row[0] for row in rows} == set(ISOLATED)
+    assert all(enabled and forced for _, enabled, forced in rows)
+
+
+@pytest.mark.parametrize("role", ["postgres", "anamnesis_owner"])
+async def test_the_service_refuses_a_role_that_sees_past_it(engines: Engines, role: str) -> None:
+    database = Database(engines.database_url.replace("//anamnesis@", f"//{role}@"))
+    try:
+        with pytest.raises(ConfigurationError, match=f"connects as {role}"):
+            await database.open()
+    finally:
+        await database.close()

@@ -1,0 +1,108 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from services.errors import ConfigurationError
+from services.platform.settings import Settings, load_settings, unknown_variables
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_everything_has_a_default_and_is_embedded() -> None:
+    settings = load_settings()
+    assert settings.database_url is None
+    assert settings.milvus_uri is None
+    assert settings.redis_url is None
+    assert settings.offline
+    assert settings.host == "127.0.0.1"
+    assert settings.context_budget_tokens == 4000
+
+
+def test_the_environment_and_the_env_file_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(".env").write_text("ANAMNESIS_PORT=8123\nANAMNESIS_HOST=localhost\n")
+    monkeypatch.setenv("ANAMNESIS_PORT", "8124")
+    settings = load_settings()
+    assert (settings.port, settings.host) == (8124, "localhost")
+
+
+def test_the_endpoint_falls_back_to_the_openai_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "their-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("ANAMNESIS_LLM_MODEL", "m")
+    settings = load_settings()
+    assert settings.llm_api_key is not None
+    assert settings.llm_api_key.get_secret_value() == "their-key"
+    assert settings.llm_base_url == "http://localhost:1/v1"
+    monkeypatch.setenv("ANAMNESIS_LLM_API_KEY", "our-key")
+    ours = load_settings().llm_api_key
+    assert ours is not None
+    assert ours.get_secret_value() == "our-key"
+
+
+def test_fallback_models_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANAMNESIS_LLM_FALLBACK_MODELS", "a, b ,,c")
+    assert load_settings().llm_fallback_models == ("a", "b", "c")
+
+
+def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "their-key")
+    assert load_settings().offline
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ANAMNESIS_PORT", "eighty", ["ANAMNESIS_PORT=eighty", "1 to 65535"]),
+        ("ANAMNESIS_PORT", "70000", ["ANAMNESIS_PORT=70000", "1 to 65535"]),
+        ("ANAMNESIS_LLM_API", "soap", ["ANAMNESIS_LLM_API=soap", "responses or chat"]),
+        ("ANAMNESIS_LLM_TIMEOUT_S", "0", ["ANAMNESIS_LLM_TIMEOUT_S=0", "more than 0"]),
+        ("ANAMNESIS_DATABASE_URL", "mysql://u:geheim@h/d", ["ANAMNESIS_DATABASE_URL", "postgresql://"]),
+        ("ANAMNESIS_REDIS_URL", "http://:geheim@h", ["ANAMNESIS_REDIS_URL", "redis://"]),
+        ("ANAMNESIS_MILVUS_URI", "milvus", ["ANAMNESIS_MILVUS_URI=milvus", "http://host:port"]),
+        ("ANAMNESIS_HOST", "0.0.0.0", ["ANAMNESIS_HOST=0.0.0.0", "loopback"]),
+        ("ANAMNESIS_HOST", "example.org", ["ANAMNESIS_HOST=example.org", "loopback"]),
+        ("ANAMNESIS_AUTH", "api_key", ["ANAMNESIS_AUTH=api_key", "none"]),
+        (
+            "ANAMNESIS_LLM_MODEL",
+            "m",
+            ["ANAMNESIS_LLM_MODEL", "ANAMNESIS_LLM_API_KEY", "ANAMNESIS_LLM_BASE_URL"],
+        ),
+        ("ANAMNESIS_EMBEDDING_MODEL", "m", ["ANAMNESIS_EMBEDDING_DIM"]),
+        ("ANAMNESIS_MIGRATION_DATABASE_URL", "postgresql://o@h/d", ["ANAMNESIS_DATABASE_URL"]),
+        ("OPENAI_BASE_URL", "nowhere", ["OPENAI_BASE_URL=nowhere", "http(s)://"]),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: list[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError) as wrong:
+        load_settings()
+    for part in says:
+        assert part in wrong.value.message
+    assert "\n" not in wrong.value.message
+    assert "geheim" not in wrong.value.message
+
+
+def test_secrets_are_not_shown() -> None:
+    settings = load_settings(llm_api_key="geheim", database_url="postgresql://u:geheim@h/d")
+    assert "geheim" not in repr(settings)
+    assert "geheim" not in str(settings.model_dump())
+
+
+def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANAMNESIS_LLM_MODLE", "m")
+    assert unknown_variables() == ["ANAMNESIS_LLM_MODLE is not a setting; did you mean ANAMNESIS_LLM_MODEL?"]
+
+
+def test_the_example_file_names_every_setting_with_a_value_that_is_accepted() -> None:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    values = {
+        match[1]: match[2] for line in lines if (match := re.fullmatch(r"# ANAMNESIS_([A-Z_]+)=(.*)", line))
+    }
+    assert set(values) == {name.upper() for name in Settings.model_fields}
+    Path(".env").write_text("\n".join(f"ANAMNESIS_{name}={value}" for name, value in values.items()))
+    settings = load_settings()
+    for name in ("port", "host", "llm_api", "llm_timeout_s", "context_budget_tokens", "worker", "log_format"):
+        assert getattr(settings, name) == Settings.model_fields[name].default

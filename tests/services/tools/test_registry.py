@@ -1,0 +1,16 @@
+from services.tools.registry import ToolRegistry
+
+
+def test_the_builtin_tools_are_found_by_themselves() -> None:
+    registry = ToolRegistry.of_builtin_tools()
+    found = registry.get("get_current_time")
+    assert found is not None
+    assert found.tool in registry.for_model
+    assert registry.get("no_such_tool") is None
+
+
+def test_no_tool_lets_the_model_say_who_the_user_is() -> None:
+    for tool in ToolRegistry.of_builtin_tools().for_model:
+        assert not {"user_id", "tenant_id", "runtime"} & set(
+            tool.tool_call_schema.model_json_schema()["properties"]
+        )

@@ -1,0 +1,131 @@
+"""The service as its users have it: a process, talked to over HTTP."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+ROOT = Path(__file__).parents[2]
+READY = re.compile(r"Anamnesis is ready at (\S+)")
+
+
+class ServiceProcess:
+    """`anamnesis serve` with settings of the test's own."""
+
+    def __init__(self, data_dir: Path, port: int, **variables: str) -> None:
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("ANAMNESIS_")},
+            "ANAMNESIS_DATA_DIR": str(data_dir),
+            "ANAMNESIS_PORT": str(port),
+            **{f"ANAMNESIS_{name.upper()}": value for name, value in variables.items()},
+        }
+        self._data_dir = data_dir
+        self.output: list[str] = []
+        self.url = f"http://127.0.0.1:{port}"
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def text(self) -> str:
+        """All that it has printed so far."""
+        return "".join(self.output)
+
+    def start(self) -> "ServiceProcess":
+        """Start it and wait until it says that it is ready."""
+        self.output = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "api.cli.main", "serve"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self._data_dir.parent,
+            env={**self._environment, "PYTHONPATH": str(ROOT)},
+        )
+        ready = threading.Event()
+        threading.Thread(target=self._collect, args=[self.process, ready], daemon=True).start()
+        if not ready.wait(60) or not READY.search(self.text):
+            self.kill()
+            raise AssertionError(f"the service did not start:\n{self.text}")
+        return self
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end; return its exit code."""
+        assert self.process
+        self.process.send_signal(how)
+        return self._wait()
+
+    def kill(self) -> None:
+        """End it at once, as a power cut would."""
+        assert self.process
+        self.process.kill()
+        self._wait()
+
+    def _wait(self) -> int:
+        assert self.process
+        code = self.process.wait(30)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return code
+
+    def _collect(self, process: "subprocess.Popen[str]", ready: threading.Event) -> None:
+        assert process.stdout
+        try:
+            for line in process.stdout:
+                self.output.append(line)
+                if READY.search(line):
+                    ready.set()
+        except ValueError:  # it was closed
+            pass
+        ready.set()
+
+
+Event = tuple[int, str, Any]
+"""Sequence, status and content."""
+
+
+def events_of(lines: Iterator[str]) -> Iterator[Event]:
+    """The events of a stream, their form checked."""
+    number, name = 0, ""
+    for line in lines:
+        if line.startswith("id: "):
+            number = int(line.removeprefix("id: "))
+        elif line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            data = orjson.loads(line.removeprefix("data: "))
+            assert set(data) == {"status", "content"}
+            assert data["status"] == name
+            yield number, name, data["content"]
+
+
+def chat(url: str, message: str, **values: Any) -> list[Event]:
+    """Send a message; return every event of its stream."""
+    body = {"user_id": "u-1", "session_id": "s-1", "message": message, **values}
+    with httpx.stream("POST", f"{url}/api/v1/chat/stream", json=body, timeout=60) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-cache"
+        assert response.headers["x-accel-buffering"] == "no"
+        return list(events_of(response.iter_lines()))
+
+
+def answer_of(events: list[Event]) -> str:
+    """The answer; the stream's form is checked."""
+    assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
+    assert events[-1][1] == "done", events[-1]
+    answer = "".join(content for _, status, content in events if status == "token")
+    assert events[-1][2]["answer"] == answer
+    return answer
+
+
+def messages_of(url: str, conversation_id: str) -> list[tuple[str, str, bool]]:
+    """Role, content and completeness of a conversation's messages."""
+    found = httpx.get(f"{url}/api/v1/conversations/{conversation_id}/messages").raise_for_status().json()
+    return [(item["role"], item["content"], item["completed"]) for item in found["items"]]
