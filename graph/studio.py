@@ -56,7 +56,11 @@ class StudioGraph(CompiledTurnGraph):
             thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
             request = TurnRequest(
                 UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT,
-                {**input, "user_id": input.get("user_id", STUDIO_USER), "session_id": input.get("session_id", thread)},
+                {
+                    **input,
+                    "user_id": input.get("user_id", STUDIO_USER),
+                    "session_id": input.get("session_id", thread),
+                },
             )
             turn = await open_turn(self.turns, request)
             opened = turn_context(turn, debug=given.debug)

@@ -16,12 +16,16 @@ class TurnLog:
     def __init__(self) -> None:
         self._events: list[TurnEvent] = []
         self._readers: set[asyncio.Event] = set()
+        self.text_begun = False
+        """Whether any of the answer has been streamed."""
 
     def append(self, status: Status, content: Any) -> None:
         """Add an event. After the last one nothing is added."""
         if self.ended:
             return
         self._events.append(TurnEvent(len(self._events) + 1, status, content))
+        if status == "token":
+            self.text_begun = True
         for news in self._readers:
             news.set()
 
@@ -29,11 +33,6 @@ class TurnLog:
     def ended(self) -> bool:
         """Whether the last event is there."""
         return bool(self._events) and self._events[-1].is_last
-
-    @property
-    def text_begun(self) -> bool:
-        """Whether any of the answer has been streamed."""
-        return any(event.status == "token" for event in self._events)
 
     @property
     def text(self) -> str:

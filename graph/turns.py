@@ -77,7 +77,9 @@ class TurnRunner:
         )
         self._running[turn.turn_id] = running
         TURNS_RUNNING.inc()
-        running.task = asyncio.create_task(self._run(running, request.input, now), name=f"turn {turn.turn_id}")
+        running.task = asyncio.create_task(
+            self._run(running, request.input, now), name=f"turn {turn.turn_id}"
+        )
         return running
 
     def open(self) -> None:
@@ -102,7 +104,9 @@ class TurnRunner:
                 final = await self._drive(running, request, now)
             self._finish(running, final)
         except asyncio.CancelledError:
-            await self._fail(running, "interrupted", "The service is stopping; please try again.", retryable=True)
+            await self._fail(
+                running, "interrupted", "The service is stopping; please try again.", retryable=True
+            )
         except ModelFailed as failure:
             await self._fail(running, failure.failure, failure.message, retryable=failure.can_retry)
         except AnamnesisError as error:

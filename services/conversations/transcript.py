@@ -25,7 +25,7 @@ SELECT id, role, content, parts, token_count, created_at, spent <= %(budget)s AS
         ORDER BY created_at DESC, id DESC LIMIT %(limit)s
     ) AS newest
 ) AS summed
-WHERE spent - token_count < %(budget)s
+WHERE spent - token_count <= %(budget)s
 ORDER BY created_at, id
 """
 
@@ -103,7 +103,12 @@ class Transcript:
             rows = await (await connection.execute(_WINDOW, values)).fetchall()
         window = [
             HistoryMessage(
-                message_id=str(row[0]), role=row[1], content=row[2], parts=row[3], token_count=row[4], created_at=row[5]
+                message_id=str(row[0]),
+                role=row[1],
+                content=row[2],
+                parts=row[3],
+                token_count=row[4],
+                created_at=row[5],
             )
             for row in rows
             if row[6]
@@ -114,7 +119,9 @@ class Transcript:
         self, tenant_id: UUID, *, user_id: str | None, after: Cursor | None, limit: int
     ) -> Sequence[Conversation]:
         """Conversations of the tenant, or of one of its users, newest first."""
-        return await self._conversations(tenant_id, user_id=user_id, conversation_id=None, after=after, limit=limit)
+        return await self._conversations(
+            tenant_id, user_id=user_id, conversation_id=None, after=after, limit=limit
+        )
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> Conversation:
         """One conversation.

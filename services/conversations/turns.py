@@ -24,37 +24,45 @@ TurnStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
 LEASE_S = 15
 """A running turn whose process has not renewed its lease for so long has lost its process."""
 
-_FIND = """
-SELECT u.id AS user_id, u.timezone, u.locale, c.id AS conversation_id,
-       e.id AS expert_id, e.name AS expert, e.system_prompt, e.model
-FROM experts e
-LEFT JOIN users u ON u.tenant_id = e.tenant_id AND u.external_id = %(external_user_id)s
-LEFT JOIN conversations c ON c.user_id = u.id AND c.session_key = %(session_key)s
-WHERE e.tenant_id = %(tenant_id)s
-  AND CASE WHEN c.expert_id IS NULL THEN e.name = coalesce(%(expert)s, 'default') ELSE e.id = c.expert_id END
-"""
-
-_CREATE_USER = """
-INSERT INTO users (id, tenant_id, external_id, timezone, locale)
-VALUES (%(id)s, %(tenant_id)s, %(external_user_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s)
-ON CONFLICT (tenant_id, external_id) DO NOTHING
-"""
-
-_CREATE_CONVERSATION = """
-INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
-VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(session_key)s, %(title)s)
-ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
-"""
-
+# Stores the message and opens its turn where user, expert and conversation are there already; where one is
+# missing nothing is stored, and the nulls tell which. One statement: it runs before the first token.
 _OPEN = f"""
-WITH message AS (
+WITH found AS (
+    SELECT u.id AS user_id, u.timezone, u.locale, c.id AS conversation_id,
+           e.id AS expert_id, e.name AS expert, e.system_prompt, e.model
+    FROM experts e
+    LEFT JOIN users u ON u.tenant_id = e.tenant_id AND u.external_id = %(external_user_id)s
+    LEFT JOIN conversations c ON c.user_id = u.id AND c.session_key = %(session_key)s
+    WHERE e.tenant_id = %(tenant_id)s
+      AND CASE WHEN c.expert_id IS NULL THEN e.name = coalesce(%(expert)s, 'default') ELSE e.id = c.expert_id END
+), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
-    VALUES (%(message_id)s, %(tenant_id)s, %(conversation_id)s, %(turn_id)s, 'user', %(content)s, %(parts)s,
-            true, %(token_count)s)
+    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
+           true, %(token_count)s
+    FROM found WHERE conversation_id IS NOT NULL
+), turn AS (
+    INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, lease_expires_at)
+    SELECT %(turn_id)s, %(tenant_id)s, conversation_id, %(message_id)s, 'running',
+           now() + interval '{LEASE_S} seconds'
+    FROM found WHERE conversation_id IS NOT NULL
 )
-INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, lease_expires_at)
-VALUES (%(turn_id)s, %(tenant_id)s, %(conversation_id)s, %(message_id)s, 'running',
-        now() + interval '{LEASE_S} seconds')
+SELECT * FROM found
+"""
+
+# Another transaction may create the same user or conversation at this moment: then this one waits for it,
+# inserts nothing, and the next `_OPEN` finds the other's.
+_CREATE = """
+WITH created AS (
+    INSERT INTO users (id, tenant_id, external_id, timezone, locale)
+    SELECT %(new_user_id)s, %(tenant_id)s, %(external_user_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s
+    WHERE %(user_id)s::uuid IS NULL
+    ON CONFLICT (tenant_id, external_id) DO NOTHING
+    RETURNING id
+)
+INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
+SELECT %(new_conversation_id)s, %(tenant_id)s, owner.id, %(expert_id)s, %(session_key)s, %(title)s
+FROM (SELECT id FROM created UNION ALL SELECT %(user_id)s::uuid WHERE %(user_id)s::uuid IS NOT NULL) AS owner
+ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
 """
 
 _END = """
@@ -192,23 +200,25 @@ class Turns:
             DatabaseUnavailable: nothing was stored.
         """
         content = without_nul(new.content)
+        turn_id, message_id = uuid7(), uuid7()
+        values = {
+            "tenant_id": new.tenant_id,
+            "external_user_id": new.external_user_id,
+            "session_key": new.session_key,
+            "expert": new.expert,
+            "turn_id": turn_id,
+            "message_id": message_id,
+            "content": content,
+            "parts": Jsonb([image_part(image) for image in new.images]),
+            "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
+        }
         async with self._database.tenant(new.tenant_id) as connection:
-            found = await self._find_or_create(connection, new, content)
-            turn_id, message_id = uuid7(), uuid7()
-            await connection.execute(
-                _OPEN,
-                {
-                    "turn_id": turn_id,
-                    "message_id": message_id,
-                    "tenant_id": new.tenant_id,
-                    "conversation_id": found.conversation_id,
-                    "content": content,
-                    "parts": Jsonb([image_part(image) for image in new.images]),
-                    "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
-                },
-            )
-        if found.user_id is None or found.conversation_id is None or found.timezone is None:
-            raise AssertionError("created above")
+            found = await self._open(connection, new, values)
+            while found.conversation_id is None:
+                await self._create(connection, new, found, content)
+                found = await self._open(connection, new, values)
+        if found.user_id is None or found.timezone is None:
+            raise AssertionError("a conversation has a user")
         return OpenTurn(
             turn_id=turn_id,
             tenant_id=new.tenant_id,
@@ -223,7 +233,9 @@ class Turns:
             model=found.model,
         )
 
-    async def end(self, tenant_id: UUID, turn_id: UUID, answer_message_id: UUID, outcome: TurnOutcome) -> None:
+    async def end(
+        self, tenant_id: UUID, turn_id: UUID, answer_message_id: UUID, outcome: TurnOutcome
+    ) -> None:
         """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
 
         An outcome without text stores no message. Ending it again with the same `answer_message_id`,
@@ -290,50 +302,30 @@ class Turns:
                 ended.extend(row[0] for row in await cursor.fetchall())
         return ended
 
-    async def _find_or_create(self, connection: Connection, new: NewTurn, content: str) -> _Found:
-        found = await self._find(connection, new)
-        if found.user_id is None:
-            await connection.execute(
-                _CREATE_USER,
-                {
-                    "id": uuid7(),
-                    "tenant_id": new.tenant_id,
-                    "external_user_id": new.external_user_id,
-                    "timezone": new.timezone,
-                    "locale": new.locale,
-                },
-            )
-            found = await self._find(connection, new)
-        if found.conversation_id is None:
-            await connection.execute(
-                _CREATE_CONVERSATION,
-                {
-                    "id": uuid7(),
-                    "tenant_id": new.tenant_id,
-                    "user_id": found.user_id,
-                    "expert_id": found.expert_id,
-                    "session_key": new.session_key,
-                    "title": title_of(content),
-                },
-            )
-            found = await self._find(connection, new)
-        return found
-
-    async def _find(self, connection: Connection, new: NewTurn) -> _Found:
+    async def _open(self, connection: Connection, new: NewTurn, values: dict[str, Any]) -> _Found:
         async with connection.cursor(row_factory=class_row(_Found)) as cursor:
-            await cursor.execute(
-                _FIND,
-                {
-                    "tenant_id": new.tenant_id,
-                    "external_user_id": new.external_user_id,
-                    "session_key": new.session_key,
-                    "expert": new.expert,
-                },
-            )
+            await cursor.execute(_OPEN, values)
             found = await cursor.fetchone()
         if found is None:
             raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
         return found
+
+    async def _create(self, connection: Connection, new: NewTurn, found: _Found, content: str) -> None:
+        await connection.execute(
+            _CREATE,
+            {
+                "tenant_id": new.tenant_id,
+                "external_user_id": new.external_user_id,
+                "session_key": new.session_key,
+                "timezone": new.timezone,
+                "locale": new.locale,
+                "user_id": found.user_id,
+                "expert_id": found.expert_id,
+                "title": title_of(content),
+                "new_user_id": uuid7(),
+                "new_conversation_id": uuid7(),
+            },
+        )
 
 
 def message_tokens(content: str) -> int:

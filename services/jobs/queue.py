@@ -30,9 +30,9 @@ class JobQueue:
         self._worker: asyncio.Task[None] | None = None
         self.app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         self.app.periodic(cron="17 4 * * *")(
-            self.app.task(name="remove_finished_jobs", queueing_lock="remove_finished_jobs", pass_context=True)(
-                _remove_finished_jobs
-            )
+            self.app.task(
+                name="remove_finished_jobs", queueing_lock="remove_finished_jobs", pass_context=True
+            )(_remove_finished_jobs)
         )
 
     async def open(self) -> None:

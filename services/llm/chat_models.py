@@ -125,6 +125,9 @@ class ChatModels:
             answer = await model.ainvoke(list(messages), on_text=note_and_pass_on)
         except EXPECTED as error:
             raise failure_of(error, responses_api=self._responses_api, begun=begun) from error
+        if isinstance(answer, AIMessage) and not answer.text and (refusal := _refusal(answer)):
+            note_and_pass_on(refusal)
+            return answer.model_copy(update={"content": refusal})
         if not isinstance(answer, AIMessage) or not (answer.text or answer.tool_calls):
             raise ModelFailed("llm_bad_response", "neither text nor tool calls", begun=begun)
         return answer
@@ -134,7 +137,9 @@ class ChatModels:
         key = (name, tuple(tool.name for tool in tools))
         if key not in self._runnables:
             # In a thread: making a client reads the system's certificates from disk.
-            model = OfflineChatModel() if self._settings.offline else await asyncio.to_thread(self._make, name)
+            model = (
+                OfflineChatModel() if self._settings.offline else await asyncio.to_thread(self._make, name)
+            )
             self._runnables[key] = model.bind_tools(tools) if tools else model
         return self._runnables[key]
 
@@ -153,3 +158,12 @@ class ChatModels:
             timeout=self._timeout,
             http_async_client=self._http,
         )
+
+
+def _refusal(message: AIMessage) -> str:
+    """The words with which a model declines: the APIs keep them apart from its text, a person reads them alike."""
+    blocks = message.content if isinstance(message.content, list) else []
+    said = [block.get("refusal") for block in blocks if isinstance(block, dict)]
+    return "".join(
+        part for part in [*said, message.additional_kwargs.get("refusal")] if isinstance(part, str)
+    )

@@ -5,7 +5,8 @@ import httpx2
 import openai
 
 from services.errors import ModelFailed, ModelFailure
-from services.llm.lean_openai import AnswerFailed, StreamBroken
+from services.llm.answer_events import AnswerFailed
+from services.llm.lean_openai import StreamBroken
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
 """What the client raises when the endpoint, and not our code, is at fault: transport errors, error

@@ -8,36 +8,25 @@ message that `ChatOpenAI` would have made; the tests compare the two over the sa
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from types import SimpleNamespace
-from typing import Any, ClassVar, Protocol
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
 
 import httpx2
 import openai
 import orjson
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import AIMessageChunk, BaseMessage, message_chunk_to_message
+from langchain_core.messages import BaseMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.outputs.chat_generation import merge_chat_generation_chunks
 from langchain_openai import ChatOpenAI
-from langchain_openai.chat_models.base import (
-    _convert_responses_chunk_to_generation_chunk,
-    _handle_openai_api_error,
-    _handle_openai_bad_request,
-)
-from openai._models import construct_type
-from openai.types.chat import ChatCompletionChunk
-from openai.types.responses import ResponseStreamEvent
+from langchain_openai.chat_models.base import _handle_openai_api_error, _handle_openai_bad_request
+from openai._types import RequestOptions
 
+from services.llm.answer_events import ChatEvents, Events, ResponsesEvents, parts_of
 from services.llm.sse_frames import EventData
 
 OnText = Callable[[str], None]
 """Called with each piece of the answer's text as it arrives."""
-
-_USAGE_S = 1.0
-"""How long to wait for the usage that follows a complete answer."""
-_REST_S = 0.1
-"""How long to wait for the end of the body after that, so that its connection can be used again."""
 
 
 class StreamBroken(openai.APIError):
@@ -45,10 +34,6 @@ class StreamBroken(openai.APIError):
 
     def __init__(self, request: httpx2.Request) -> None:
         super().__init__("The stream ended before the answer was complete.", request, body=None)
-
-
-class AnswerFailed(ValueError):
-    """An event of the stream says that the endpoint failed; LangChain raises a `ValueError` for it."""
 
 
 class LeanChatOpenAI(ChatOpenAI):
@@ -68,6 +53,11 @@ class LeanChatOpenAI(ChatOpenAI):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         events = self._events({**kwargs, **self.model_kwargs}, kwargs.get("response_format"))
+        if isinstance(events, ChatEvents) and "response_format" in kwargs:
+            # The stock class has the SDK parse these as they come; there is no text to be quick with.
+            async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
+                yield chunk
+            return
         async for part in self._parts(events, messages, stop, kwargs):
             chunk = events.as_chunk(part, events.place) if isinstance(part, str) else part
             if on_text and chunk.text:
@@ -109,28 +99,29 @@ class LeanChatOpenAI(ChatOpenAI):
         if whole is None:
             raise ValueError("The response holds no events.")
         message = message_chunk_to_message(whole.message)
-        return ChatResult(generations=[ChatGeneration(message=message, generation_info=whole.generation_info)])
+        return ChatResult(
+            generations=[ChatGeneration(message=message, generation_info=whole.generation_info)]
+        )
 
-    def _events(self, options: dict[str, Any], schema: Any) -> "_Events":
+    def _events(self, options: dict[str, Any], schema: Any) -> Events:
         if self._use_responses_api(options):
-            return _ResponsesEvents(self.output_version, schema)
-        return _ChatEvents(self._convert_chunk_to_generation_chunk)
+            return ResponsesEvents(self.output_version, schema)
+        return ChatEvents(self._convert_chunk_to_generation_chunk)
 
     async def _parts(
-        self, events: "_Events", messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+        self, events: Events, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> AsyncIterator[str | ChatGenerationChunk]:
         """Yield text as strings, one for each network read, and all else as chunks, in order."""
         options = {"stream": True, **events.options(self._should_stream_usage(**kwargs)), **kwargs}
         options.pop("stream_usage", None)  # an option of the call, not of the request
         payload = self._get_request_payload(messages, stop=stop, **options)
-        create = self.root_async_client.responses.create if events.responses else self.async_client.create
         try:
-            async with await create(**payload) as stream:
+            async with await self._post(events.path, payload) as stream:
                 data = EventData()
                 async for received in _reads(stream.response, events):
-                    for part in _parts_of(events, data.feed(received), stream.response.request):
+                    for part in parts_of(events, data.feed(received), stream.response.request):
                         yield part
-                for part in _parts_of(events, data.end(), stream.response.request, last=True):
+                for part in parts_of(events, data.end(), stream.response.request, last=True):
                     yield part
                 if events.patience is None:
                     raise _unfinished(stream.response)
@@ -141,198 +132,30 @@ class LeanChatOpenAI(ChatOpenAI):
         except openai.APIError as error:
             _handle_openai_api_error(error)
 
+    async def _post(self, path: str, payload: dict[str, Any]) -> openai.AsyncStream[object]:
+        """Send the request as it is.
 
-class _Events(Protocol):
-    """How one of the two APIs says things."""
-
-    responses: bool
-    patience: float | None
-    """None until the answer is complete; then how many seconds to wait for what may still follow."""
-    place: Any
-    """Where the text belongs that `text_of` returned last."""
-
-    def options(self, usage: bool) -> dict[str, Any]:
-        """Options of the request that belong to this API."""
-        ...
-
-    def text_of(self, event: dict[str, Any]) -> str | None:
-        """The event's text, when it continues the text before it and holds nothing else."""
-        ...
-
-    def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
-        """LangChain's own conversion."""
-        ...
-
-    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
-        """The chunk for text that `text_of` returned while `place` was the place."""
-        ...
-
-
-class _ChatEvents:
-    """Chat Completions."""
-
-    responses = False
-    place: Any = None  # there is only one
-
-    def __init__(self, convert: Callable[..., ChatGenerationChunk | None]) -> None:
-        self._convert = convert
-        self.patience: float | None = None
-
-    def options(self, usage: bool) -> dict[str, Any]:
-        return {"stream_options": {"include_usage": True}} if usage else {}
-
-    def text_of(self, event: dict[str, Any]) -> str | None:
-        choices = event.get("choices")
-        if not choices or len(choices) != 1 or event.get("usage"):
-            return None
-        choice = choices[0]
-        delta = choice.get("delta")
-        if not delta or choice.get("finish_reason") or choice.get("logprobs"):
-            return None
-        text = delta.get("content")
-        if any(delta[key] for key in delta if key not in {"content", "role"}):
-            return None
-        return text if text and isinstance(text, str) else None
-
-    def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
-        if any(choice.get("finish_reason") for choice in event.get("choices") or ()):
-            self.patience = _USAGE_S
-        # The SDK's object fills in what an endpoint left out, such as the index of a tool call.
-        typed: Any = construct_type(type_=ChatCompletionChunk, value=event)
-        return self._convert(typed.model_dump(warnings=False), AIMessageChunk, {})
-
-    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
-        chunk = self._convert({"choices": [{"delta": {"content": text}}]}, AIMessageChunk, {})
-        if chunk is None:
-            raise AssertionError("LangChain makes a chunk of every text")
-        return chunk
-
-
-class _ResponsesEvents:
-    """The Responses API."""
-
-    responses = True
-
-    # What LangChain's conversion passes over, and what it reads so little of that the SDK's object can be spared.
-    _IGNORED = frozenset(
-        {
-            "response.in_progress",
-            "response.queued",
-            "response.content_part.added",
-            "response.content_part.done",
-            "response.function_call_arguments.done",
-        }
-    )
-    _SHALLOW = frozenset({"response.output_text.delta", "response.output_text.done"})
-    _NO_PLACE: ClassVar[dict[str, Any]] = {"item_id": None, "output_index": None, "content_index": None}
-
-    def __init__(self, output_version: str | None, schema: Any) -> None:
-        self._output_version = output_version
-        self._schema = schema
-        self._indexes = (-1, -1, -1)
-        self._item_indexes: dict[str, int] = {}
-        self._has_reasoning = False
-        self.patience: float | None = None
-        self.place: Any = ({}, self._indexes)
-        """The last text event that was converted, and the indexes after it."""
-
-    def options(self, usage: bool) -> dict[str, Any]:
-        return {}
-
-    def text_of(self, event: dict[str, Any]) -> str | None:
-        if event["type"] != "response.output_text.delta":
-            return None
-        last, indexes = self.place
-        if indexes != self._indexes or any(event.get(key) != last.get(key) for key in self._NO_PLACE):
-            return None
-        return str(event["delta"])
-
-    def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
-        kind = event["type"]
-        if kind in self._IGNORED:
-            return None
-        if kind in {"response.completed", "response.incomplete"}:
-            self.patience = _REST_S
-        typed: Any
-        if kind in self._SHALLOW:
-            typed = SimpleNamespace(**{**self._NO_PLACE, **event})
-        elif kind == "response.created":
-            typed = SimpleNamespace(type=kind, response=SimpleNamespace(id=event["response"]["id"]))
-        else:
-            typed = construct_type(type_=ResponseStreamEvent, value=event)
-        try:
-            *indexes, chunk = self._converted(typed, self._indexes)
-        except ValueError as error:
-            if kind in {"response.failed", "error"}:
-                raise AnswerFailed(str(error)) from error
-            raise
-        self._indexes = (indexes[0], indexes[1], indexes[2])
-        if kind == "response.output_text.delta":
-            self.place = (event, self._indexes)
-        if chunk and "reasoning" in chunk.message.additional_kwargs:
-            self._has_reasoning = True
-        return chunk
-
-    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
-        event, indexes = place
-        *_, chunk = self._converted(SimpleNamespace(**{**self._NO_PLACE, **event, "delta": text}), indexes)
-        if chunk is None:
-            raise AssertionError("LangChain makes a chunk of every text")
-        return chunk
-
-    def _converted(
-        self, event: Any, indexes: tuple[int, int, int]
-    ) -> tuple[int, int, int, ChatGenerationChunk | None]:
-        return _convert_responses_chunk_to_generation_chunk(
-            event,
-            *indexes,
-            schema=self._schema,
-            metadata={},
-            has_reasoning=self._has_reasoning,
-            output_version=self._output_version,
-            item_output_indices=self._item_indexes,
+        The SDK's own methods walk every message of the prompt along its types: at 60 turns that took
+        more time than all the rest of a turn.
+        """
+        options: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
+        for name in ("extra_headers", "extra_query", "extra_body", "timeout"):
+            if (value := payload.pop(name, None)) is not None:
+                options[name] = value
+        body = {**payload, **options.pop("extra_body", {})}
+        options["headers"] |= options.pop("extra_headers", {})
+        if "extra_query" in options:
+            options["params"] = options.pop("extra_query")
+        return await self.root_async_client.post(
+            path,
+            content=orjson.dumps(
+                {k: v for k, v in body.items() if not isinstance(v, openai.NotGiven | openai.Omit)}
+            ),
+            options=cast(RequestOptions, options),
+            cast_to=object,
+            stream=True,
+            stream_cls=openai.AsyncStream[object],
         )
-
-
-def _parts_of(
-    events: _Events, received: list[bytes], request: httpx2.Request, *, last: bool = False
-) -> Iterator[str | ChatGenerationChunk]:
-    """Join the text of neighbouring events; convert the others. The `last` may have been cut off."""
-    text: list[str] = []
-    for data in received:
-        if data == b"[DONE]":
-            if events.patience is not None:
-                events.patience = _REST_S
-            continue
-        try:
-            event = _parse(data, request)
-        except orjson.JSONDecodeError:
-            if last:
-                return
-            raise
-        more = events.text_of(event)
-        if more is not None:
-            text.append(more)
-            continue
-        if text:
-            yield "".join(text)
-            text.clear()
-        if chunk := events.convert(event):
-            yield chunk
-    if text:
-        yield "".join(text)
-
-
-def _parse(data: bytes, request: httpx2.Request) -> dict[str, Any]:
-    event = orjson.loads(data)
-    if not isinstance(event, dict):
-        raise TypeError("An event of the stream is not a JSON object.")
-    if error := event.get("error"):
-        message = error.get("message") if isinstance(error, dict) else None
-        if not message or not isinstance(message, str):
-            message = "An error occurred during streaming"
-        raise openai.APIError(message, request, body=error)
-    return event
 
 
 def _unfinished(response: httpx2.Response) -> Exception:
@@ -343,7 +166,7 @@ def _unfinished(response: httpx2.Response) -> Exception:
     return StreamBroken(response.request)
 
 
-async def _reads(response: httpx2.Response, events: _Events) -> AsyncIterator[bytes]:
+async def _reads(response: httpx2.Response, events: Events) -> AsyncIterator[bytes]:
     """Yield the body as it comes; once the answer is complete, wait no longer than its patience."""
     body = response.aiter_bytes()
     while True:

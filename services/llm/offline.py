@@ -81,7 +81,9 @@ class OfflineChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Offer tools; with `tool_choice` the answer is a call of that tool (or of the first, for `any`)."""
-        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice, **kwargs)
+        return self.bind(
+            tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice, **kwargs
+        )
 
     def _generate(
         self,
@@ -122,7 +124,12 @@ class OfflineChatModel(BaseChatModel):
                 on_text(piece)
             yield ChatGenerationChunk(message=AIMessageChunk(content=piece))
         calls = [
-            tool_call_chunk(name=call["name"], args=json.dumps(call["args"], ensure_ascii=False), id=call["id"], index=index)
+            tool_call_chunk(
+                name=call["name"],
+                args=json.dumps(call["args"], ensure_ascii=False),
+                id=call["id"],
+                index=index,
+            )
             for index, call in enumerate(reply.tool_calls)
         ]
         yield ChatGenerationChunk(
@@ -195,7 +202,9 @@ def _choose(tools: list[dict[str, Any]], tool_choice: str | None, question: str)
 
     def shared(tool: dict[str, Any]) -> int:
         function = tool["function"]
-        return len(asked & set(_stems(f"{function['name'].replace('_', ' ')} {function.get('description', '')}")))
+        return len(
+            asked & set(_stems(f"{function['name'].replace('_', ' ')} {function.get('description', '')}"))
+        )
 
     best = max(tools, key=shared)
     return best if shared(best) >= _ENOUGH_SHARED_WORDS else None
@@ -226,4 +235,3 @@ def _pieces(text: str) -> list[str]:
     """The text a word, or a few Chinese characters, at a time."""
     pieces = _PIECE.findall(text)
     return pieces if "".join(pieces) == text else [text] if text else []
-

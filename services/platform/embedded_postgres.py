@@ -68,9 +68,7 @@ class EmbeddedPostgres:
         """Stop the server, if we started it."""
         if self._process is not None:
             # SIGINT is PostgreSQL's fast shutdown: roll back what runs, write all, end.
-            await asyncio.to_thread(
-                child_process.stop, self._process, signal.SIGINT, seconds=_STOP_SECONDS
-            )
+            await asyncio.to_thread(child_process.stop, self._process, signal.SIGINT, seconds=_STOP_SECONDS)
             self._process = None
 
     def _start(self) -> None:
@@ -129,9 +127,7 @@ class EmbeddedPostgres:
         """Whether a server runs over our folder already. One that is ending is waited for."""
         if (pid := self._postmaster()) is None:
             return False
-        child_process.wait_until(
-            lambda: self._answers() or self._postmaster() != pid, seconds=_START_SECONDS
-        )
+        child_process.wait_until(lambda: self._answers() or self._postmaster() != pid, seconds=_START_SECONDS)
         return self._postmaster() is not None
 
     def _postmaster(self) -> int | None:

@@ -84,5 +84,7 @@ def role_of(url: str) -> str:
     """
     user = psycopg.conninfo.conninfo_to_dict(url).get("user")
     if not user or not re.fullmatch(r"[\w.@-]+", str(user)):
-        raise ConfigurationError("ANAMNESIS_DATABASE_URL names no role: postgresql://role:password@host/database")
+        raise ConfigurationError(
+            "ANAMNESIS_DATABASE_URL names no role: postgresql://role:password@host/database"
+        )
     return str(user)

@@ -1,6 +1,7 @@
 """Milvus: an index that can be rebuilt from PostgreSQL. The client is made when it is first needed."""
 
 import asyncio
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ class Milvus:
         """
         async with self._connecting:
             if self._client is None:
+                # Else gRPC writes its own remarks to our standard error.
+                os.environ.setdefault("GRPC_VERBOSITY", "NONE")
                 # The import takes most of a second and would hold up the start; a thread keeps turns flowing.
                 await asyncio.to_thread(__import__, "pymilvus")
                 from pymilvus import AsyncMilvusClient, MilvusException  # noqa: PLC0415

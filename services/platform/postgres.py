@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -20,10 +21,21 @@ _POOL_SIZE = 20
 _WAIT_FOR_CONNECTION_S = 10.0
 _BEGIN_TRIES = 3
 
-_TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed)
+_TRANSIENT = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg_pool.PoolTimeout,
+    psycopg_pool.PoolClosed,
+)
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _BEGIN = sql.SQL("BEGIN; SELECT set_config('anamnesis.tenant_id', {tenant}, true)")
+
+
+@lru_cache(maxsize=10_000)
+def _begin_for(tenant_id: UUID) -> bytes:
+    return _BEGIN.format(tenant=sql.Literal(str(tenant_id))).as_bytes(None)
+
 
 _ROLE_CHECK = """
 SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
@@ -101,13 +113,17 @@ class Database:
             DatabaseUnavailable: nothing answers.
         """
         begun = time.perf_counter()
-        async with driver_errors_made_ours(), asyncio.timeout(3), self.pool.connection(timeout=2) as connection:
+        async with (
+            driver_errors_made_ours(),
+            asyncio.timeout(3),
+            self.pool.connection(timeout=2) as connection,
+        ):
             await connection.execute("SELECT 1")
         return (time.perf_counter() - begun) * 1000
 
     async def _begin(self, tenant_id: UUID) -> Connection:
         """Take a connection that works: the server may have closed some of the pool's since their last use."""
-        begin = _BEGIN.format(tenant=sql.Literal(str(tenant_id)))
+        begin = _begin_for(tenant_id)
         for attempt in range(1, _BEGIN_TRIES + 1):
             connection = await self.pool.getconn()
             try:

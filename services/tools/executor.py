@@ -46,10 +46,14 @@ class ToolExecutor:
         duration = round((time.perf_counter() - begun) * 1000, 1)
         result = {"result": text} if ok else {"error": text}
         on_event(
-            "tool_result", {"id": call["id"], "name": call["name"], "ok": ok, **result, "duration_ms": duration}
+            "tool_result",
+            {"id": call["id"], "name": call["name"], "ok": ok, **result, "duration_ms": duration},
         )
         return ToolMessage(
-            content=text, tool_call_id=call["id"] or "", name=call["name"], status="success" if ok else "error"
+            content=text,
+            tool_call_id=call["id"] or "",
+            name=call["name"],
+            status="success" if ok else "error",
         )
 
     async def _run_one(self, call: ToolCall, context: TurnContext) -> tuple[str, bool]:
@@ -77,5 +81,10 @@ class ToolExecutor:
 
 def _runtime(call: ToolCall, context: TurnContext) -> "ToolRuntime[TurnContext, dict[str, Any]]":
     return ToolRuntime(
-        state={}, context=context, config={}, stream_writer=lambda _: None, tool_call_id=call["id"], store=None
+        state={},
+        context=context,
+        config={},
+        stream_writer=lambda _: None,
+        tool_call_id=call["id"],
+        store=None,
     )

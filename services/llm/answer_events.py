@@ -1,0 +1,231 @@
+"""The events of a streamed answer, in the terms of each of the two APIs.
+
+Plain text is taken from an event as it is; every other event goes through LangChain's own conversion,
+with the SDK's object made only where the conversion reads one in depth.
+"""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, ClassVar, Protocol
+
+import httpx2
+import openai
+import orjson
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_openai.chat_models.base import _convert_responses_chunk_to_generation_chunk
+from openai._models import construct_type
+from openai.types.chat import ChatCompletionChunk
+from openai.types.responses import ResponseStreamEvent
+
+_USAGE_S = 1.0
+"""How long to wait for the usage that follows a complete answer."""
+_REST_S = 0.1
+"""How long to wait for the end of the body after that, so that its connection can be used again."""
+
+
+class AnswerFailed(ValueError):
+    """An event of the stream says that the endpoint failed; LangChain raises a `ValueError` for it."""
+
+
+class Events(Protocol):
+    """How one of the two APIs says things."""
+
+    path: str
+    patience: float | None
+    """None until the answer is complete; then how many seconds to wait for what may still follow."""
+    place: Any
+    """Where the text belongs that `text_of` returned last."""
+
+    def options(self, usage: bool) -> dict[str, Any]:
+        """Options of the request that belong to this API."""
+        ...
+
+    def text_of(self, event: dict[str, Any]) -> str | None:
+        """The event's text, when it continues the text before it and holds nothing else."""
+        ...
+
+    def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
+        """LangChain's own conversion."""
+        ...
+
+    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
+        """The chunk for text that `text_of` returned while `place` was the place."""
+        ...
+
+
+class ChatEvents:
+    """Chat Completions."""
+
+    path = "/chat/completions"
+    place: Any = None  # there is only one
+
+    def __init__(self, convert: Callable[..., ChatGenerationChunk | None]) -> None:
+        self._convert = convert
+        self.patience: float | None = None
+
+    def options(self, usage: bool) -> dict[str, Any]:
+        return {"stream_options": {"include_usage": True}} if usage else {}
+
+    def text_of(self, event: dict[str, Any]) -> str | None:
+        choices = event.get("choices")
+        if not choices or len(choices) != 1 or event.get("usage"):
+            return None
+        choice = choices[0]
+        delta = choice.get("delta")
+        if not delta or choice.get("finish_reason") or choice.get("logprobs"):
+            return None
+        text = delta.get("content")
+        if any(delta[key] for key in delta if key not in {"content", "role"}):
+            return None
+        return text if text and isinstance(text, str) else None
+
+    def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
+        if any(choice.get("finish_reason") for choice in event.get("choices") or ()):
+            self.patience = _USAGE_S
+        # The SDK's object fills in what an endpoint left out, such as the index of a tool call.
+        typed: Any = construct_type(type_=ChatCompletionChunk, value=event)
+        return self._convert(typed.model_dump(warnings=False), AIMessageChunk, {})
+
+    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
+        chunk = self._convert({"choices": [{"delta": {"content": text}}]}, AIMessageChunk, {})
+        if chunk is None:
+            raise AssertionError("LangChain makes a chunk of every text")
+        return chunk
+
+
+class ResponsesEvents:
+    """The Responses API."""
+
+    path = "/responses"
+
+    # What LangChain's conversion passes over, and what it reads so little of that the SDK's object can be spared.
+    _IGNORED = frozenset(
+        {
+            "response.in_progress",
+            "response.queued",
+            "response.content_part.added",
+            "response.content_part.done",
+            "response.function_call_arguments.done",
+        }
+    )
+    _IGNORED_WHEN_DONE = frozenset({"message", "function_call"})
+    _SHALLOW = frozenset({"response.output_text.delta", "response.output_text.done"})
+    _NO_PLACE: ClassVar[dict[str, Any]] = {"item_id": None, "output_index": None, "content_index": None}
+
+    def __init__(self, output_version: str | None, schema: Any) -> None:
+        self._output_version = output_version
+        self._schema = schema
+        self._indexes = (-1, -1, -1)
+        self._item_indexes: dict[str, int] = {}
+        self._has_reasoning = False
+        self.patience: float | None = None
+        self.place: Any = ({}, self._indexes)
+        """The last text event that was converted, and the indexes after it."""
+
+    def options(self, usage: bool) -> dict[str, Any]:
+        return {}
+
+    def text_of(self, event: dict[str, Any]) -> str | None:
+        if event["type"] != "response.output_text.delta":
+            return None
+        last, indexes = self.place
+        if indexes != self._indexes or any(event.get(key) != last.get(key) for key in self._NO_PLACE):
+            return None
+        return str(event["delta"])
+
+    def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
+        kind = event["type"]
+        if kind in self._IGNORED:
+            return None
+        if kind == "response.output_item.done" and event["item"]["type"] in self._IGNORED_WHEN_DONE:
+            return None
+        if kind in {"response.completed", "response.incomplete"}:
+            self.patience = _REST_S
+        typed = self._typed(kind, event)
+        try:
+            *indexes, chunk = self._converted(typed, self._indexes)
+        except ValueError as error:
+            if kind in {"response.failed", "error"}:
+                raise AnswerFailed(str(error)) from error
+            raise
+        self._indexes = (indexes[0], indexes[1], indexes[2])
+        if kind == "response.output_text.delta":
+            self.place = (event, self._indexes)
+        if chunk and "reasoning" in chunk.message.additional_kwargs:
+            self._has_reasoning = True
+        return chunk
+
+    def _typed(self, kind: str, event: dict[str, Any]) -> Any:
+        """The event as the conversion wants it; the SDK's own object only where it is read in depth."""
+        if kind in self._SHALLOW:
+            return SimpleNamespace(**{**self._NO_PLACE, **event})
+        if kind == "response.created":
+            return SimpleNamespace(type=kind, response=SimpleNamespace(id=event["response"]["id"]))
+        if kind == "response.output_item.added" and event["item"]["type"] in self._IGNORED_WHEN_DONE:
+            return SimpleNamespace(**{**event, "item": SimpleNamespace(**event["item"])})
+        if kind == "response.completed" and self._schema is None:
+            # The output has been streamed; of the rest only usage and metadata are read.
+            event = {**event, "response": {**event["response"], "output": []}}
+        return construct_type(type_=ResponseStreamEvent, value=event)
+
+    def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
+        event, indexes = place
+        *_, chunk = self._converted(SimpleNamespace(**{**self._NO_PLACE, **event, "delta": text}), indexes)
+        if chunk is None:
+            raise AssertionError("LangChain makes a chunk of every text")
+        return chunk
+
+    def _converted(
+        self, event: Any, indexes: tuple[int, int, int]
+    ) -> tuple[int, int, int, ChatGenerationChunk | None]:
+        return _convert_responses_chunk_to_generation_chunk(
+            event,
+            *indexes,
+            schema=self._schema,
+            metadata={},
+            has_reasoning=self._has_reasoning,
+            output_version=self._output_version,
+            item_output_indices=self._item_indexes,
+        )
+
+
+def parts_of(
+    events: Events, received: list[bytes], request: httpx2.Request, *, last: bool = False
+) -> Iterator[str | ChatGenerationChunk]:
+    """Join the text of neighbouring events; convert the others. The `last` may have been cut off."""
+    text: list[str] = []
+    for data in received:
+        if data == b"[DONE]":
+            if events.patience is not None:
+                events.patience = _REST_S
+            continue
+        try:
+            event = _parse(data, request)
+        except orjson.JSONDecodeError:
+            if last:
+                return
+            raise
+        more = events.text_of(event)
+        if more is not None:
+            text.append(more)
+            continue
+        if text:
+            yield "".join(text)
+            text.clear()
+        if chunk := events.convert(event):
+            yield chunk
+    if text:
+        yield "".join(text)
+
+
+def _parse(data: bytes, request: httpx2.Request) -> dict[str, Any]:
+    event = orjson.loads(data)
+    if not isinstance(event, dict):
+        raise TypeError("An event of the stream is not a JSON object.")
+    if error := event.get("error"):
+        message = error.get("message") if isinstance(error, dict) else None
+        if not message or not isinstance(message, str):
+            message = "An error occurred during streaming"
+        raise openai.APIError(message, request, body=error)
+    return event
