@@ -15,7 +15,7 @@ import structlog
 from langgraph.graph.state import CompiledStateGraph
 
 from graph.turn_log import TurnLog
-from services.conversations.turns import LEASE_S, NewTurn, OpenTurn, TurnOutcome, Turns
+from services.conversations.turns import LEASE, NewTurn, OpenTurn, TurnOutcome, Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed
 from services.platform.metrics import FIRST_TOKEN_SECONDS, LLM_TOKENS, TURNS, TURNS_RUNNING
 from state.context import TurnContext
@@ -199,7 +199,7 @@ class TurnRunner:
                     log.warning("turn abandoned by its process, ended as failed", turn_id=str(turn_id))
             except DatabaseUnavailable:
                 log.warning("leases not renewed", reason="database unavailable")
-            await asyncio.sleep(LEASE_S / 3)
+            await asyncio.sleep(LEASE.total_seconds() / 3)
 
 
 async def open_turn(turns: Turns, request: TurnRequest) -> OpenTurn:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 
 from services.errors import NotFound
 from services.platform.postgres import Database
@@ -99,8 +99,7 @@ class Transcript:
             "budget": budget,
             "limit": _LONGEST_WINDOW,
         }
-        async with self._database.tenant(tenant_id) as connection:
-            rows = await (await connection.execute(_WINDOW, values)).fetchall()
+        rows = await self._database.fetch(tenant_id, _WINDOW, values, tuple_row)
         window = [
             HistoryMessage(
                 message_id=str(row[0]),
@@ -146,10 +145,7 @@ class Transcript:
         """
         await self.conversation(tenant_id, conversation_id)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": limit, **_place(after)}
-        async with self._database.tenant(tenant_id) as connection:
-            async with connection.cursor(row_factory=class_row(Message)) as cursor:
-                await cursor.execute(_MESSAGES, values)
-                return await cursor.fetchall()
+        return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(Message))
 
     async def _conversations(
         self,
@@ -167,10 +163,7 @@ class Transcript:
             "limit": limit,
             **_place(after),
         }
-        async with self._database.tenant(tenant_id) as connection:
-            async with connection.cursor(row_factory=class_row(Conversation)) as cursor:
-                await cursor.execute(_CONVERSATIONS, values)
-                return await cursor.fetchall()
+        return await self._database.fetch(tenant_id, _CONVERSATIONS, values, class_row(Conversation))
 
 
 def _place(after: Cursor | None) -> dict[str, Any]:

@@ -6,8 +6,8 @@ in the transaction that stores its answer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -17,52 +17,56 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import Database
 
 TurnStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
 
-LEASE_S = 15
+LEASE = timedelta(seconds=15)
 """A running turn whose process has not renewed its lease for so long has lost its process."""
 
-# Stores the message and opens its turn where user, expert and conversation are there already; where one is
-# missing nothing is stored, and the nulls tell which. One statement: it runs before the first token.
-_OPEN = f"""
-WITH found AS (
-    SELECT u.id AS user_id, u.timezone, u.locale, c.id AS conversation_id,
-           e.id AS expert_id, e.name AS expert, e.system_prompt, e.model
-    FROM experts e
-    LEFT JOIN users u ON u.tenant_id = e.tenant_id AND u.external_id = %(external_user_id)s
-    LEFT JOIN conversations c ON c.user_id = u.id AND c.session_key = %(session_key)s
-    WHERE e.tenant_id = %(tenant_id)s
-      AND CASE WHEN c.expert_id IS NULL THEN e.name = coalesce(%(expert)s, 'default') ELSE e.id = c.expert_id END
+# Finds the user, the expert and the conversation, or makes them, stores the message and opens its turn. One
+# statement, as it runs before the first token. Where another transaction makes the same user or conversation
+# at this moment, ours waits for it, stores nothing and answers a null: then it is run again.
+_OPEN: LiteralString = """
+WITH expert AS (
+    SELECT e.* FROM experts e
+    LEFT JOIN conversations c ON c.expert_id = e.id AND c.session_key = %(session_key)s
+        AND c.user_id = (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s)
+    WHERE e.tenant_id = %(tenant_id)s AND (c.id IS NOT NULL OR e.name = coalesce(%(expert)s, 'default'))
+    ORDER BY c.id IS NULL LIMIT 1
+), known AS (
+    SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
+), made AS (
+    INSERT INTO users (id, tenant_id, external_id, timezone, locale)
+    SELECT %(new_user_id)s, %(tenant_id)s, %(external_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s
+    FROM expert WHERE NOT EXISTS (SELECT FROM known)
+    ON CONFLICT (tenant_id, external_id) DO NOTHING
+    RETURNING id, timezone, locale
+), person AS (
+    SELECT * FROM known UNION ALL SELECT * FROM made
+), going_on AS (
+    SELECT c.id FROM conversations c JOIN person p ON c.user_id = p.id
+    WHERE c.tenant_id = %(tenant_id)s AND c.session_key = %(session_key)s
+), begun AS (
+    INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
+    SELECT %(new_conversation_id)s, %(tenant_id)s, person.id, expert.id, %(session_key)s, %(title)s
+    FROM person, expert WHERE NOT EXISTS (SELECT FROM going_on)
+    ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
+    RETURNING id
+), conversation AS (
+    SELECT id FROM going_on UNION ALL SELECT id FROM begun
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
-    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
-           true, %(token_count)s
-    FROM found WHERE conversation_id IS NOT NULL
+    SELECT %(message_id)s, %(tenant_id)s, id, %(turn_id)s, 'user', %(content)s, %(parts)s, true, %(token_count)s
+    FROM conversation
 ), turn AS (
     INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, lease_expires_at)
-    SELECT %(turn_id)s, %(tenant_id)s, conversation_id, %(message_id)s, 'running',
-           now() + interval '{LEASE_S} seconds'
-    FROM found WHERE conversation_id IS NOT NULL
+    SELECT %(turn_id)s, %(tenant_id)s, id, %(message_id)s, 'running', now() + %(lease)s
+    FROM conversation
 )
-SELECT * FROM found
-"""
-
-# Another transaction may create the same user or conversation at this moment: then this one waits for it,
-# inserts nothing, and the next `_OPEN` finds the other's.
-_CREATE = """
-WITH created AS (
-    INSERT INTO users (id, tenant_id, external_id, timezone, locale)
-    SELECT %(new_user_id)s, %(tenant_id)s, %(external_user_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s
-    WHERE %(user_id)s::uuid IS NULL
-    ON CONFLICT (tenant_id, external_id) DO NOTHING
-    RETURNING id
-)
-INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
-SELECT %(new_conversation_id)s, %(tenant_id)s, owner.id, %(expert_id)s, %(session_key)s, %(title)s
-FROM (SELECT id FROM created UNION ALL SELECT %(user_id)s::uuid WHERE %(user_id)s::uuid IS NOT NULL) AS owner
-ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
+SELECT person.id AS user_id, person.timezone, person.locale, conversation.id AS conversation_id,
+       expert.name AS expert, expert.system_prompt, expert.model
+FROM expert LEFT JOIN person ON true LEFT JOIN conversation ON true
 """
 
 _END = """
@@ -94,8 +98,8 @@ FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
 """
 
-_RENEW = f"""
-UPDATE turns SET lease_expires_at = now() + interval '{LEASE_S} seconds'
+_RENEW = """
+UPDATE turns SET lease_expires_at = now() + %(lease)s
 WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status = 'running'
 """
 
@@ -179,7 +183,6 @@ class _Found:
     timezone: str | None
     locale: str | None
     conversation_id: UUID | None
-    expert_id: UUID
     expert: str
     system_prompt: str
     model: str | None
@@ -203,22 +206,24 @@ class Turns:
         turn_id, message_id = uuid7(), uuid7()
         values = {
             "tenant_id": new.tenant_id,
-            "external_user_id": new.external_user_id,
+            "external_id": new.external_user_id,
             "session_key": new.session_key,
             "expert": new.expert,
+            "timezone": new.timezone,
+            "locale": new.locale,
+            "title": title_of(content),
+            "new_user_id": uuid7(),
+            "new_conversation_id": uuid7(),
             "turn_id": turn_id,
             "message_id": message_id,
             "content": content,
             "parts": Jsonb([image_part(image) for image in new.images]),
             "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
+            "lease": LEASE,
         }
-        async with self._database.tenant(new.tenant_id) as connection:
-            found = await self._open(connection, new, values)
-            while found.conversation_id is None:
-                await self._create(connection, new, found, content)
-                found = await self._open(connection, new, values)
-        if found.user_id is None or found.timezone is None:
-            raise AssertionError("a conversation has a user")
+        found = await self._open(new, values)
+        while found.user_id is None or found.conversation_id is None or found.timezone is None:
+            found = await self._open(new, values)
         return OpenTurn(
             turn_id=turn_id,
             tenant_id=new.tenant_id,
@@ -280,18 +285,17 @@ class Turns:
         Raises:
             NotFound: the tenant has no such turn.
         """
-        async with self._database.tenant(tenant_id) as connection:
-            async with connection.cursor(row_factory=class_row(StoredTurn)) as cursor:
-                await cursor.execute(_GET, {"turn_id": turn_id, "tenant_id": tenant_id})
-                turn = await cursor.fetchone()
-        if turn is None:
+        values = {"turn_id": turn_id, "tenant_id": tenant_id}
+        found = await self._database.fetch(tenant_id, _GET, values, class_row(StoredTurn))
+        if not found:
             raise NotFound("There is no such turn.")
-        return turn
+        return found[0]
 
     async def renew_leases(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> None:
         """Say that these turns are still being worked on."""
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(_RENEW, {"turn_ids": list(turn_ids), "tenant_id": tenant_id})
+            values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, "lease": LEASE}
+            await connection.execute(_RENEW, values)
 
     async def end_abandoned(self) -> list[UUID]:
         """End, as failed, every turn whose process is gone; return their ids."""
@@ -302,30 +306,11 @@ class Turns:
                 ended.extend(row[0] for row in await cursor.fetchall())
         return ended
 
-    async def _open(self, connection: Connection, new: NewTurn, values: dict[str, Any]) -> _Found:
-        async with connection.cursor(row_factory=class_row(_Found)) as cursor:
-            await cursor.execute(_OPEN, values)
-            found = await cursor.fetchone()
-        if found is None:
+    async def _open(self, new: NewTurn, values: dict[str, Any]) -> _Found:
+        found = await self._database.fetch(new.tenant_id, _OPEN, values, class_row(_Found))
+        if not found:
             raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
-        return found
-
-    async def _create(self, connection: Connection, new: NewTurn, found: _Found, content: str) -> None:
-        await connection.execute(
-            _CREATE,
-            {
-                "tenant_id": new.tenant_id,
-                "external_user_id": new.external_user_id,
-                "session_key": new.session_key,
-                "timezone": new.timezone,
-                "locale": new.locale,
-                "user_id": found.user_id,
-                "expert_id": found.expert_id,
-                "title": title_of(content),
-                "new_user_id": uuid7(),
-                "new_conversation_id": uuid7(),
-            },
-        )
+        return found[0]
 
 
 def message_tokens(content: str) -> int:

@@ -1,25 +1,27 @@
 """PostgreSQL: the pool, a transaction that sees one tenant only, and driver errors made ours."""
 
 import asyncio
+import select
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, sql
-from psycopg.rows import TupleRow
+from psycopg.pq import TransactionStatus
+from psycopg.rows import RowFactory, TupleRow
 
 from services.errors import ConfigurationError, DatabaseUnavailable
 
 Connection = AsyncConnection[TupleRow]
+Row = TypeVar("Row")
 
 _POOL_SIZE = 20
 _WAIT_FOR_CONNECTION_S = 10.0
-_BEGIN_TRIES = 3
 
 _TRANSIENT = (
     psycopg.OperationalError,
@@ -29,13 +31,7 @@ _TRANSIENT = (
 )
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
-_BEGIN = sql.SQL("BEGIN; SELECT set_config('anamnesis.tenant_id', {tenant}, true)")
-
-
-@lru_cache(maxsize=10_000)
-def _begin_for(tenant_id: UUID) -> bytes:
-    return _BEGIN.format(tenant=sql.Literal(str(tenant_id))).as_bytes(None)
-
+_SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
 
 _ROLE_CHECK = """
 SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
@@ -56,6 +52,7 @@ class Database:
             timeout=_WAIT_FOR_CONNECTION_S,
             open=False,
             configure=_begin_by_hand,
+            check=_still_there,
             kwargs={"connect_timeout": 5},
         )
 
@@ -82,23 +79,30 @@ class Database:
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        async with driver_errors_made_ours():
-            connection = await self._begin(tenant_id)
-            try:
-                yield connection
+        async with self._connection() as connection:
+            await connection.execute(_begin_for(tenant_id), prepare=False)
+            yield connection
+            await connection.execute("COMMIT")
+
+    async def fetch(
+        self,
+        tenant_id: UUID,
+        statement: LiteralString,
+        values: Mapping[str, Any],
+        row_factory: RowFactory[Row],
+    ) -> list[Row]:
+        """Run one statement in such a transaction and return its rows; one round trip for all of it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
+            async with connection.pipeline():
+                await connection.execute("BEGIN")
+                await connection.execute(_SET_TENANT, [str(tenant_id)])
+                await cursor.execute(statement, values)
                 await connection.execute("COMMIT")
-            except BaseException:
-                # A task that is cancelled in mid-query leaves the connection busy: then it is given up.
-                if connection.pgconn.transaction_status in (
-                    psycopg.pq.TransactionStatus.INTRANS,
-                    psycopg.pq.TransactionStatus.INERROR,
-                ):
-                    await connection.rollback()
-                else:
-                    await connection.close()
-                raise
-            finally:
-                await self.pool.putconn(connection)
+            return await cursor.fetchall()
 
     async def tenants(self) -> list[UUID]:
         """Ids of all tenants."""
@@ -121,24 +125,31 @@ class Database:
             await connection.execute("SELECT 1")
         return (time.perf_counter() - begun) * 1000
 
-    async def _begin(self, tenant_id: UUID) -> Connection:
-        """Take a connection that works: the server may have closed some of the pool's since their last use."""
-        begin = _begin_for(tenant_id)
-        for attempt in range(1, _BEGIN_TRIES + 1):
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        """Lend a connection. It comes back with no transaction open, or it is given up."""
+        async with driver_errors_made_ours():
             connection = await self.pool.getconn()
             try:
-                await connection.execute(begin, prepare=False)
-            except _TRANSIENT:
-                await self.pool.putconn(connection)
-                if attempt == _BEGIN_TRIES:
-                    raise
+                yield connection
             except BaseException:
-                await connection.close()
-                await self.pool.putconn(connection)
+                # A task that is cancelled in mid-query leaves the connection busy.
+                status = connection.pgconn.transaction_status
+                if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                    await connection.rollback()
+                elif status != TransactionStatus.IDLE:
+                    await connection.close()
                 raise
-            else:
-                return connection
-        raise AssertionError("unreachable")
+            finally:
+                await self.pool.putconn(connection)
+
+
+@lru_cache(maxsize=10_000)
+def _begin_for(tenant_id: UUID) -> bytes:
+    """BEGIN and the tenant, for one round trip: a statement without parameters may be two."""
+    return b"BEGIN; " + sql.SQL(_SET_TENANT.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(
+        None
+    )
 
 
 @asynccontextmanager
@@ -148,6 +159,14 @@ async def driver_errors_made_ours() -> AsyncIterator[None]:
         yield
     except (*_TRANSIENT, TimeoutError) as error:
         raise DatabaseUnavailable from error
+
+
+async def _still_there(connection: Connection) -> None:
+    """Look, without asking the server, whether it has closed the connection since its last use."""
+    idle = select.poll()
+    idle.register(connection.fileno(), select.POLLIN)
+    if idle.poll(0):  # an idle connection has nothing to read but its end, or a notice
+        await connection.execute("SELECT 1")
 
 
 async def _begin_by_hand(connection: Connection) -> None:
