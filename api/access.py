@@ -11,17 +11,18 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 
 
-def _services(connection: HTTPConnection) -> Services:
+# Coroutines, though nothing is awaited: FastAPI would run plain functions in a thread each.
+async def _services(connection: HTTPConnection) -> Services:
     services: Services = connection.state.services
     return services
 
 
-def _runner(connection: HTTPConnection) -> TurnRunner:
+async def _runner(connection: HTTPConnection) -> TurnRunner:
     runner: TurnRunner = connection.state.runner
     return runner
 
 
-def _tenant() -> UUID:
+async def _tenant() -> UUID:
     return DEFAULT_TENANT
 
 

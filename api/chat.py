@@ -56,9 +56,7 @@ async def chat(request: ChatRequest, tenant: TenantOf, runner: RunnerOf) -> JSON
     last = await _last_event(running.log)
     if last.status == "done":
         return JSONResponse(last.content)
-    status = (
-        HTTPStatus.BAD_GATEWAY if last.content["code"].startswith("llm_") else HTTPStatus.SERVICE_UNAVAILABLE
-    )
+    status = HTTPStatus.BAD_GATEWAY if last.content["code"].startswith("llm_") else HTTPStatus.SERVICE_UNAVAILABLE
     detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
     problem = Problem(title=status.phrase, status=status, detail=detail, code=last.content["code"])
     return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)

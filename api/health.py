@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from api.access import ServicesOf
 from api.schemas import ReadinessView
-from services.platform.health import check_dependencies, overall
+from services.health import check_dependencies, overall
 
 router = APIRouter(tags=["health"])
 

@@ -26,9 +26,7 @@ from services.errors import InvalidInput
 router = APIRouter(
     prefix="/api/v1",
     tags=["reading"],
-    responses=documented(
-        HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE
-    ),
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
@@ -40,9 +38,7 @@ async def conversations(
     services: ServicesOf, tenant: TenantOf, user_id: Id | None = None, after: After = None, limit: Limit = 50
 ) -> Any:
     """Conversations of the tenant, or of one user, newest first."""
-    items = await services.transcript.conversations(
-        tenant, user_id=user_id, after=_cursor(after), limit=limit
-    )
+    items = await services.transcript.conversations(tenant, user_id=user_id, after=_cursor(after), limit=limit)
     return {"items": items, "next": _next(items, limit)}
 
 

@@ -70,9 +70,7 @@ class ChatRequest(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={
-            "examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]
-        },
+        json_schema_extra={"examples": [{"user_id": "u-1", "session_id": "s-1", "message": "推荐一部诺兰的电影"}]},
     )
 
     user_id: Id = Field(description="The caller's own name for the user.")

@@ -108,9 +108,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for(
-    process: subprocess.Popen[str], url: str, beginning: bytes = b"", *, seconds: float = 90.0
-) -> None:
+def wait_for(process: subprocess.Popen[str], url: str, beginning: bytes = b"", *, seconds: float = 90.0) -> None:
     """Wait until the address answers with 200 and a body that begins so.
 
     Raises:

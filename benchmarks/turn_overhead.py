@@ -100,9 +100,7 @@ class Client:
 
 def fresh_lanes(turns: int) -> list[list[dict[str, str]]]:
     """Turns that are each the first of a new conversation."""
-    return [
-        [_body(f"user-{number % _USERS}", f"new-{number}")] for number in itertools.islice(_numbers, turns)
-    ]
+    return [[_body(f"user-{number % _USERS}", f"new-{number}")] for number in itertools.islice(_numbers, turns)]
 
 
 def _body(user: str, session: str) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """The graph: nodes with the services that each may touch, and the edges between them."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
+from typing import Protocol
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
@@ -21,7 +22,15 @@ from services.platform.metrics import NODE_SECONDS
 from state.context import TurnContext
 from state.conversation import ConversationState
 
-Node = Callable[[ConversationState, Runtime[TurnContext]], Awaitable[ConversationState]]
+
+class Node(Protocol):
+    """A node with its services bound. LangGraph passes the runtime by the name of the parameter."""
+
+    def __call__(
+        self, state: ConversationState, runtime: Runtime[TurnContext]
+    ) -> Awaitable[ConversationState]: ...
+
+
 TurnGraph = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
 # The database may restart under a turn: reading and storing are tried for some seconds. Both may run
@@ -32,7 +41,7 @@ _THROUGH_A_RESTART = RetryPolicy(
 
 
 def build_graph(services: Services) -> TurnGraph:
-    """START → route → history → (retrieve) → generate ⇄ tools → persist → END; whoever needs it compiles it."""
+    """START → route → history → (retrieve) → generate ⇄ tools → persist → END, not compiled."""
     nodes: dict[str, Node] = {
         "route": route,
         "history": partial(history, transcript=services.transcript, budget=services.budget),

@@ -42,7 +42,7 @@ class StudioGraph(CompiledTurnGraph):
         """The form that Studio shows: what a caller sends, not the whole state."""
         return TypeAdapter(TurnInput).json_schema()
 
-    async def astream(  # type: ignore[override]
+    async def astream(
         self,
         input: TurnInput | Command[Any] | None,
         config: RunnableConfig | None = None,
@@ -54,14 +54,10 @@ class StudioGraph(CompiledTurnGraph):
         given = TurnContext(**context) if isinstance(context, dict) else context or TurnContext()
         if isinstance(input, dict) and not given.turn_id:
             thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
-            request = TurnRequest(
-                UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT,
-                {
-                    **input,
-                    "user_id": input.get("user_id", STUDIO_USER),
-                    "session_id": input.get("session_id", thread),
-                },
-            )
+            asked = TurnInput(user_id=STUDIO_USER, session_id=thread)
+            asked.update(input)
+            tenant_id = UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT
+            request = TurnRequest(tenant_id, asked)
             turn = await open_turn(self.turns, request)
             opened = turn_context(turn, debug=given.debug)
             given = replace(opened, locale=given.locale or opened.locale)

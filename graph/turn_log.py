@@ -1,7 +1,7 @@
 """The events of one running turn, for as many readers as there are."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from state.events import Status, TurnEvent
@@ -39,7 +39,7 @@ class TurnLog:
         """The answer as far as it has been streamed."""
         return "".join(event.content for event in self._events if event.status == "token")
 
-    async def follow(self, after: int = 0) -> AsyncIterator[list[TurnEvent]]:
+    async def follow(self, after: int = 0) -> AsyncGenerator[list[TurnEvent], None]:
         """Yield the events behind number `after`, as many at once as there are, until the last."""
         news = asyncio.Event()
         self._readers.add(news)

@@ -8,7 +8,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import structlog
@@ -77,9 +77,7 @@ class TurnRunner:
         )
         self._running[turn.turn_id] = running
         TURNS_RUNNING.inc()
-        running.task = asyncio.create_task(
-            self._run(running, request.input, now), name=f"turn {turn.turn_id}"
-        )
+        running.task = asyncio.create_task(self._run(running, request.input, now), name=f"turn {turn.turn_id}")
         return running
 
     def open(self) -> None:
@@ -104,9 +102,7 @@ class TurnRunner:
                 final = await self._drive(running, request, now)
             self._finish(running, final)
         except asyncio.CancelledError:
-            await self._fail(
-                running, "interrupted", "The service is stopping; please try again.", retryable=True
-            )
+            await self._fail(running, "interrupted", "The service is stopping; please try again.", retryable=True)
         except ModelFailed as failure:
             await self._fail(running, failure.failure, failure.message, retryable=failure.can_retry)
         except AnamnesisError as error:
@@ -129,7 +125,8 @@ class TurnRunner:
             context=turn_context(turn, debug=request.get("debug", False)),
             stream_mode=["updates", "custom"],
         )
-        async for mode, content in stream:
+        async for part in stream:
+            mode, content = cast("tuple[str, dict[str, Any]]", part)
             if mode == "custom":
                 if content["status"] == "token" and not running.log.text_begun:
                     FIRST_TOKEN_SECONDS.observe(time.perf_counter() - running.begun)
@@ -221,16 +218,16 @@ async def open_turn(turns: Turns, request: TurnRequest) -> OpenTurn:
 
 def initial_state(turn: OpenTurn, request: TurnInput, now: datetime) -> ConversationState:
     """The state with which a turn begins."""
-    return {
-        **request,
-        "conversation_id": str(turn.conversation_id),
-        "turn_id": str(turn.turn_id),
-        "user_message_id": str(turn.user_message_id),
-        "answer_message_id": str(turn.answer_message_id),
-        "system_prompt": turn.system_prompt,
-        "model": turn.model,
-        "now": now,
-    }
+    state = ConversationState(
+        conversation_id=str(turn.conversation_id),
+        turn_id=str(turn.turn_id),
+        user_message_id=str(turn.user_message_id),
+        answer_message_id=str(turn.answer_message_id),
+        system_prompt=turn.system_prompt,
+        model=turn.model,
+        now=now,
+    )
+    return ConversationState({**state, **request})
 
 
 def turn_context(turn: OpenTurn, *, debug: bool) -> TurnContext:

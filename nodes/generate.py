@@ -58,8 +58,11 @@ async def generate(
     }
 
 
+_NOTHING = TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0)
+
+
 def _add(before: TokenUsage | None, call: ModelUsage) -> TokenUsage:
-    so_far = before or TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0)
+    so_far = before or _NOTHING
     return TokenUsage(
         input_tokens=so_far["input_tokens"] + call.input_tokens,
         output_tokens=so_far["output_tokens"] + call.output_tokens,

@@ -16,9 +16,7 @@ async def retrieve(
     """Search the routed knowledge base with the user's message."""
     begun = time.perf_counter()
     prefix = state.get("kb_prefix")
-    passages = (
-        await knowledge.search(UUID(runtime.context.tenant_id), prefix, state["message"]) if prefix else []
-    )
+    passages = await knowledge.search(UUID(runtime.context.tenant_id), prefix, state["message"]) if prefix else []
     return {
         "retrieval_results": passages,
         "retrieval_ms": round((time.perf_counter() - begun) * 1000, 3),

@@ -66,22 +66,26 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
         ConfigurationError: an engine cannot be started.
     """
     async with AsyncExitStack() as stack:
-        milvus_uri = settings.milvus_uri
-        if milvus_uri is None:
-            milvus = EmbeddedMilvus(settings.data_dir)
-            await asyncio.to_thread(milvus.launch)
-            stack.push_async_callback(milvus.stop)
-            milvus_uri = milvus.uri
+        milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
         if settings.database_url is None:
             postgres = EmbeddedPostgres(settings.data_dir)
             stack.push_async_callback(postgres.stop)
             await postgres.start()
-            database_url, owner_url = postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
+            yield Engines(postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE), milvus_uri)
         else:
-            database_url = settings.database_url.get_secret_value()
             owner = settings.migration_database_url
-            owner_url = owner.get_secret_value() if owner else None
-        yield Engines(database_url, owner_url, milvus_uri)
+            yield Engines(
+                settings.database_url.get_secret_value(),
+                owner.get_secret_value() if owner else None,
+                milvus_uri,
+            )
+
+
+async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
+    milvus = EmbeddedMilvus(settings.data_dir)
+    await asyncio.to_thread(milvus.launch)
+    stack.push_async_callback(milvus.stop)
+    return milvus.uri
 
 
 async def migrate_if_owner(engines: Engines) -> None:

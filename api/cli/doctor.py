@@ -12,7 +12,7 @@ from rich.table import Table
 from api.cli.shell import FAILED, fail, settings_or_exit
 from services.bootstrap import migrate_if_owner, open_engines, open_services
 from services.errors import AnamnesisError
-from services.platform.health import Dependency, check_dependencies, overall
+from services.health import Dependency, check_dependencies, overall
 from services.platform.settings import Settings
 
 _ADVICE = {

@@ -22,9 +22,7 @@ def migrate() -> None:
         before, after = asyncio.run(_migrate(settings))
     except AnamnesisError as error:
         fail(error.message)
-    typer.echo(
-        f"The schema is at {after}." if before == after else f"The schema went from {before} to {after}."
-    )
+    typer.echo(f"The schema is at {after}." if before == after else f"The schema went from {before} to {after}.")
 
 
 async def _migrate(settings: Settings) -> tuple[str | None, str]:

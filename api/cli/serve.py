@@ -126,10 +126,7 @@ def _greet(settings: Settings) -> None:
         )
         if url is None
     ]
-    model = (
-        settings.llm_model
-        or "built-in offline model (it only quotes; set ANAMNESIS_LLM_MODEL for a real one)"
-    )
+    model = settings.llm_model or "built-in offline model (it only quotes; set ANAMNESIS_LLM_MODEL for a real one)"
     body = '{"user_id": "me", "session_id": "first", "message": "My dog is called Bruno."}'
     lines = [
         f"Anamnesis is ready at {address}",

@@ -59,9 +59,7 @@ def build_prompt(
     messages.append(_user_message(message, [image_part(image) for image in images]))
     tokens["message"] = count_tokens(message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(images)
     dropped = (
-        [{"section": "history", "items": history_dropped, "reason": "over the budget"}]
-        if history_dropped
-        else []
+        [{"section": "history", "items": history_dropped, "reason": "over the budget"}] if history_dropped else []
     )
     return Prompt([*messages, *after], ContextReport(budget=budget.total, tokens=tokens, dropped=dropped))
 

@@ -238,9 +238,7 @@ class Turns:
             model=found.model,
         )
 
-    async def end(
-        self, tenant_id: UUID, turn_id: UUID, answer_message_id: UUID, outcome: TurnOutcome
-    ) -> None:
+    async def end(self, tenant_id: UUID, turn_id: UUID, answer_message_id: UUID, outcome: TurnOutcome) -> None:
         """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
 
         An outcome without text stores no message. Ending it again with the same `answer_message_id`,

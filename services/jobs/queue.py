@@ -30,9 +30,9 @@ class JobQueue:
         self._worker: asyncio.Task[None] | None = None
         self.app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         self.app.periodic(cron="17 4 * * *")(
-            self.app.task(
-                name="remove_finished_jobs", queueing_lock="remove_finished_jobs", pass_context=True
-            )(_remove_finished_jobs)
+            self.app.task(name="remove_finished_jobs", queueing_lock="remove_finished_jobs", pass_context=True)(
+                _remove_finished_jobs
+            )
         )
 
     async def open(self) -> None:
@@ -54,7 +54,7 @@ class JobQueue:
             self.app.run_worker_async(
                 install_signal_handlers=False,
                 concurrency=2,
-                fetch_job_polling_interval=30.0,  # notifications come at once; polling is for those that were missed
+                fetch_job_polling_interval=30.0,  # for notifications that were missed
                 shutdown_graceful_timeout=_STOP_SECONDS,
             ),
             name="worker",
@@ -75,5 +75,5 @@ class JobQueue:
                 await self._worker
 
 
-async def _remove_finished_jobs(context: procrastinate.JobContext, timestamp: int) -> None:
+async def _remove_finished_jobs(context: procrastinate.JobContext, timestamp: int) -> None:  # noqa: ARG001
     await builtin_tasks.remove_old_jobs(context, max_hours=_KEEP_FINISHED_HOURS)

@@ -137,9 +137,7 @@ class ChatModels:
         key = (name, tuple(tool.name for tool in tools))
         if key not in self._runnables:
             # In a thread: making a client reads the system's certificates from disk.
-            model = (
-                OfflineChatModel() if self._settings.offline else await asyncio.to_thread(self._make, name)
-            )
+            model = OfflineChatModel() if self._settings.offline else await asyncio.to_thread(self._make, name)
             self._runnables[key] = model.bind_tools(tools) if tools else model
         return self._runnables[key]
 
@@ -164,6 +162,4 @@ def _refusal(message: AIMessage) -> str:
     """The words with which a model declines: the APIs keep them apart from its text, a person reads them alike."""
     blocks = message.content if isinstance(message.content, list) else []
     said = [block.get("refusal") for block in blocks if isinstance(block, dict)]
-    return "".join(
-        part for part in [*said, message.additional_kwargs.get("refusal")] if isinstance(part, str)
-    )
+    return "".join(part for part in [*said, message.additional_kwargs.get("refusal")] if isinstance(part, str))

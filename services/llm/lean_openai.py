@@ -99,9 +99,7 @@ class LeanChatOpenAI(ChatOpenAI):
         if whole is None:
             raise ValueError("The response holds no events.")
         message = message_chunk_to_message(whole.message)
-        return ChatResult(
-            generations=[ChatGeneration(message=message, generation_info=whole.generation_info)]
-        )
+        return ChatResult(generations=[ChatGeneration(message=message, generation_info=whole.generation_info)])
 
     def _events(self, options: dict[str, Any], schema: Any) -> Events:
         if self._use_responses_api(options):
@@ -146,7 +144,8 @@ class LeanChatOpenAI(ChatOpenAI):
         options["headers"] |= options.pop("extra_headers", {})
         if "extra_query" in options:
             options["params"] = options.pop("extra_query")
-        return await self.root_async_client.post(
+        client: openai.AsyncOpenAI = self.root_async_client
+        return await client.post(
             path,
             content=orjson.dumps(
                 {k: v for k, v in body.items() if not isinstance(v, openai.NotGiven | openai.Omit)}

@@ -11,12 +11,14 @@ from langchain_core.embeddings import Embeddings
 _RUN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u9fff\uf900-\ufaff]+")
 _NGRAM = 3
 
-STOP_WORDS = frozenset(
-    "a an and are as at be been but by can could did do does for from had has have he her his how i i'm if in "
-    "is it it's its me my of on or our she so that the their them then there they this to was we were what "
-    "when where which who why will with would you your".split()
-    + list("的了是我你他她它们吗呢吧啊在和也都就不有这那个上下来去说要会很到着与及或把被让给对从")
-)
+_ENGLISH_STOP_WORDS = """
+a an and are as at be been but by can could did do does for from had has have he her his how i i'm if in is it
+it's its me my of on or our she so that the their them then there they this to was we were what when where
+which who why will with would you your
+"""
+_CHINESE_STOP_WORDS = "的了是我你他她它们吗呢吧啊在和也都就不有这那个上下来去说要会很到着与及或把被让给对从"
+
+STOP_WORDS = frozenset([*_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS])
 
 
 def words(text: str) -> list[str]:
@@ -26,14 +28,10 @@ def words(text: str) -> list[str]:
     """
     found: list[str] = []
     for run in _RUN.findall(unicodedata.normalize("NFKC", text).lower()):
-        if run[0].isascii():
-            if run not in STOP_WORDS:
-                found.append(run)
-        elif len(run) == 1:
-            if run not in STOP_WORDS:
-                found.append(run)
-        else:
+        if not run[0].isascii() and len(run) > 1:
             found.extend(run[i : i + 2] for i in range(len(run) - 1))
+        elif run not in STOP_WORDS:
+            found.append(run)
     return found
 
 

@@ -81,9 +81,7 @@ class OfflineChatModel(BaseChatModel):
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """Offer tools; with `tool_choice` the answer is a call of that tool (or of the first, for `any`)."""
-        return self.bind(
-            tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice, **kwargs
-        )
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], tool_choice=tool_choice, **kwargs)
 
     def _generate(
         self,
@@ -202,9 +200,7 @@ def _choose(tools: list[dict[str, Any]], tool_choice: str | None, question: str)
 
     def shared(tool: dict[str, Any]) -> int:
         function = tool["function"]
-        return len(
-            asked & set(_stems(f"{function['name'].replace('_', ' ')} {function.get('description', '')}"))
-        )
+        return len(asked & set(_stems(f"{function['name'].replace('_', ' ')} {function.get('description', '')}")))
 
     best = max(tools, key=shared)
     return best if shared(best) >= _ENOUGH_SHARED_WORDS else None

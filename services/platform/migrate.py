@@ -73,7 +73,7 @@ def _grant(connection: "psycopg.Connection[tuple[object, ...]]", service_role: s
     owner = connection.info.user
     if owner != service_role:
         for statement in _GRANTS:
-            connection.execute(sql.SQL(statement).format(role=sql.Identifier(service_role)))  # type: ignore[arg-type]
+            connection.execute(sql.SQL(statement).format(role=sql.Identifier(service_role)))
 
 
 def role_of(url: str) -> str:
@@ -84,7 +84,5 @@ def role_of(url: str) -> str:
     """
     user = psycopg.conninfo.conninfo_to_dict(url).get("user")
     if not user or not re.fullmatch(r"[\w.@-]+", str(user)):
-        raise ConfigurationError(
-            "ANAMNESIS_DATABASE_URL names no role: postgresql://role:password@host/database"
-        )
+        raise ConfigurationError("ANAMNESIS_DATABASE_URL names no role: postgresql://role:password@host/database")
     return str(user)

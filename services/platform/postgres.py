@@ -13,7 +13,7 @@ import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, sql
 from psycopg.pq import TransactionStatus
-from psycopg.rows import RowFactory, TupleRow
+from psycopg.rows import AsyncRowFactory, TupleRow
 
 from services.errors import ConfigurationError, DatabaseUnavailable
 
@@ -89,7 +89,7 @@ class Database:
         tenant_id: UUID,
         statement: LiteralString,
         values: Mapping[str, Any],
-        row_factory: RowFactory[Row],
+        row_factory: AsyncRowFactory[Row],
     ) -> list[Row]:
         """Run one statement in such a transaction and return its rows; one round trip for all of it.
 
@@ -147,9 +147,7 @@ class Database:
 @lru_cache(maxsize=10_000)
 def _begin_for(tenant_id: UUID) -> bytes:
     """BEGIN and the tenant, for one round trip: a statement without parameters may be two."""
-    return b"BEGIN; " + sql.SQL(_SET_TENANT.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(
-        None
-    )
+    return b"BEGIN; " + sql.SQL(_SET_TENANT.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(None)
 
 
 @asynccontextmanager

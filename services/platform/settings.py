@@ -121,9 +121,7 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _model_has_endpoint(self) -> Self:
         if self.llm_model and not (self.llm_api_key or self.llm_base_url):
-            raise ValueError(
-                f"{PREFIX}LLM_MODEL is set, but neither {PREFIX}LLM_API_KEY nor {PREFIX}LLM_BASE_URL"
-            )
+            raise ValueError(f"{PREFIX}LLM_MODEL is set, but neither {PREFIX}LLM_API_KEY nor {PREFIX}LLM_BASE_URL")
         if self.embedding_model and not self.embedding_dim:
             raise ValueError(f"{PREFIX}EMBEDDING_MODEL needs {PREFIX}EMBEDDING_DIM, the model's dimensions")
         if self.migration_database_url and not self.database_url:

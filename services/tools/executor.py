@@ -26,9 +26,7 @@ class ToolExecutor:
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
 
-    async def run(
-        self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
-    ) -> list[ToolMessage]:
+    async def run(self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent) -> list[ToolMessage]:
         """Run every call on behalf of the turn that `context` names; report each when it starts and when it ends.
 
         Returns:

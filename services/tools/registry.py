@@ -1,34 +1,13 @@
 """The tools that the model may call. A tool is one module of `services.tools.builtin`."""
 
 import importlib
-import inspect
 import pkgutil
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 from langchain_core.tools import BaseTool
 
 from services.tools import builtin
-
-
-@dataclass(frozen=True)
-class RegisteredTool:
-    """A tool and its limits. Name, description and arguments are those of the LangChain tool."""
-
-    tool: BaseTool
-    timeout_s: float = 10.0
-
-    @cached_property
-    def takes_runtime(self) -> bool:
-        """Whether the tool asks for the run's identity, in a parameter named `runtime`."""
-        function = getattr(self.tool, "coroutine", None) or getattr(self.tool, "func", None)
-        return function is not None and "runtime" in inspect.signature(function).parameters
-
-    @property
-    def name(self) -> str:
-        """The name by which the model calls it."""
-        return self.tool.name
+from services.tools.tool import RegisteredTool
 
 
 class ToolRegistry:

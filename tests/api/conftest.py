@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -29,11 +30,8 @@ async def runner(services: Services) -> AsyncIterator[TurnRunner]:
 @pytest.fixture
 async def url(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
     """Address of the application, served in this process."""
-    config = uvicorn.Config(
-        make_app(services, runner), port=0, log_config=None, timeout_graceful_shutdown=1, lifespan="on"
-    )
-    server = uvicorn.Server(config)
-    server.capture_signals = _leave_signals_alone  # type: ignore[method-assign]
+    config = uvicorn.Config(make_app(services, runner), port=0, log_config=None, timeout_graceful_shutdown=1)
+    server = _Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
@@ -51,7 +49,7 @@ async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
-    """A folder for embedded engines. Not in pytest's own, which another run would close to PostgreSQL's account."""
+    """A folder for embedded engines, not in pytest's own: another run would close that to PostgreSQL's account."""
     with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder:
         yield Path(folder) / "data"
 
@@ -71,9 +69,9 @@ def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProces
         process.stop()
 
 
-class _leave_signals_alone:
-    def __enter__(self) -> None:
-        return None
+class _Server(uvicorn.Server):
+    """Uvicorn that leaves pytest's signal handlers alone."""
 
-    def __exit__(self, *_: object) -> None:
-        return None
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

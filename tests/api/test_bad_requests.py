@@ -68,16 +68,11 @@ async def test_a_wrong_field_is_named(
 @pytest.mark.parametrize("field", ["user_id", "session_id", "message"])
 async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -> None:
     body = {name: value for name, value in GOOD.items() if name != field}
-    assert (
-        _check(await client.post("/api/v1/chat", json=body), 422, "invalid_input")
-        == f"{field}: Field required"
-    )
+    assert _check(await client.post("/api/v1/chat", json=body), 422, "invalid_input") == f"{field}: Field required"
 
 
 async def test_every_wrong_field_is_named_at_once(client: httpx.AsyncClient) -> None:
-    detail = _check(
-        await client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input"
-    )
+    detail = _check(await client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input")
     assert all(f"{field}: " in detail for field in ("message", "user_id", "session_id"))
 
 

@@ -150,9 +150,7 @@ def test_a_conversation_in_the_terminal(service: ServiceProcess, model_server: M
     assert again.leaves() == 0
 
 
-def test_an_error_is_shown_and_the_program_goes_on(
-    service: ServiceProcess, model_server: ModelServer
-) -> None:
+def test_an_error_is_shown_and_the_program_goes_on(service: ServiceProcess, model_server: ModelServer) -> None:
     terminal = _Terminal("chat", "--user", "ada", ANAMNESIS_PORT=service.url.rsplit(":", 1)[1])
     terminal.sees("A new conversation")
     model_server.script(Reply(status=401))

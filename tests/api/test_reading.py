@@ -19,9 +19,7 @@ async def test_conversations_and_messages_are_paged_without_gaps(
     after: str | None = ""
     while after is not None:
         page = (
-            await client.get(
-                "/api/v1/conversations", params={"limit": 2} | ({"after": after} if after else {})
-            )
+            await client.get("/api/v1/conversations", params={"limit": 2} | ({"after": after} if after else {}))
         ).json()
         sessions += [item["session_id"] for item in page["items"]]
         after = page["next"]

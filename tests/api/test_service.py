@@ -73,14 +73,20 @@ def test_killed_in_mid_stream_it_keeps_the_message_and_goes_on(
     answer_of(chat(service.url, "Before."))
     model_server.script(Reply(["half ", "an ", "answer"], gap_s=20))
     body = {"user_id": "u-1", "session_id": "s-1", "message": "In the middle."}
-    with httpx.stream("POST", f"{service.url}/api/v1/chat/stream", json=body, timeout=30) as response:
-        with pytest.raises(httpx.HTTPError):
+    opened: dict[str, str] = {}
+    children: list[psutil.Process] = []
+
+    def read_until_killed() -> None:
+        with httpx.stream("POST", f"{service.url}/api/v1/chat/stream", json=body, timeout=30) as response:
             for _, status, content in events_of(response.iter_lines()):
                 if status == "turn":
-                    opened = content
+                    opened.update(content)
                 if status == "token":
-                    children = _children(service)
+                    children.extend(_children(service))
                     service.kill()
+
+    with pytest.raises(httpx.HTTPError):
+        read_until_killed()
     assert _none_alive(children)
 
     service.start()

@@ -71,6 +71,8 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
     async with get_client(url=studio) as client:
         (assistant,) = await client.assistants.search()
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+        assert schemas["input_schema"]
+        assert schemas["context_schema"]
         assert "message" in schemas["input_schema"]["properties"]
         assert {"tenant_id", "user_id", "timezone"} <= set(schemas["context_schema"]["properties"])
 
@@ -83,14 +85,12 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         updates = await _run(
             client, thread["thread_id"], "What is my dog called?", timezone="Europe/Berlin", debug=True
         )
-        assert [message["content"] for message in updates["history"]["history"]][
-            0
-        ] == "My dog is called Bruno."
+        assert updates["history"]["history"][0]["content"] == "My dog is called Bruno."
         assert "Bruno" in updates["generate"]["answer"]
-        state = await client.threads.get_state(thread["thread_id"])
-        assert state["values"]["answer"] == updates["generate"]["answer"]
-        assert len(state["values"]["messages"]) == 1
-        assert len(state["values"]["execution_logs"]) == 4
+        values: Any = (await client.threads.get_state(thread["thread_id"]))["values"]
+        assert values["answer"] == updates["generate"]["answer"]
+        assert len(values["messages"]) == 1
+        assert len(values["execution_logs"]) == 4
 
         other = await client.threads.create()
         assert (await _run(client, other["thread_id"], "What is my dog called?"))["history"]["history"] == []

@@ -89,9 +89,7 @@ async def test_the_next_turn_knows_what_was_said(runner: TurnRunner, model_serve
     ]
 
 
-async def test_a_tool_is_called_and_its_result_answered(
-    runner: TurnRunner, model_server: ModelServer
-) -> None:
+async def test_a_tool_is_called_and_its_result_answered(runner: TurnRunner, model_server: ModelServer) -> None:
     model_server.script(
         Reply(["Let me see. "], [ToolCall("get_current_time", {"timezone": "Asia/Tokyo"})]),
         Reply(["It is late."]),

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from typing import Literal
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
@@ -12,6 +13,12 @@ from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio
+
+
+def _shown(role: Literal["user", "assistant"], content: str) -> HistoryMessage:
+    return HistoryMessage(
+        message_id="m", role=role, content=content, parts=[], token_count=5, created_at=datetime.now(UTC)
+    )
 
 
 async def _generate(services: Services, values: ConversationState, written: Written) -> ConversationState:
@@ -45,17 +52,7 @@ async def test_the_answer_is_streamed_as_it_comes_and_returned_whole(
 async def test_the_prompt_is_system_history_then_the_message(
     services: Services, model_server: ModelServer
 ) -> None:
-    past = [
-        HistoryMessage(
-            message_id=str(n),
-            role=role,
-            content=content,
-            parts=[],
-            token_count=5,
-            created_at=datetime.now(UTC),
-        )
-        for n, (role, content) in enumerate([("user", "I am Ada."), ("assistant", "Hello, Ada.")])  # type: ignore[list-item]
-    ]
+    past = [_shown("user", "I am Ada."), _shown("assistant", "Hello, Ada.")]
     update = await _generate(services, state(message="Who am I?", history=past, history_dropped=2), [])
     assert model_server.requests[0].prompt == [
         ("system", "You are kind."),
@@ -64,9 +61,7 @@ async def test_the_prompt_is_system_history_then_the_message(
         ("user", "Who am I?"),
     ]
     assert update["context_report"]["tokens"]["history"] == 10
-    assert update["context_report"]["dropped"] == [
-        {"section": "history", "items": 2, "reason": "over the budget"}
-    ]
+    assert update["context_report"]["dropped"] == [{"section": "history", "items": 2, "reason": "over the budget"}]
 
 
 async def test_passages_are_marked_as_data(services: Services, model_server: ModelServer) -> None:
@@ -85,9 +80,7 @@ async def test_images_are_sent_as_content_parts(services: Services, model_server
     assert content[1]["image_url"] == "https://example.org/cat.png"
 
 
-async def test_tool_calls_are_returned_for_the_tools_node(
-    services: Services, model_server: ModelServer
-) -> None:
+async def test_tool_calls_are_returned_for_the_tools_node(services: Services, model_server: ModelServer) -> None:
     model_server.script(Reply(["Let me see. "], [ToolCall("get_current_time", {"timezone": "Asia/Tokyo"})]))
     update = await _generate(services, state(), [])
     message = update["messages"][0]
@@ -121,9 +114,7 @@ async def test_the_second_round_adds_to_the_answer_and_to_the_usage(
     assert kinds[-2:] == ["function_call", "function_call_output"]
 
 
-async def test_after_the_last_round_no_tools_are_offered(
-    services: Services, model_server: ModelServer
-) -> None:
+async def test_after_the_last_round_no_tools_are_offered(services: Services, model_server: ModelServer) -> None:
     await _generate(services, state(tool_rounds=MOST_TOOL_ROUNDS), [])
     assert "tools" not in model_server.requests[0].body
 

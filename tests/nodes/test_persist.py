@@ -52,9 +52,7 @@ async def test_the_answer_and_the_turn_are_stored_together(services: Services) -
 async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     for _ in range(2):
-        await persist(
-            _answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns
-        )
+        await persist(_answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns)
     messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
     assert len(messages) == 2
 

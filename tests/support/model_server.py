@@ -240,13 +240,7 @@ def chat_events(reply: Reply, model: str) -> list[dict[str, Any]]:
     for index, call in enumerate(reply.tool_calls):
         function = {"name": call.name, "arguments": ""}
         events.append(
-            chunk(
-                {
-                    "tool_calls": [
-                        {"index": index, "id": call.call_id, "type": "function", "function": function}
-                    ]
-                }
-            )
+            chunk({"tool_calls": [{"index": index, "id": call.call_id, "type": "function", "function": function}]})
         )
         for part in _halves(json.dumps(call.arguments)):
             events.append(chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}))

@@ -50,7 +50,7 @@ async def exchange(turns: Turns, content: str, answer: str, **values: Any) -> Op
     return turn
 
 
-def context_of(turn: OpenTurn) -> dict[str, str]:
+def context_of(turn: OpenTurn) -> dict[str, Any]:
     """The values of a turn's context."""
     return {
         "tenant_id": str(turn.tenant_id),

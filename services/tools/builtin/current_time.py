@@ -6,7 +6,7 @@ from langchain_core.tools import ToolException, tool
 from langgraph.prebuilt import ToolRuntime
 
 from services.time_reference.zones import BadTimeZone, time_zone
-from services.tools.registry import RegisteredTool
+from services.tools.tool import RegisteredTool
 from state.context import TurnContext
 
 

@@ -47,9 +47,7 @@ async def test_pages_hold_every_message_once_in_order_though_times_are_equal(ser
         await _insert(services, turn, f"equal {number}", START + timedelta(seconds=number // 4))
     seen: list[UUID] = []
     after = None
-    while page := await services.transcript.messages(
-        DEFAULT_TENANT, turn.conversation_id, after=after, limit=3
-    ):
+    while page := await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=after, limit=3):
         seen += [message.id for message in page]
         after = (page[-1].created_at, page[-1].id)
     whole = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=100)

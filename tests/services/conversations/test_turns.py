@@ -52,9 +52,7 @@ async def test_a_new_user_keeps_the_time_zone_and_each_turn_may_have_its_own(ser
 async def test_fifty_first_messages_at_once_make_one_user_and_one_conversation(services: Services) -> None:
     turns = await asyncio.gather(*(services.turns.open(new_turn(f"message {n}")) for n in range(50)))
     assert len({turn.conversation_id for turn in turns}) == 1
-    messages = await services.transcript.messages(
-        DEFAULT_TENANT, turns[0].conversation_id, after=None, limit=100
-    )
+    messages = await services.transcript.messages(DEFAULT_TENANT, turns[0].conversation_id, after=None, limit=100)
     assert sorted(message.content for message in messages) == sorted(f"message {n}" for n in range(50))
 
 
@@ -128,9 +126,7 @@ async def test_erasing_a_user_takes_all_that_is_the_users(services: Services, en
 async def test_an_image_is_stored_with_its_message(services: Services) -> None:
     url = "https://example.org/cat.png"
     turn = await services.turns.open(replace(new_turn("Look"), images=[url]))
-    (message,) = await services.transcript.messages(
-        DEFAULT_TENANT, turn.conversation_id, after=None, limit=10
-    )
+    (message,) = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
     assert message.parts == [{"type": "image_url", "image_url": {"url": url}}]
     assert message.token_count > 700
 

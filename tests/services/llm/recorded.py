@@ -104,9 +104,7 @@ CHAT: dict[str, bytes] = {
         ]
     ),
     "cut by the token limit": chat(*_text(ENGLISH), finish="length"),
-    "finish in the chunk of the last text": body(
-        [chunk({"content": "Hel"}), chunk({"content": "lo"}, "stop")]
-    ),
+    "finish in the chunk of the last text": body([chunk({"content": "Hel"}), chunk({"content": "lo"}, "stop")]),
     "a finish without a delta": body(
         [chunk({"content": "Hi"}), {**_CHAT, "choices": [{"index": 0, "finish_reason": "stop"}]}]
     ),
@@ -163,9 +161,7 @@ def _shifted(events: list[Event]) -> list[Event]:
 _PLAIN = _scripted(Reply(ENGLISH))
 _CALLS = _scripted(Reply(tool_calls=TWO_CALLS))
 _TEXT_AND_CALL = _scripted(Reply(MIXED, TWO_CALLS[1:]))
-_WITHOUT_TEXT_DONE = [
-    event for event in _TEXT_AND_CALL if not event["type"].endswith(("text.done", "part.done"))
-]
+_WITHOUT_TEXT_DONE = [event for event in _TEXT_AND_CALL if not event["type"].endswith(("text.done", "part.done"))]
 _CITATION = {
     "type": "url_citation",
     "url": "https://example.org/",

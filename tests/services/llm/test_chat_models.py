@@ -47,9 +47,7 @@ async def test_answer_is_streamed_and_returned_whole(models: ChatModels, model_s
     assert model_server.requests[0].headers["Authorization"] == f"Bearer {SECRET}"
 
 
-async def test_nothing_is_kept_by_the_provider(
-    models: ChatModels, model_server: ModelServer, api: str
-) -> None:
+async def test_nothing_is_kept_by_the_provider(models: ChatModels, model_server: ModelServer, api: str) -> None:
     first = await models.answer(QUESTION, on_text=lambda _: None)
     await models.answer([*QUESTION, first, HumanMessage("And back?")], on_text=lambda _: None)
 
@@ -59,9 +57,7 @@ async def test_nothing_is_kept_by_the_provider(
         assert request.body["stream"] is True
 
 
-async def test_named_model_is_asked_and_tools_are_offered(
-    models: ChatModels, model_server: ModelServer
-) -> None:
+async def test_named_model_is_asked_and_tools_are_offered(models: ChatModels, model_server: ModelServer) -> None:
     @tool
     def timetable(station: str) -> str:
         """The trains of a station."""
@@ -73,9 +69,7 @@ async def test_named_model_is_asked_and_tools_are_offered(
 
     assert asked(model_server) == ["other"]
     assert len(model_server.requests[0].body["tools"]) == 1
-    assert [(call["name"], call["args"]) for call in answer.tool_calls] == [
-        ("timetable", {"station": "西站"})
-    ]
+    assert [(call["name"], call["args"]) for call in answer.tool_calls] == [("timetable", {"station": "西站"})]
 
 
 PASSING = {
@@ -194,9 +188,7 @@ async def test_fallback_models_are_asked_in_order(make: Make, model_server: Mode
     assert asked(model_server) == ["first", "second", "second", "third"]
 
 
-async def test_failure_of_the_last_fallback_model_is_told(
-    make: Make, model_server: ModelServer, api: str
-) -> None:
+async def test_failure_of_the_last_fallback_model_is_told(make: Make, model_server: ModelServer, api: str) -> None:
     models = make(model_server.base_url, api, llm_fallback_models="second")
     model_server.script(Reply(status=401), Reply(status=400))
 

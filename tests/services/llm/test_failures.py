@@ -62,9 +62,7 @@ CASES: dict[str, dict[str, tuple[ModelFailure, Reply]]] = {
 }
 
 
-async def test_failures_are_told_apart_in_fixed_words(
-    make: Make, model_server: ModelServer, api: str
-) -> None:
+async def test_failures_are_told_apart_in_fixed_words(make: Make, model_server: ModelServer, api: str) -> None:
     models = make(model_server.base_url, api)
     cases = CASES[api]
     for name, (_, reply) in cases.items():

@@ -98,9 +98,7 @@ async def test_missing_line_ends_at_the_end_make_no_difference(
     assert Facts.of(message) == Facts.of(expected)
 
 
-async def test_pings_without_data_are_passed_over(
-    model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
+async def test_pings_without_data_are_passed_over(model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     """The stock client takes them for broken JSON."""
     ping = b"event: ping\n\n"
     data = CHAT["english"]

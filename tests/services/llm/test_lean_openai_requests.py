@@ -35,9 +35,7 @@ def weather(place: str, days: int = 1) -> str:
 
 
 @both_apis
-async def test_request_is_the_stock_request(
-    api: str, model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
+async def test_request_is_the_stock_request(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     messages = [
         SystemMessage("Be brief."),
         HumanMessage("你好"),
@@ -107,9 +105,7 @@ async def test_image_is_sent_as_a_part_of_the_content(
         assert (image["type"], image["image_url"]) == ("input_image", url)
 
 
-async def test_usage_can_be_left_out_for_one_call(
-    model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
+async def test_usage_can_be_left_out_for_one_call(model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     for model in (stock(model_server, http, "chat"), lean(model_server, http, "chat")):
         await streamed(model, stream_usage=False)
 
@@ -123,9 +119,7 @@ async def test_structured_output_is_read_from_a_tool_call(
     api: str, model_server: ModelServer, http: httpx2.AsyncClient
 ) -> None:
     model_server.script(Reply(tool_calls=[ToolCall("Trip", {"place": "大理", "days": 4})]))
-    chain = lean(model_server, http, api, streaming=True).with_structured_output(
-        Trip, method="function_calling"
-    )
+    chain = lean(model_server, http, api, streaming=True).with_structured_output(Trip, method="function_calling")
 
     assert await chain.ainvoke("Plan") == Trip(place="大理", days=4)
     assert model_server.requests[0].body["tool_choice"]
@@ -170,9 +164,7 @@ class Recorder(AsyncCallbackHandler):
 
 
 @both_apis
-async def test_one_pair_of_callbacks_a_call(
-    api: str, model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
+async def test_one_pair_of_callbacks_a_call(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     model_server.script(Reply(ENGLISH))
     seen = Recorder()
 
@@ -185,9 +177,7 @@ async def test_one_pair_of_callbacks_a_call(
 
 
 @both_apis
-async def test_stream_reports_its_tokens(
-    api: str, model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
+async def test_stream_reports_its_tokens(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     model_server.script(Reply(ENGLISH))
     seen = Recorder()
 
@@ -199,9 +189,7 @@ async def test_stream_reports_its_tokens(
 
 
 @both_apis
-async def test_failure_is_reported_once(
-    api: str, model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
+async def test_failure_is_reported_once(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     model_server.script(Reply(ENGLISH, ending="cut"))
     seen = Recorder()
 
@@ -222,9 +210,7 @@ _COMPLETION = {
 _PART = {"type": "output_text", "text": "Yes.", "annotations": []}
 _RESPONSE = {
     **responses_events(Reply(), "m-1")[0]["response"],
-    "output": [
-        {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [_PART]}
-    ],
+    "output": [{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [_PART]}],
 }
 
 
@@ -244,9 +230,7 @@ async def test_without_on_text_no_stream_is_asked_for(
 
 
 @both_apis
-async def test_connection_is_used_again(
-    api: str, model_server: ModelServer, http: httpx2.AsyncClient
-) -> None:
+async def test_connection_is_used_again(api: str, model_server: ModelServer, http: httpx2.AsyncClient) -> None:
     model = lean(model_server, http, api)
 
     for _ in range(3):

@@ -108,8 +108,7 @@ BROKEN = {
     ("chat", "no finish reason"): body([chunk({"content": "Hel"}), chunk({"content": "lo"})]),
     ("chat", "no finish reason before the end mark"): body([chunk({"content": "Hello"})], done=True),
     ("chat", "cut within an event"): body([chunk({"content": "Hel"})]) + b'data: {"id": "chatcmpl-7", "cho',
-    ("chat", "cut within a character"): body([chunk({"content": "Hel"})])
-    + sse(chunk({"content": "好"}))[:-40],
+    ("chat", "cut within a character"): body([chunk({"content": "Hel"})]) + sse(chunk({"content": "好"}))[:-40],
     ("responses", "empty"): b"",
     ("responses", "only created"): body(responses_events(Reply(), "m-1")[:2]),
     ("responses", "no completed event"): body(responses_events(Reply(ENGLISH), "m-1")[:-1]),

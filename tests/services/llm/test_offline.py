@@ -219,9 +219,7 @@ async def test_result_of_an_earlier_turn_does_not_answer_the_next_question() -> 
     assert answer.tool_calls
 
 
-@pytest.mark.parametrize(
-    ("choice", "question"), [("none", "What is the current time?"), (None, "Do I like tea?")]
-)
+@pytest.mark.parametrize(("choice", "question"), [("none", "What is the current time?"), (None, "Do I like tea?")])
 async def test_tool_that_is_not_wanted_is_not_called(choice: str | None, question: str) -> None:
     model = OfflineChatModel().bind_tools([current_time, search_documents], tool_choice=choice)
 
@@ -231,9 +229,7 @@ async def test_tool_that_is_not_wanted_is_not_called(choice: str | None, questio
     assert answer.text
 
 
-@pytest.mark.parametrize(
-    ("choice", "name"), [("any", "current_time"), ("search_documents", "search_documents")]
-)
+@pytest.mark.parametrize(("choice", "name"), [("any", "current_time"), ("search_documents", "search_documents")])
 async def test_demanded_tool_is_called(choice: str, name: str) -> None:
     model = OfflineChatModel().bind_tools([current_time, search_documents], tool_choice=choice)
 

@@ -23,9 +23,9 @@ def test_data_of_an_event_comes_when_its_blank_line_does() -> None:
 
 
 def test_event_names_ids_and_comments_are_passed_over() -> None:
-    assert collected(
-        [b": hello\nevent: ping\nid: 7\nretry: 10\n\n: ping\n\nevent: x\ndata: 1\nid: 8\n\n"]
-    ) == [b"1"]
+    assert collected([b": hello\nevent: ping\nid: 7\nretry: 10\n\n: ping\n\nevent: x\ndata: 1\nid: 8\n\n"]) == [
+        b"1"
+    ]
 
 
 def test_several_data_lines_are_one_event() -> None:
@@ -63,6 +63,4 @@ def test_a_byte_at_a_time_makes_no_difference(body: bytes) -> None:
 def test_any_text_comes_through_whole(texts: list[str], size: int) -> None:
     body = "".join(f"data: {text}\n\n" for text in texts).encode()
 
-    assert collected([body[at : at + size] for at in range(0, len(body), size)]) == [
-        t.encode() for t in texts
-    ]
+    assert collected([body[at : at + size] for at in range(0, len(body), size)]) == [t.encode() for t in texts]

@@ -28,9 +28,7 @@ def test_chinese_takes_more_tokens_a_character_than_english() -> None:
     assert count_tokens("今天的天气非常好我们去公园散步吧") > 2 * count_tokens("The weather is f")
 
 
-@pytest.mark.parametrize(
-    "text", ["今天天气很好", "こんにちは", "안녕하세요", "，。！？", "ＡＢＣＤ", "𠀀𠀁𠀂"]
-)
+@pytest.mark.parametrize("text", ["今天天气很好", "こんにちは", "안녕하세요", "，。！？", "ＡＢＣＤ", "𠀀𠀁𠀂"])
 def test_cjk_scripts_and_full_width_forms_count_alike(text: str) -> None:
     assert count_tokens(text) == round(len(text) * 0.75) + 1
 

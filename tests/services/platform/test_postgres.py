@@ -76,9 +76,7 @@ async def test_connections_that_the_server_closed_are_replaced(
 ) -> None:
     assert await _users(database) == 0
     with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'anamnesis'"
-        )
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'anamnesis'")
     assert await _users(database) == 0
 
 

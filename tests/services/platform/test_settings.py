@@ -98,9 +98,7 @@ def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch: pytest.Mon
 
 def test_the_example_file_names_every_setting_with_a_value_that_is_accepted() -> None:
     lines = (ROOT / ".env.example").read_text().splitlines()
-    values = {
-        match[1]: match[2] for line in lines if (match := re.fullmatch(r"# ANAMNESIS_([A-Z_]+)=(.*)", line))
-    }
+    values = {match[1]: match[2] for line in lines if (match := re.fullmatch(r"# ANAMNESIS_([A-Z_]+)=(.*)", line))}
     assert set(values) == {name.upper() for name in Settings.model_fields}
     Path(".env").write_text("\n".join(f"ANAMNESIS_{name}={value}" for name, value in values.items()))
     settings = load_settings()

@@ -7,7 +7,8 @@ from langchain_core.tools import tool
 from langgraph.prebuilt import ToolRuntime
 
 from services.tools.executor import ToolExecutor
-from services.tools.registry import RegisteredTool, ToolRegistry
+from services.tools.registry import ToolRegistry
+from services.tools.tool import RegisteredTool
 from state.context import TurnContext
 
 pytestmark = pytest.mark.anyio

@@ -1,3 +1,5 @@
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
 from services.tools.registry import ToolRegistry
 
 
@@ -11,6 +13,5 @@ def test_the_builtin_tools_are_found_by_themselves() -> None:
 
 def test_no_tool_lets_the_model_say_who_the_user_is() -> None:
     for tool in ToolRegistry.of_builtin_tools().for_model:
-        assert not {"user_id", "tenant_id", "runtime"} & set(
-            tool.tool_call_schema.model_json_schema()["properties"]
-        )
+        described = convert_to_openai_tool(tool)["function"]["parameters"]["properties"]
+        assert not {"user_id", "tenant_id", "runtime"} & set(described)

@@ -73,7 +73,8 @@ CREATE TABLE turns (
     conversation_id      uuid NOT NULL REFERENCES conversations ON DELETE CASCADE,
     user_message_id      uuid NOT NULL,
     assistant_message_id uuid,
-    status               text NOT NULL CHECK (status IN ('running', 'completed', 'partial', 'failed', 'cancelled')),
+    status               text NOT NULL
+        CHECK (status IN ('running', 'completed', 'partial', 'failed', 'cancelled')),
     idempotency_key      text,
     route_decision       jsonb,
     usage                jsonb,

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from services.bootstrap import Services
-from services.platform.health import check_dependencies, overall
+from services.health import check_dependencies, overall
 
 pytestmark = pytest.mark.anyio
 
