@@ -6,10 +6,12 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi_offline import FastAPIOffline
 
 from api import chat, health, reading
 from api.body_limit import BodyLimit, TooLarge, too_large_response
 from api.problems import add_problem_handlers
+from api.same_host import SameHost
 from graph.turns import TurnRunner
 from services.bootstrap import Services
 
@@ -21,13 +23,16 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
         yield {"services": services, "runner": runner}
 
-    app = FastAPI(
+    # Its documentation pages load nothing from another host.
+    app = FastAPIOffline(
         title="Anamnesis",
         summary="A self-hosted conversational agent service that remembers.",
         version=version("anamnesis"),
         lifespan=lifespan,
     )
     app.add_middleware(BodyLimit)
+    if services.settings.auth == "none":
+        app.add_middleware(SameHost)
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, _too_large)
     for routes in (chat.router, reading.router, health.router):

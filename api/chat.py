@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from http import HTTPStatus
+from uuid import UUID
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse
@@ -14,9 +15,10 @@ from sse_starlette import EventSourceResponse
 from api.access import RunnerOf, TenantOf
 from api.frames import sse_frames, ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response
-from api.schemas import ChatAnswer, ChatRequest
+from api.schemas import ChatAnswer, ChatRequest, SocketRequest
+from graph.opening import TurnRequest
 from graph.turn_log import TurnLog
-from graph.turns import TurnRequest, TurnRunner
+from graph.turns import TurnRunner
 from services.errors import AnamnesisError
 from state.events import TurnEvent
 
@@ -56,9 +58,13 @@ async def chat(request: ChatRequest, tenant: TenantOf, runner: RunnerOf) -> JSON
     last = await _last_event(running.log)
     if last.status == "done":
         return JSONResponse(last.content)
-    status = HTTPStatus.BAD_GATEWAY if last.content["code"].startswith("llm_") else HTTPStatus.SERVICE_UNAVAILABLE
+    code = last.content["code"]
+    if code.startswith("llm_"):
+        status = HTTPStatus.BAD_GATEWAY
+    else:
+        status = HTTPStatus.INTERNAL_SERVER_ERROR if code == "internal" else HTTPStatus.SERVICE_UNAVAILABLE
     detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
-    problem = Problem(title=status.phrase, status=status, detail=detail, code=last.content["code"])
+    problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
     return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)
 
 
@@ -77,11 +83,11 @@ async def chat_socket(socket: WebSocket, tenant: TenantOf, runner: RunnerOf) -> 
             if frame["type"] == "websocket.disconnect":
                 return
             try:
-                request = ChatRequest.model_validate_json(frame.get("text") or frame.get("bytes") or "")
+                request = SocketRequest.model_validate_json(frame.get("text") or frame.get("bytes") or "")
             except ValidationError as error:
                 await socket.send_text(_refusal(invalid_fields(list(error.errors())), retryable=False))
                 continue
-            task = asyncio.create_task(_answer(socket, TurnRequest(tenant, request.as_input()), runner))
+            task = asyncio.create_task(_answer(socket, tenant, request, runner))
             following.add(task)
             task.add_done_callback(following.discard)
     finally:
@@ -90,22 +96,23 @@ async def chat_socket(socket: WebSocket, tenant: TenantOf, runner: RunnerOf) -> 
         await asyncio.gather(*following, return_exceptions=True)
 
 
-async def _answer(socket: WebSocket, request: TurnRequest, runner: TurnRunner) -> None:
-    try:
-        running = await runner.start(request)
-    except AnamnesisError as error:
-        await socket.send_text(_refusal(problem_of(error), retryable=error.retryable))
-        return
+async def _answer(socket: WebSocket, tenant: UUID, request: SocketRequest, runner: TurnRunner) -> None:
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed while we were sending
+        try:
+            running = await runner.start(TurnRequest(tenant, request.as_input()))
+        except AnamnesisError as error:
+            refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
+            await socket.send_text(refusal)
+            return
         async with aclosing(running.log.follow()) as batches:
             async for batch in batches:
                 for event in batch:
-                    await socket.send_text(ws_frame(event, running.turn.turn_id))
+                    await socket.send_text(ws_frame(event, running.turn.turn_id, request.request_id))
 
 
-def _refusal(problem: Problem, *, retryable: bool) -> str:
+def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None) -> str:
     content = {"code": problem.code, "message": problem.detail, "retryable": retryable, "turn_id": None}
-    return ws_frame(TurnEvent(1, "error", content), None)
+    return ws_frame(TurnEvent(1, "error", content), None, request_id)
 
 
 async def _sse(log: TurnLog) -> AsyncIterator[bytes]:

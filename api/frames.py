@@ -22,12 +22,14 @@ def sse_frames(events: Iterable[TurnEvent]) -> bytes:
     )
 
 
-def ws_frame(event: TurnEvent, turn_id: UUID | None) -> str:
-    """An event as a JSON text frame; `turn_id` tells the turns of one socket apart."""
+def ws_frame(event: TurnEvent, turn_id: UUID | None, request_id: str | None = None) -> str:
+    """An event as a JSON text frame; `turn_id`, or the caller's own `request_id`, tells a socket's turns apart."""
     frame: dict[str, Any] = {
         "id": event.sequence,
         "status": event.status,
         "content": event.content,
         "turn_id": str(turn_id) if turn_id else None,
     }
+    if request_id is not None:
+        frame["request_id"] = request_id
     return orjson.dumps(frame).decode()

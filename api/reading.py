@@ -35,10 +35,17 @@ After = Annotated[str | None, Query(max_length=200, description="The `next` of t
 
 @router.get("/conversations", response_model=ConversationPage)
 async def conversations(
-    services: ServicesOf, tenant: TenantOf, user_id: Id | None = None, after: After = None, limit: Limit = 50
+    services: ServicesOf,
+    tenant: TenantOf,
+    user_id: Id | None = None,
+    session_id: Id | None = None,
+    after: After = None,
+    limit: Limit = 50,
 ) -> Any:
-    """Conversations of the tenant, or of one user, newest first."""
-    items = await services.transcript.conversations(tenant, user_id=user_id, after=_cursor(after), limit=limit)
+    """Conversations of the tenant, of one user, or of one session name, newest first."""
+    items = await services.transcript.conversations(
+        tenant, user_id=user_id, session_id=session_id, after=_cursor(after), limit=limit
+    )
     return {"items": items, "next": _next(items, limit)}
 
 

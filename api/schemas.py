@@ -102,6 +102,12 @@ class ChatRequest(BaseModel):
         )
 
 
+class SocketRequest(ChatRequest):
+    """The same over a WebSocket."""
+
+    request_id: Id | None = Field(None, description="Given back in every frame that answers this one.")
+
+
 class ChatAnswer(BaseModel):
     """A whole answer: the content of the event `done`."""
 

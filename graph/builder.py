@@ -74,7 +74,8 @@ def _measured(name: str, node: Node) -> Node:
         taken = time.perf_counter() - begun
         seconds.observe(taken)
         milliseconds = round(taken * 1000, 2)
-        update["timings"] = {**update.get("timings", {}), f"{name}_ms": milliseconds}
+        before = state.get("timings", {}).get(f"{name}_ms", 0.0)  # of earlier rounds of tools
+        update["timings"] = {**update.get("timings", {}), f"{name}_ms": round(before + milliseconds, 2)}
         if runtime.context.debug:
             entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
             runtime.stream_writer({"status": "execution_log", "content": entry})

@@ -19,14 +19,15 @@ from pydantic import TypeAdapter
 from uuid_utils.compat import uuid7
 
 from graph.builder import build_graph
-from graph.turns import CompiledTurnGraph, TurnRequest, initial_state, open_turn, turn_context
+from graph.opening import TurnRequest, initial_state, open_turn, turn_context
+from graph.turns import CompiledTurnGraph
 from services.bootstrap import Services, migrate_if_owner, open_engines, open_services
 from services.conversations.turns import TurnOutcome, Turns
 from services.errors import Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import load_settings
 from state.context import TurnContext
-from state.conversation import TurnInput
+from state.conversation import ConversationState, TurnInput
 
 STUDIO_USER = "studio"
 
@@ -61,7 +62,7 @@ class StudioGraph(CompiledTurnGraph):
             turn = await open_turn(self.turns, request)
             opened = turn_context(turn, debug=given.debug)
             given = replace(opened, locale=given.locale or opened.locale)
-            state: Any = {**initial_state(turn, request.input, datetime.now(UTC)), **_FRESH}
+            state: Any = {**_FRESH, **initial_state(turn, request.input, datetime.now(UTC))}
         else:
             state = input
         try:
@@ -72,6 +73,8 @@ class StudioGraph(CompiledTurnGraph):
             raise
 
     async def _end_as_failed(self, context: TurnContext) -> None:
+        if not context.turn_id:
+            return
         error = {"code": "failed_in_studio", "message": "The run failed in Studio.", "retryable": True}
         with contextlib.suppress(Conflict, DatabaseUnavailable):
             await self.turns.end(
@@ -84,6 +87,10 @@ class StudioGraph(CompiledTurnGraph):
 
 # A Studio thread keeps its state from run to run; a turn starts from a fresh one.
 _FRESH: dict[str, Any] = {
+    **dict.fromkeys(ConversationState.__annotations__),
+    "images": [],
+    "history": [],
+    "retrieval_results": [],
     "messages": Overwrite([]),
     "tool_rounds": 0,
     "answer": "",
@@ -91,6 +98,7 @@ _FRESH: dict[str, Any] = {
     "degraded": Overwrite([]),
     "execution_logs": Overwrite([]),
 }
+
 
 _lifetime = AsyncExitStack()
 _started: Services | None = None

@@ -14,8 +14,9 @@ from uuid import UUID
 import structlog
 from langgraph.graph.state import CompiledStateGraph
 
+from graph.opening import LONGEST_TURN_S, TurnRequest, initial_state, open_turn, turn_context
 from graph.turn_log import TurnLog
-from services.conversations.turns import LEASE, NewTurn, OpenTurn, TurnOutcome, Turns
+from services.conversations.turns import LEASE, OpenTurn, StoredTurn, TurnOutcome, Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed
 from services.platform.metrics import FIRST_TOKEN_SECONDS, LLM_TOKENS, TURNS, TURNS_RUNNING
 from state.context import TurnContext
@@ -25,16 +26,7 @@ log = structlog.get_logger(__name__)
 
 CompiledTurnGraph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
-LONGEST_TURN_S = 600.0
 _STOP_GRACE_S = 1.0
-
-
-@dataclass(frozen=True)
-class TurnRequest:
-    """What a caller sends, checked: the graph's input, and whose it is."""
-
-    tenant_id: UUID
-    input: TurnInput
 
 
 @dataclass
@@ -43,6 +35,8 @@ class RunningTurn:
 
     turn: OpenTurn
     log: TurnLog = field(default_factory=TurnLog)
+    written: ConversationState = field(default_factory=ConversationState)
+    """What the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
     task: "asyncio.Task[None] | None" = None
 
@@ -61,7 +55,8 @@ class TurnRunner:
 
         Raises:
             InvalidInput: the request names something that does not exist.
-            DatabaseUnavailable: nothing was stored.
+            DatabaseUnavailable: the turn was not begun. Unless the connection broke in the very moment of the
+                commit, nothing was stored; otherwise the message is there and its turn ends as failed.
         """
         begun = time.perf_counter()
         now = datetime.now(UTC)
@@ -99,8 +94,8 @@ class TurnRunner:
         """Drive the turn; whatever happens, it ends with one event, and its row says how."""
         try:
             async with asyncio.timeout(LONGEST_TURN_S):
-                final = await self._drive(running, request, now)
-            self._finish(running, final)
+                await self._drive(running, request, now)
+            self._finish(running)
         except asyncio.CancelledError:
             await self._fail(running, "interrupted", "The service is stopping; please try again.", retryable=True)
         except ModelFailed as failure:
@@ -116,10 +111,9 @@ class TurnRunner:
             del self._running[running.turn.turn_id]
             TURNS_RUNNING.dec()
 
-    async def _drive(self, running: RunningTurn, request: TurnInput, now: datetime) -> ConversationState:
-        """Stream the graph's events into the log; return what the nodes wrote."""
+    async def _drive(self, running: RunningTurn, request: TurnInput, now: datetime) -> None:
+        """Stream the graph: its events into the log, what the nodes write into the running turn."""
         turn = running.turn
-        final: ConversationState = {}
         stream = self._graph.astream(
             initial_state(turn, request, now),
             context=turn_context(turn, debug=request.get("debug", False)),
@@ -133,47 +127,57 @@ class TurnRunner:
                 running.log.append(content["status"], content["content"])
             else:
                 for update in content.values():
-                    timings = {**final.get("timings", {}), **update.get("timings", {})}
-                    final.update(update)
-                    final["timings"] = timings
-        return final
+                    _merge(running.written, update)
 
-    def _finish(self, running: RunningTurn, final: ConversationState) -> None:
-        usage = final["usage"]
-        LLM_TOKENS.labels("input").inc(usage["input_tokens"])
-        LLM_TOKENS.labels("output").inc(usage["output_tokens"])
-        LLM_TOKENS.labels("cached").inc(usage["cached_tokens"])
-        timings = {**final["timings"], "total_ms": round((time.perf_counter() - running.begun) * 1000, 1)}
+    def _finish(self, running: RunningTurn) -> None:
+        written = running.written
+        taken = round((time.perf_counter() - running.begun) * 1000, 1)
         content: dict[str, Any] = {
-            "answer": final["answer"],
+            "answer": written["answer"],
             "conversation_id": str(running.turn.conversation_id),
             "turn_id": str(running.turn.turn_id),
-            "message_id": final["assistant_message_id"],
-            "usage": usage,
-            "timings": timings,
-            "degraded": final.get("degraded", []),
+            "message_id": written["assistant_message_id"],
+            "usage": written["usage"],
+            "timings": {**written["timings"], "total_ms": taken},
+            "degraded": written.get("degraded", []),
         }
-        if final.get("execution_logs"):
-            content["context_report"] = final["context_report"]
+        if written.get("execution_logs"):
+            content["context_report"] = written["context_report"]
         running.log.append("done", content)
-        self._note(running, "completed", timings)
+        self._note(running, "completed", content["timings"])
 
     async def _fail(self, running: RunningTurn, code: str, message: str, *, retryable: bool) -> None:
         """Keep what was streamed as an incomplete message, end the turn, and tell the readers."""
-        turn = running.turn
-        partial = running.log.text
+        turn, written, partial = running.turn, running.written, running.log.text
         error = {"code": code, "message": message, "retryable": retryable}
-        outcome = TurnOutcome(status="partial" if partial else "failed", answer=partial, error=error)
+        outcome = TurnOutcome(
+            status="partial" if partial else "failed",
+            answer=partial,
+            route_decision=written.get("route_decision"),
+            usage=written.get("usage"),
+            timings=written.get("timings"),
+            degraded=written.get("degraded", []),
+            context_report=written.get("context_report"),
+            error=error,
+        )
         try:
             await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
-        except (DatabaseUnavailable, Conflict) as not_stored:
+        except Conflict:
+            stored = await self._turns.get(turn.tenant_id, turn.turn_id)
+            if stored.status == "completed":  # it was interrupted between the commit and its last event
+                running.log.append("done", _done_of(stored))
+                return self._note(running, "completed", {})
+        except DatabaseUnavailable:
             # Its lease runs out, and whoever looks next ends it.
-            log.warning("turn not ended in the database", turn_id=str(turn.turn_id), reason=not_stored.code)
+            log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
         running.log.append("error", {**error, "turn_id": str(turn.turn_id)})
-        self._note(running, outcome.status, {"error": code})
+        return self._note(running, outcome.status, {"error": code})
 
     def _note(self, running: RunningTurn, status: str, facts: dict[str, Any]) -> None:
         TURNS.labels(status).inc()
+        for kind in ("input", "output", "cached"):
+            if usage := running.written.get("usage"):
+                LLM_TOKENS.labels(kind).inc(usage[f"{kind}_tokens"])  # type: ignore[literal-required]
         log.info(
             "turn",
             status=status,
@@ -199,46 +203,22 @@ class TurnRunner:
             await asyncio.sleep(LEASE.total_seconds() / 3)
 
 
-async def open_turn(turns: Turns, request: TurnRequest) -> OpenTurn:
-    """Store the request's message and open its turn."""
-    asked = request.input
-    return await turns.open(
-        NewTurn(
-            tenant_id=request.tenant_id,
-            external_user_id=asked["user_id"],
-            session_key=asked["session_id"],
-            content=asked["message"],
-            images=asked.get("images", ()),
-            expert=asked.get("expert"),
-            timezone=asked.get("timezone"),
-            locale=asked.get("locale"),
-        )
-    )
+def _merge(written: ConversationState, update: ConversationState) -> None:
+    """Add a node's update as the graph's reducers do."""
+    timings = {**written.get("timings", {}), **update.get("timings", {})}
+    degraded = [*written.get("degraded", []), *update.get("degraded", [])]
+    written.update(update)
+    written["timings"], written["degraded"] = timings, degraded
 
 
-def initial_state(turn: OpenTurn, request: TurnInput, now: datetime) -> ConversationState:
-    """The state with which a turn begins."""
-    state = ConversationState(
-        conversation_id=str(turn.conversation_id),
-        turn_id=str(turn.turn_id),
-        user_message_id=str(turn.user_message_id),
-        answer_message_id=str(turn.answer_message_id),
-        system_prompt=turn.system_prompt,
-        model=turn.model,
-        now=now,
-    )
-    return ConversationState({**state, **request})
-
-
-def turn_context(turn: OpenTurn, *, debug: bool) -> TurnContext:
-    """Whose turn it is."""
-    return TurnContext(
-        tenant_id=str(turn.tenant_id),
-        user_id=str(turn.user_id),
-        conversation_id=str(turn.conversation_id),
-        turn_id=str(turn.turn_id),
-        locale=turn.locale or "",
-        timezone=turn.timezone,
-        debug=debug,
-        deadline=time.time() + LONGEST_TURN_S,
-    )
+def _done_of(stored: StoredTurn) -> dict[str, Any]:
+    """The last event of a turn, from the turn as it is stored."""
+    return {
+        "answer": stored.answer,
+        "conversation_id": str(stored.conversation_id),
+        "turn_id": str(stored.id),
+        "message_id": str(stored.assistant_message_id),
+        "usage": stored.usage,
+        "timings": stored.timings,
+        "degraded": stored.degraded,
+    }

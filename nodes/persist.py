@@ -1,5 +1,6 @@
 """persist: the answer and its bookkeeping, in one transaction."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 from langgraph.runtime import Runtime
@@ -12,12 +13,13 @@ from state.conversation import ConversationState
 async def persist(state: ConversationState, runtime: Runtime[TurnContext], *, turns: Turns) -> ConversationState:
     """Store the complete answer, end the turn, and defer the jobs that it causes."""
     context = runtime.context
+    total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
     outcome = TurnOutcome(
         status="completed",
         answer=state["answer"],
         route_decision=state["route_decision"],
         usage=state["usage"],
-        timings=state.get("timings", {}),
+        timings={**state.get("timings", {}), "total_ms": total_ms},
         degraded=state.get("degraded", []),
         context_report=state["context_report"],
     )

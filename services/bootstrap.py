@@ -67,18 +67,23 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
     """
     async with AsyncExitStack() as stack:
         milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
-        if settings.database_url is None:
-            postgres = EmbeddedPostgres(settings.data_dir)
-            stack.push_async_callback(postgres.stop)
-            await postgres.start()
-            yield Engines(postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE), milvus_uri)
-        else:
-            owner = settings.migration_database_url
-            yield Engines(
-                settings.database_url.get_secret_value(),
-                owner.get_secret_value() if owner else None,
-                milvus_uri,
-            )
+        database_url, owner_url = await stack.enter_async_context(open_postgres(settings))
+        yield Engines(database_url, owner_url, milvus_uri)
+
+
+@asynccontextmanager
+async def open_postgres(settings: Settings) -> AsyncIterator[tuple[str, str | None]]:
+    """Addresses of the database for the service and, where it is known, for the tables' owner."""
+    if settings.database_url is not None:
+        owner = settings.migration_database_url
+        yield settings.database_url.get_secret_value(), owner.get_secret_value() if owner else None
+        return
+    postgres = EmbeddedPostgres(settings.data_dir)
+    try:
+        await postgres.start()
+        yield postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
+    finally:
+        await postgres.stop()
 
 
 async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:

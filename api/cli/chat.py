@@ -55,17 +55,18 @@ def _talk(client: httpx.Client, request: dict[str, Any]) -> None:
 
 def _show_history(client: httpx.Client, request: dict[str, Any]) -> None:
     """The end of this conversation, if there is one."""
-    found = client.get("/api/v1/conversations", params={"user_id": request["user_id"], "limit": 200})
+    found = client.get(
+        "/api/v1/conversations", params={"user_id": request["user_id"], "session_id": request["session_id"]}
+    )
     _check(found)
-    conversation = next((c for c in found.json()["items"] if c["session_id"] == request["session_id"]), None)
-    if conversation is None:
+    if not (conversations := found.json()["items"]):
         console.print(f"[dim]A new conversation, {escape(request['session_id'])}. Ctrl-D ends it.[/]")
         return
     last: list[dict[str, Any]] = []
     after: str | None = ""
     while after is not None:
         parameters = {"limit": "200"} | ({"after": after} if after else {})
-        page = client.get(f"/api/v1/conversations/{conversation['id']}/messages", params=parameters).json()
+        page = client.get(f"/api/v1/conversations/{conversations[0]['id']}/messages", params=parameters).json()
         last, after = [*last, *page["items"]][-_SHOWN_ON_RETURN:], page["next"]
     for message in last:
         name = "you " if message["role"] == "user" else "anam"

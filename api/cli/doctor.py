@@ -15,6 +15,9 @@ from services.errors import AnamnesisError
 from services.health import Dependency, check_dependencies, overall
 from services.platform.settings import Settings
 
+_LOOKS = 20
+_BETWEEN_LOOKS_S = 0.5
+
 _ADVICE = {
     "postgres": "Is the server up? See ANAMNESIS_DATABASE_URL, or postgres.log in the data folder.",
     "milvus": "Turns answer without it. See ANAMNESIS_MILVUS_URI, or milvus.log in the data folder.",
@@ -47,9 +50,15 @@ async def _check(settings: Settings) -> list[Dependency]:
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
-            return await check_dependencies(
-                settings, services.database, services.redis, services.milvus, services.jobs
-            )
+            for _ in range(_LOOKS):
+                found = await check_dependencies(
+                    settings, services.database, services.redis, services.milvus, services.jobs
+                )
+                # An embedded engine may have been started just now, by ourselves.
+                if settings.milvus_uri or overall(found) == "ok":
+                    break
+                await asyncio.sleep(_BETWEEN_LOOKS_S)
+            return found
 
 
 def _show(dependencies: list[Dependency]) -> None:

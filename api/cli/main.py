@@ -1,10 +1,11 @@
 """`anamnesis`: every command, and what they share."""
 
-from api.cli import chat, doctor, migrate, serve
+from api.cli import chat, doctor, migrate, serve, worker
 from api.cli.shell import make_shell
 
 app = make_shell()
 app.command(name="serve")(serve.serve)
+app.command(name="worker")(worker.worker)
 app.command(name="chat")(chat.chat)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)

@@ -5,7 +5,7 @@ import asyncio
 import typer
 
 from api.cli.shell import fail, settings_or_exit
-from services.bootstrap import open_engines
+from services.bootstrap import open_postgres
 from services.errors import AnamnesisError
 from services.platform import migrate as migration
 from services.platform.settings import Settings
@@ -26,7 +26,7 @@ def migrate() -> None:
 
 
 async def _migrate(settings: Settings) -> tuple[str | None, str]:
-    async with open_engines(settings) as engines:
-        if engines.owner_url is None:
+    async with open_postgres(settings) as (database_url, owner_url):
+        if owner_url is None:
             fail("set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner")
-        return migration.migrate(engines.owner_url, migration.role_of(engines.database_url))
+        return migration.migrate(owner_url, migration.role_of(database_url))

@@ -15,17 +15,21 @@ from state.conversation import HistoryMessage
 _LONGEST_WINDOW = 200
 """Messages read at the most for a prompt, so that a turn's cost does not grow with the conversation."""
 
-# Newest first until the budget is spent; the sum runs over a bounded number of rows.
+# Newest first until the budget is spent. The sums run over a bounded number of rows; the newest is returned
+# even when it does not fit, for the number of those that were read.
 _WINDOW = """
-SELECT id, role, content, parts, token_count, created_at, spent <= %(budget)s AS fits FROM (
-    SELECT *, sum(token_count) OVER (ORDER BY created_at DESC, id DESC) AS spent FROM (
+SELECT id, role, content, parts, token_count, created_at, spent <= %(budget)s AS fits, read FROM (
+    SELECT *, sum(token_count) OVER newest_first AS spent, row_number() OVER newest_first AS place,
+           count(*) OVER () AS read
+    FROM (
         SELECT id, role, content, parts, token_count, created_at FROM messages
         WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
           AND (created_at, id) < (SELECT created_at, id FROM messages WHERE id = %(before)s)
         ORDER BY created_at DESC, id DESC LIMIT %(limit)s
     ) AS newest
+    WINDOW newest_first AS (ORDER BY created_at DESC, id DESC)
 ) AS summed
-WHERE spent - token_count <= %(budget)s
+WHERE spent <= %(budget)s OR place = 1
 ORDER BY created_at, id
 """
 
@@ -34,6 +38,7 @@ SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS ex
 FROM conversations c JOIN users u ON u.id = c.user_id JOIN experts e ON e.id = c.expert_id
 WHERE c.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR u.external_id = %(user_id)s)
+  AND (%(session_id)s::text IS NULL OR c.session_key = %(session_id)s)
   AND (%(id)s::uuid IS NULL OR c.id = %(id)s)
   AND (%(after_at)s::timestamptz IS NULL OR (c.created_at, c.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY c.created_at DESC, c.id DESC LIMIT %(limit)s
@@ -112,14 +117,20 @@ class Transcript:
             for row in rows
             if row[6]
         ]
-        return window, len(rows) - len(window)
+        return window, rows[0][7] - len(window) if rows else 0
 
     async def conversations(
-        self, tenant_id: UUID, *, user_id: str | None, after: Cursor | None, limit: int
+        self,
+        tenant_id: UUID,
+        *,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        after: Cursor | None = None,
+        limit: int,
     ) -> Sequence[Conversation]:
-        """Conversations of the tenant, or of one of its users, newest first."""
+        """Conversations of the tenant, or of one of its users, or of one session name, newest first."""
         return await self._conversations(
-            tenant_id, user_id=user_id, conversation_id=None, after=after, limit=limit
+            tenant_id, user_id=user_id, session_id=session_id, conversation_id=None, after=after, limit=limit
         )
 
     async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> Conversation:
@@ -129,7 +140,7 @@ class Transcript:
             NotFound: the tenant has no such conversation.
         """
         found = await self._conversations(
-            tenant_id, user_id=None, conversation_id=conversation_id, after=None, limit=1
+            tenant_id, user_id=None, session_id=None, conversation_id=conversation_id, after=None, limit=1
         )
         if not found:
             raise NotFound("There is no such conversation.")
@@ -152,6 +163,7 @@ class Transcript:
         tenant_id: UUID,
         *,
         user_id: str | None,
+        session_id: str | None,
         conversation_id: UUID | None,
         after: Cursor | None,
         limit: int,
@@ -159,6 +171,7 @@ class Transcript:
         values = {
             "tenant_id": tenant_id,
             "user_id": user_id,
+            "session_id": session_id,
             "id": conversation_id,
             "limit": limit,
             **_place(after),

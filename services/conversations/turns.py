@@ -88,7 +88,8 @@ SELECT conversation_id FROM ended
 
 _ENDED_WITH = """
 SELECT 1 FROM turns
-WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND assistant_message_id = %(message_id)s
+WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
+  AND assistant_message_id = %(message_id)s
 """
 
 _GET = """
@@ -268,7 +269,12 @@ class Turns:
                 },
             )
             if (row := await cursor.fetchone()) is None:
-                again = {"turn_id": turn_id, "tenant_id": tenant_id, "message_id": message_id}
+                again = {
+                    "turn_id": turn_id,
+                    "tenant_id": tenant_id,
+                    "status": outcome.status,
+                    "message_id": message_id,
+                }
                 if await (await connection.execute(_ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")

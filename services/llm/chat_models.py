@@ -105,7 +105,9 @@ class ChatModels:
                 # A time-out has cost its whole budget already; another would make the user wait twice.
                 again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
                 if not again or attempt == _TRIES:
-                    log.warning("model failed", model=name, failure=failure.failure, detail=failure.detail)
+                    log.warning("model failed", model=name, failure=failure.failure)
+                    # What an endpoint says may quote the prompt or a key.
+                    log.debug("model failed", model=name, detail=failure.detail)
                     raise
             await asyncio.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
         raise AssertionError("unreachable")

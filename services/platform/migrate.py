@@ -30,6 +30,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
     try:
         with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
+            _require_role(connection, service_role)
             before = current_revision(connection)
             if before != newest_revision():
                 _upgrade(owner_url)
@@ -64,12 +65,15 @@ def _upgrade(owner_url: str) -> None:
     command.upgrade(config, "head")
 
 
-def _grant(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
+def _require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [service_role]).fetchone():
         raise ConfigurationError(
             f"The service's role {service_role} does not exist. Create it: "
             f"CREATE ROLE {service_role} LOGIN PASSWORD '…'"
         )
+
+
+def _grant(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
     owner = connection.info.user
     if owner != service_role:
         for statement in _GRANTS:

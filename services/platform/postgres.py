@@ -16,6 +16,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow
 
 from services.errors import ConfigurationError, DatabaseUnavailable
+from services.platform.migrate import newest_revision
 
 Connection = AsyncConnection[TupleRow]
 Row = TypeVar("Row")
@@ -32,6 +33,8 @@ _TRANSIENT = (
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
+
+_REVISION = "SELECT version_num FROM alembic_version"
 
 _ROLE_CHECK = """
 SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
@@ -60,13 +63,14 @@ class Database:
         """Connect.
 
         Raises:
-            ConfigurationError: the role could see past row-level security, or the tables are missing.
+            ConfigurationError: the role could see past row-level security, or the schema is not this version's.
             DatabaseUnavailable: nothing answers.
         """
         async with driver_errors_made_ours():
             await self.pool.open(wait=True, timeout=_WAIT_FOR_CONNECTION_S)
             async with self.pool.connection() as connection:
                 await _check_role(connection)
+                await _check_schema(connection)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -182,4 +186,16 @@ async def _check_role(connection: Connection) -> None:
             f"ANAMNESIS_DATABASE_URL connects as {role}, which {why}. Give the service a role of its own "
             f"(CREATE ROLE anamnesis LOGIN PASSWORD '…') and the owner in ANAMNESIS_MIGRATION_DATABASE_URL, "
             f"then run: anamnesis migrate"
+        )
+
+
+async def _check_schema(connection: Connection) -> None:
+    try:
+        row: Any = await (await connection.execute(_REVISION)).fetchone()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
+        row = None
+    if row is None or row[0] != newest_revision():
+        found = f"is at {row[0]}" if row else "is not there, or not granted to this role"
+        raise ConfigurationError(
+            f"The database's schema {found}, and this version needs {newest_revision()}. Run: anamnesis migrate"
         )

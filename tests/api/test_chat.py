@@ -184,6 +184,14 @@ async def test_a_wrong_frame_is_answered_and_the_socket_stays_open(
         assert json.loads(await socket.recv())["status"] == "turn"
 
 
+async def test_a_request_of_a_socket_may_have_a_name_of_its_own(url: str) -> None:
+    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:
+        await socket.send(json.dumps({**ASK, "expert": "nobody", "request_id": "r-1"}))
+        assert json.loads(await socket.recv())["request_id"] == "r-1"
+        await socket.send(json.dumps({**ASK, "request_id": "r-2"}))
+        assert json.loads(await socket.recv())["request_id"] == "r-2"
+
+
 async def test_a_socket_that_closes_leaves_its_turn_running(
     url: str, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

@@ -2,7 +2,6 @@ import json
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.bootstrap import Engines
+from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ROOT, ServiceProcess
@@ -27,7 +27,7 @@ def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProces
     )
 
 
-@pytest.mark.parametrize("command", ["serve", "chat", "migrate", "doctor"])
+@pytest.mark.parametrize("command", ["serve", "worker", "chat", "migrate", "doctor"])
 def test_every_command_has_help_with_an_example(command: str) -> None:
     shown = _anamnesis(command, "--help")
     assert shown.returncode == 0
@@ -100,6 +100,35 @@ def test_chat_without_a_service_says_how_to_start_one() -> None:
     assert "start the service with: make run" in done.stderr
 
 
+def test_an_embedded_service_that_doctor_starts_itself_is_well(data_dir: Path) -> None:
+    done = _anamnesis("doctor", "--json", ANAMNESIS_DATA_DIR=str(data_dir))
+    assert done.returncode == 0, done.stderr
+    states = {found["name"]: found["state"] for found in json.loads(done.stdout)}
+    assert set(states.values()) == {"ok"}
+
+
+def test_a_database_without_our_tables_is_said_in_one_line(postgres: EmbeddedPostgres, engines: Engines) -> None:
+    empty = postgres.url(SERVICE_ROLE, "postgres")
+    done = _anamnesis(
+        "serve",
+        ANAMNESIS_DATABASE_URL=empty,
+        ANAMNESIS_MILVUS_URI=engines.milvus_uri,
+        ANAMNESIS_PORT=str(free_port()),
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "Run: anamnesis migrate" in done.stderr
+
+
+def test_a_worker_of_its_own_starts_and_stops(engines: Engines) -> None:
+    worker = _Terminal(
+        "worker", ANAMNESIS_DATABASE_URL=engines.database_url, ANAMNESIS_MILVUS_URI=engines.milvus_uri
+    )
+    worker.sees("The worker is ready.")
+    worker.types("\x03")
+    assert worker.ends() == 0
+
+
 class _Terminal:
     """A person at a terminal."""
 
@@ -123,6 +152,9 @@ class _Terminal:
 
     def leaves(self) -> int:
         os.write(self._terminal, b"\x04")
+        return self.ends()
+
+    def ends(self) -> int:
         _, status = os.waitpid(self._pid, 0)
         os.close(self._terminal)
         return os.waitstatus_to_exitcode(status)
@@ -165,6 +197,4 @@ def test_ctrl_c_ends_the_service_in_a_terminal(data_dir: Path) -> None:
     terminal = _Terminal("serve", ANAMNESIS_DATA_DIR=str(data_dir), ANAMNESIS_PORT=str(free_port()))
     terminal.sees("Anamnesis is ready")
     terminal.types("\x03")
-    _, status = os.waitpid(terminal._pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert signal.SIGINT
+    assert terminal.ends() == 0

@@ -91,6 +91,7 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         assert values["answer"] == updates["generate"]["answer"]
         assert len(values["messages"]) == 1
         assert len(values["execution_logs"]) == 4
+        assert values["usage"]["model_calls"] == 1
 
         other = await client.threads.create()
         assert (await _run(client, other["thread_id"], "What is my dog called?"))["history"]["history"] == []

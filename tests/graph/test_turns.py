@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from graph.builder import build_graph
-from graph.turns import RunningTurn, TurnRequest, TurnRunner
+from graph.opening import TurnRequest
+from graph.turns import RunningTurn, TurnRunner
 from services.bootstrap import Services
 from services.conversations.turns import StoredTurn
 from services.identity.tenants import DEFAULT_TENANT
@@ -234,6 +235,31 @@ async def test_a_turn_survives_a_restart_of_the_database(
         assert (await _stored(services, events)).answer == "The answer"
         await runner.close()
     await own.stop()
+
+
+async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
+    runner: TurnRunner, services: Services
+) -> None:
+    """What is stored as complete is never told as an error."""
+    running = await runner.start(_request())
+    events = await _events(running)
+    done = events[-1].content
+    again = RunningTurn(running.turn)
+    again.log.append("token", done["answer"])
+    await runner._fail(again, "interrupted", "-", retryable=True)
+    assert [event.status for event in await _events(again)] == ["token", "done"]
+    assert (await _stored(services, events)).status == "completed"
+
+
+async def test_what_a_failed_turn_had_decided_is_stored(
+    runner: TurnRunner, services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(tool_calls=[ToolCall("get_current_time", {})]), Reply(status=400))
+    stored = await _stored(services, await _run(runner))
+    assert stored.status == "failed"
+    assert stored.route_decision["worker_name"] == "general"
+    assert stored.usage["model_calls"] == 1
+    assert stored.timings["tools_ms"] > 0
 
 
 async def test_without_its_database_a_turn_says_so(runner: TurnRunner, services: Services) -> None:

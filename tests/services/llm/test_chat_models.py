@@ -226,3 +226,15 @@ async def test_without_a_model_the_offline_model_answers(make: Make, model_serve
 
 async def test_default_model_is_the_configured_one(models: ChatModels) -> None:
     assert models.default_model == "first"
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_refusal_is_the_answer_that_a_person_reads(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    body = CHAT_REFUSAL if api == "chat" else RESPONSES_REFUSAL
+    model_server.script(Reply(raw=body))
+    heard: list[str] = []
+    answer = await make(model_server.base_url, api).answer(QUESTION, on_text=heard.append)
+    assert answer.text == "".join(heard) == "I cannot help with that."
+    assert len(model_server.requests) == 1

@@ -1,0 +1,35 @@
+"""`anamnesis worker`: run background jobs in a process of their own."""
+
+import asyncio
+import signal
+
+import typer
+
+from api.cli.shell import fail, settings_or_exit
+from services.bootstrap import migrate_if_owner, open_engines, open_services
+from services.errors import AnamnesisError
+from services.platform.settings import Settings
+
+
+def worker() -> None:
+    """Run background jobs, beside services that were started with ANAMNESIS_WORKER=external.
+
+    Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis anamnesis worker`
+    """
+    settings = settings_or_exit()
+    try:
+        asyncio.run(_work(settings))
+    except AnamnesisError as error:
+        fail(error.message)
+
+
+async def _work(settings: Settings) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with open_engines(settings) as engines:
+        await migrate_if_owner(engines)
+        async with open_services(settings, engines) as services:
+            services.jobs.start_worker()
+            typer.echo("The worker is ready.")
+            await stop.wait()
