@@ -11,7 +11,7 @@ from fastapi_offline import FastAPIOffline
 from api import chat, health, reading
 from api.body_limit import BodyLimit, TooLarge, too_large_response
 from api.problems import add_problem_handlers
-from api.same_host import SameHost
+from api.same_host import LOOPBACK_NAMES, SameHost
 from graph.turns import TurnRunner
 from services.bootstrap import Services
 
@@ -23,8 +23,9 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
         yield {"services": services, "runner": runner}
 
-    # Its documentation pages load nothing from another host.
+    # Its page /docs loads nothing from another host; /redoc would load a picture.
     app = FastAPIOffline(
+        redoc_url=None,
         title="Anamnesis",
         summary="A self-hosted conversational agent service that remembers.",
         version=version("anamnesis"),
@@ -32,7 +33,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     )
     app.add_middleware(BodyLimit)
     if services.settings.auth == "none":
-        app.add_middleware(SameHost)
+        app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, _too_large)
     for routes in (chat.router, reading.router, health.router):

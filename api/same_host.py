@@ -20,7 +20,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 class SameHost:
     """ASGI middleware: 421 for a host that is not ours, 403 for a socket that another site opens."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] = LOOPBACK_NAMES) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: frozenset[str]) -> None:
         self._app = app
         self._hosts = hosts
 

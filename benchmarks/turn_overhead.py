@@ -168,23 +168,32 @@ def measure_load(plan: Plan, mode: Mode, servers: list[Server], client: Client, 
 
 
 def measure_conversations(conversations: int, server: Server, client: Client) -> list[Reach]:
-    """Grow long conversations; measure the reaches one turn at a time, and hurry through the rest."""
-    reaches: list[Reach] = []
-    spoken = 0
-    for first, last in _REACHES:
-        _speak(conversations, first - 1 - spoken, server, client, concurrency=conversations)
-        samples, before, after = _speak(conversations, last - first + 1, server, client, concurrency=1)
-        spoken = last
-        cpu_ms = (after.cpu_s - before.cpu_s) * 1000 / len(samples.full_ms)
-        medians = statistics.median(samples.first_ms), statistics.median(samples.full_ms)
-        reaches.append(Reach(first, last, *medians, cpu_ms))
-    return reaches
+    """Compare conversations of different lengths, side by side.
+
+    Each reach has conversations of its own, brought to its beginning first. Then the reaches take
+    turns, one turn at a time, so that whatever else the machine does falls on all alike.
+    """
+    for first, _ in _REACHES:
+        _speak(first, conversations, first - 1, server, client, concurrency=conversations)
+    measured: dict[int, list[tuple[Samples, float]]] = {first: [] for first, _ in _REACHES}
+    for _ in range(_REACHES[0][0], _REACHES[0][1] + 1):
+        for first, _ in _REACHES:
+            samples, before, after = _speak(first, conversations, 1, server, client, concurrency=1)
+            measured[first].append((samples, after.cpu_s - before.cpu_s))
+    return [_reach(first, last, measured[first]) for first, last in _REACHES]
+
+
+def _reach(first: int, last: int, measured: list[tuple[Samples, float]]) -> Reach:
+    first_ms = [value for samples, _ in measured for value in samples.first_ms]
+    full_ms = [value for samples, _ in measured for value in samples.full_ms]
+    cpu_ms = sum(cpu for _, cpu in measured) * 1000 / len(full_ms)
+    return Reach(first, last, statistics.median(first_ms), statistics.median(full_ms), cpu_ms)
 
 
 def _speak(
-    conversations: int, turns: int, server: Server, client: Client, *, concurrency: int
+    reach: int, conversations: int, turns: int, server: Server, client: Client, *, concurrency: int
 ) -> tuple[Samples, Weight, Weight]:
-    lanes = [[_body(f"talker-{talker}", "long")] * turns for talker in range(conversations)]
+    lanes = [[_body(f"talker-{talker}", f"long-{reach}")] * turns for talker in range(conversations)]
     return client.measure(server, server.load(lanes, concurrency))
 
 

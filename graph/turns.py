@@ -27,6 +27,11 @@ log = structlog.get_logger(__name__)
 CompiledTurnGraph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
 _STOP_GRACE_S = 1.0
+_INTERNAL: dict[str, Any] = {
+    "code": "internal",
+    "message": "Something went wrong on our side.",
+    "retryable": True,
+}
 
 
 @dataclass
@@ -106,8 +111,10 @@ class TurnRunner:
             await self._fail(running, "turn_timeout", "The turn took too long.", retryable=True)
         except Exception:  # the edge of the stream: the client gets a code, the log the traceback
             log.exception("turn failed", turn_id=str(running.turn.turn_id))
-            await self._fail(running, "internal", "Something went wrong on our side.", retryable=True)
+            await self._fail(running, **_INTERNAL)
         finally:
+            if not running.log.ended:  # even the failure failed
+                running.log.append("error", {**_INTERNAL, "turn_id": str(running.turn.turn_id)})
             del self._running[running.turn.turn_id]
             TURNS_RUNNING.dec()
 
@@ -161,17 +168,24 @@ class TurnRunner:
             error=error,
         )
         try:
-            await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
-        except Conflict:
-            stored = await self._turns.get(turn.tenant_id, turn.turn_id)
-            if stored.status == "completed":  # it was interrupted between the commit and its last event
+            if stored := await self._end_unless_complete(turn, outcome):
                 running.log.append("done", _done_of(stored))
-                return self._note(running, "completed", {})
+                self._note(running, "completed", {})
+                return
         except DatabaseUnavailable:
             # Its lease runs out, and whoever looks next ends it.
             log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
         running.log.append("error", {**error, "turn_id": str(turn.turn_id)})
-        return self._note(running, outcome.status, {"error": code})
+        self._note(running, outcome.status, {"error": code})
+
+    async def _end_unless_complete(self, turn: OpenTurn, outcome: TurnOutcome) -> StoredTurn | None:
+        """End the turn; where it was interrupted between its commit and its last event, return it as stored."""
+        try:
+            await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+        except Conflict:
+            stored = await self._turns.get(turn.tenant_id, turn.turn_id)
+            return stored if stored.status == "completed" else None
+        return None
 
     def _note(self, running: RunningTurn, status: str, facts: dict[str, Any]) -> None:
         TURNS.labels(status).inc()

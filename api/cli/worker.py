@@ -32,4 +32,8 @@ async def _work(settings: Settings) -> None:
         async with open_services(settings, engines) as services:
             services.jobs.start_worker()
             typer.echo("The worker is ready.")
-            await stop.wait()
+            stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())
+            await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
+            if failed.done():
+                fail("the worker stopped; its log says why")
+            failed.cancel()

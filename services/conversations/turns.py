@@ -201,7 +201,7 @@ class Turns:
 
         Raises:
             InvalidInput: there is no such expert.
-            DatabaseUnavailable: nothing was stored.
+            DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
         """
         content = without_nul(new.content)
         turn_id, message_id = uuid7(), uuid7()

@@ -60,6 +60,11 @@ class JobQueue:
             name="worker",
         )
 
+    async def worker_ended(self) -> None:
+        """Wait until the worker stops by itself, which it does only when it fails."""
+        if self._worker is not None:
+            await asyncio.wait({self._worker})
+
     @property
     def worker_state(self) -> str:
         """`running`, `stopped` after a failure, or `external` when another process does the work."""
@@ -68,7 +73,7 @@ class JobQueue:
         return "stopped" if self._worker.done() else "running"
 
     async def close(self) -> None:
-        """Stop the worker; jobs that do not end in time go back to the queue."""
+        """Stop the worker; jobs that do not end within two seconds are aborted, and tried again if they retry."""
         if self._worker is not None:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):

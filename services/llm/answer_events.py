@@ -28,6 +28,12 @@ class AnswerFailed(ValueError):
     """An event of the stream says that the endpoint failed; LangChain raises a `ValueError` for it."""
 
 
+class Refusal(str):
+    """Words with which the model declines. A person reads them like its text; the message keeps them apart."""
+
+    __slots__ = ()
+
+
 class Events(Protocol):
     """How one of the two APIs says things."""
 
@@ -43,6 +49,10 @@ class Events(Protocol):
 
     def text_of(self, event: dict[str, Any]) -> str | None:
         """The event's text, when it continues the text before it and holds nothing else."""
+        ...
+
+    def refusal_of(self, event: dict[str, Any]) -> str | None:
+        """What the event says of a refusal."""
         ...
 
     def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
@@ -79,6 +89,10 @@ class ChatEvents:
         if any(delta[key] for key in delta if key not in {"content", "role"}):
             return None
         return text if text and isinstance(text, str) else None
+
+    def refusal_of(self, event: dict[str, Any]) -> str | None:
+        said = [(choice.get("delta") or {}).get("refusal") for choice in event.get("choices") or ()]
+        return "".join(part for part in said if isinstance(part, str)) or None
 
     def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
         if any(choice.get("finish_reason") for choice in event.get("choices") or ()):
@@ -133,6 +147,9 @@ class ResponsesEvents:
         if indexes != self._indexes or any(event.get(key) != last.get(key) for key in self._NO_PLACE):
             return None
         return str(event["delta"])
+
+    def refusal_of(self, event: dict[str, Any]) -> str | None:
+        return str(event["delta"]) if event["type"] == "response.refusal.delta" else None
 
     def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
         kind = event["type"]
@@ -213,6 +230,8 @@ def parts_of(
         if text:
             yield "".join(text)
             text.clear()
+        if refusal := events.refusal_of(event):
+            yield Refusal(refusal)
         if chunk := events.convert(event):
             yield chunk
     if text:

@@ -115,23 +115,21 @@ class ChatModels:
     async def _once(
         self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
     ) -> AIMessage:
-        begun = False
+        heard: list[str] = []
 
         def note_and_pass_on(text: str) -> None:
-            nonlocal begun
-            begun = True
+            heard.append(text)
             on_text(text)
 
         model = await self._runnable(name, tools)
         try:
             answer = await model.ainvoke(list(messages), on_text=note_and_pass_on)
         except EXPECTED as error:
-            raise failure_of(error, responses_api=self._responses_api, begun=begun) from error
-        if isinstance(answer, AIMessage) and not answer.text and (refusal := _refusal(answer)):
-            note_and_pass_on(refusal)
-            return answer.model_copy(update={"content": refusal})
-        if not isinstance(answer, AIMessage) or not (answer.text or answer.tool_calls):
-            raise ModelFailed("llm_bad_response", "neither text nor tool calls", begun=begun)
+            raise failure_of(error, responses_api=self._responses_api, begun=bool(heard)) from error
+        if not isinstance(answer, AIMessage) or not (heard or answer.tool_calls):
+            raise ModelFailed("llm_bad_response", "neither text nor tool calls")
+        if heard and not answer.text:  # it declined, in words that the APIs keep apart from the text
+            return answer.model_copy(update={"content": "".join(heard)})
         return answer
 
     async def _runnable(self, name: str, tools: Sequence[BaseTool]) -> Runnable[LanguageModelInput, Any]:
@@ -158,10 +156,3 @@ class ChatModels:
             timeout=self._timeout,
             http_async_client=self._http,
         )
-
-
-def _refusal(message: AIMessage) -> str:
-    """The words with which a model declines: the APIs keep them apart from its text, a person reads them alike."""
-    blocks = message.content if isinstance(message.content, list) else []
-    said = [block.get("refusal") for block in blocks if isinstance(block, dict)]
-    return "".join(part for part in [*said, message.additional_kwargs.get("refusal")] if isinstance(part, str))

@@ -22,7 +22,7 @@ from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import _handle_openai_api_error, _handle_openai_bad_request
 from openai._types import RequestOptions
 
-from services.llm.answer_events import ChatEvents, Events, ResponsesEvents, parts_of
+from services.llm.answer_events import ChatEvents, Events, Refusal, ResponsesEvents, parts_of
 from services.llm.sse_frames import EventData
 
 OnText = Callable[[str], None]
@@ -59,6 +59,10 @@ class LeanChatOpenAI(ChatOpenAI):
                 yield chunk
             return
         async for part in self._parts(events, messages, stop, kwargs):
+            if isinstance(part, Refusal):
+                if on_text:
+                    on_text(part)
+                continue
             chunk = events.as_chunk(part, events.place) if isinstance(part, str) else part
             if on_text and chunk.text:
                 on_text(chunk.text)
@@ -84,8 +88,9 @@ class LeanChatOpenAI(ChatOpenAI):
         async for part in self._parts(events, messages, stop, kwargs):
             if isinstance(part, str):
                 on_text(part)
-                text.append(part)
-                place = events.place
+                if not isinstance(part, Refusal):
+                    text.append(part)
+                    place = events.place
                 continue
             if text:
                 chunks.append(events.as_chunk("".join(text), place))
@@ -109,7 +114,7 @@ class LeanChatOpenAI(ChatOpenAI):
     async def _parts(
         self, events: Events, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> AsyncIterator[str | ChatGenerationChunk]:
-        """Yield text as strings, one for each network read, and all else as chunks, in order."""
+        """Yield text as strings, one for each network read, refusals as such, and all else as chunks, in order."""
         options = {"stream": True, **events.options(self._should_stream_usage(**kwargs)), **kwargs}
         options.pop("stream_usage", None)  # an option of the call, not of the request
         payload = self._get_request_payload(messages, stop=stop, **options)

@@ -25,13 +25,18 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
 
     Raises:
         DatabaseUnavailable: nothing answers at the address.
-        ConfigurationError: the service's role does not exist.
+        ConfigurationError: the service's role does not exist, or the schema is newer than this version.
     """
     try:
         with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             _require_role(connection, service_role)
             before = current_revision(connection)
+            if before is not None and before > newest_revision():
+                raise ConfigurationError(
+                    f"The database's schema is at {before}, which this version does not know: it knows "
+                    f"{newest_revision()} and older. Run the version that made it, or a newer one."
+                )
             if before != newest_revision():
                 _upgrade(owner_url)
             _grant(connection, service_role)

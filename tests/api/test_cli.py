@@ -23,8 +23,13 @@ def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProces
         text=True,
         timeout=60,
         check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **variables},
+        env={**_environment(), "NO_COLOR": "1", **variables},
     )
+
+
+def _environment() -> dict[str, str]:
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **measured}
 
 
 @pytest.mark.parametrize("command", ["serve", "worker", "chat", "migrate", "doctor"])
@@ -136,7 +141,7 @@ class _Terminal:
         self.shown = ""
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
-            environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "dumb", **variables}
+            environment = {**_environment(), "TERM": "dumb", **variables}
             os.execve(sys.executable, [sys.executable, "-m", "api.cli.main", *arguments], environment)
 
     def sees(self, text: str) -> None:
