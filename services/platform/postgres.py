@@ -22,7 +22,7 @@ Connection = AsyncConnection[TupleRow]
 Row = TypeVar("Row")
 
 _POOL_SIZE = 20
-_WAIT_FOR_CONNECTION_S = 10.0
+_WAIT_FOR_CONNECTION_S = 5.0
 
 _TRANSIENT = (
     psycopg.OperationalError,
