@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
-from services.conversations.turns import image_part
+from services.conversations.messages import image_part
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
 from state.conversation import ContextReport, HistoryMessage, Passage
 

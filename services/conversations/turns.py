@@ -14,9 +14,10 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.conversations.messages import image_part, message_tokens, title_of, without_nul
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
-from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD, count_tokens
+from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Database
 
 TurnStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
@@ -315,27 +316,6 @@ class Turns:
         if not found:
             raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
         return found[0]
-
-
-def message_tokens(content: str) -> int:
-    """Estimated tokens of a message in a prompt."""
-    return count_tokens(content) + MESSAGE_OVERHEAD
-
-
-def image_part(image: str) -> dict[str, Any]:
-    """An image as a content part of a message."""
-    return {"type": "image_url", "image_url": {"url": image}}
-
-
-def title_of(content: str, longest: int = 80) -> str:
-    """The beginning of the first message, on one line."""
-    line = " ".join(content.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def without_nul(text: str) -> str:
-    """PostgreSQL stores no NUL character, and models emit them."""
-    return text.replace("\x00", "")
 
 
 def _jsonb(value: Any) -> Jsonb | None:

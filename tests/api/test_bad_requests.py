@@ -17,7 +17,7 @@ PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG").decode()
 TOO_LARGE = "data:image/png;base64," + base64.b64encode(b"x" * (8 * 1024 * 1024 + 1)).decode()
 
 
-def _check(response: httpx.Response, status: int, code: str) -> str:
+def assert_problem(response: httpx.Response, status: int, code: str) -> str:
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     problem = response.json()
@@ -62,17 +62,22 @@ async def test_a_wrong_field_is_named(
     client: httpx.AsyncClient, path: str, change: dict[str, Any], named: str
 ) -> None:
     response = await client.post(path, json={**GOOD, **change})
-    assert _check(response, 422, "invalid_input").startswith(f"{named}: ")
+    assert assert_problem(response, 422, "invalid_input").startswith(f"{named}: ")
 
 
 @pytest.mark.parametrize("field", ["user_id", "session_id", "message"])
 async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -> None:
     body = {name: value for name, value in GOOD.items() if name != field}
-    assert _check(await client.post("/api/v1/chat", json=body), 422, "invalid_input") == f"{field}: Field required"
+    assert (
+        assert_problem(await client.post("/api/v1/chat", json=body), 422, "invalid_input")
+        == f"{field}: Field required"
+    )
 
 
 async def test_every_wrong_field_is_named_at_once(client: httpx.AsyncClient) -> None:
-    detail = _check(await client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input")
+    detail = assert_problem(
+        await client.post("/api/v1/chat", json={"message": 1, "user_id": "?"}), 422, "invalid_input"
+    )
     assert all(f"{field}: " in detail for field in ("message", "user_id", "session_id"))
 
 
@@ -80,13 +85,13 @@ async def test_every_wrong_field_is_named_at_once(client: httpx.AsyncClient) -> 
 async def test_what_is_not_json_is_malformed(client: httpx.AsyncClient, body: bytes) -> None:
     response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
     assert response.status_code in {400, 422}
-    _check(response, response.status_code, "malformed" if response.status_code == 400 else "invalid_input")
+    assert_problem(response, response.status_code, "malformed" if response.status_code == 400 else "invalid_input")
 
 
 @pytest.mark.parametrize("body", [b"[]", b'"text"', b"null", b"7"])
 async def test_json_that_is_no_object_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
     response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
-    _check(response, 422, "invalid_input")
+    assert_problem(response, 422, "invalid_input")
 
 
 async def test_a_body_that_says_that_it_is_over_the_limit_is_not_even_read(url: str) -> None:
@@ -105,7 +110,7 @@ async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_lengt
         for _ in range(72):
             yield b"x" * 1024 * 1024
 
-    _check(await client.post("/api/v1/chat", content=endless()), 413, "too_large")
+    assert_problem(await client.post("/api/v1/chat", content=endless()), 413, "too_large")
 
 
 @pytest.mark.parametrize(
@@ -131,11 +136,11 @@ async def test_a_body_over_the_limit_is_refused_though_it_does_not_say_its_lengt
 async def test_a_wrong_address_is_named(
     client: httpx.AsyncClient, path: str, status: int, code: str, named: str
 ) -> None:
-    assert named in _check(await client.get(path), status, code)
+    assert named in assert_problem(await client.get(path), status, code)
 
 
 async def test_a_wrong_method_is_a_problem_too(client: httpx.AsyncClient) -> None:
-    _check(await client.get("/api/v1/chat"), 405, "method_not_allowed")
+    assert_problem(await client.get("/api/v1/chat"), 405, "method_not_allowed")
 
 
 async def test_nothing_of_a_refused_request_is_stored(client: httpx.AsyncClient) -> None:
@@ -148,7 +153,7 @@ async def test_without_its_database_the_service_says_when_to_come_again(
 ) -> None:
     await services.database.close()
     response = await client.post("/api/v1/chat/stream", json=GOOD)
-    assert "database" in _check(response, 503, "database_unavailable")
+    assert "database" in assert_problem(response, 503, "database_unavailable")
     assert response.headers["retry-after"] == "1"
     assert (await client.get("/healthz")).text == "ok"
     ready = await client.get("/readyz")

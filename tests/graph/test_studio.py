@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 from langgraph_sdk import get_client
@@ -95,3 +96,14 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
 
         other = await client.threads.create()
         assert (await _run(client, other["thread_id"], "What is my dog called?"))["history"]["history"] == []
+
+
+async def test_pages_of_other_sites_may_not_read_its_answers(studio: str) -> None:
+    async with httpx.AsyncClient(base_url=studio) as client:
+        allowed = {
+            origin: (await client.get("/ok", headers={"Origin": origin})).headers.get(
+                "access-control-allow-origin"
+            )
+            for origin in ("https://smith.langchain.com", "http://evil.example")
+        }
+    assert allowed == {"https://smith.langchain.com": "https://smith.langchain.com", "http://evil.example": None}

@@ -6,7 +6,8 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Engines, Services
-from services.conversations.turns import TurnOutcome, title_of
+from services.conversations.messages import title_of
+from services.conversations.turns import TurnOutcome
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.turns import exchange, new_turn

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 import pytest
 
 from services.errors import ConfigurationError, Unavailable
@@ -36,8 +37,6 @@ time.sleep(60)
 
 
 async def test_a_server_starts_stops_and_keeps_its_data(tmp_path: Path) -> None:
-    import psycopg
-
     for expected in (0, 1):
         server = EmbeddedPostgres(tmp_path)
         await server.start()
@@ -53,10 +52,12 @@ async def test_a_second_process_finds_it_running_and_does_not_stop_it(tmp_path: 
     first, second = EmbeddedPostgres(tmp_path), EmbeddedPostgres(tmp_path)
     await first.start()
     await second.start()
+    assert second.url("postgres") == first.url("postgres")
     await second.stop()
-    third = EmbeddedPostgres(tmp_path)
-    await third.start()
+    psycopg.connect(first.url("postgres", "postgres")).close()
     await first.stop()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(first.url("postgres", "postgres"))
 
 
 async def test_a_path_too_long_for_a_socket_works(tmp_path: Path) -> None:
@@ -73,6 +74,8 @@ async def test_a_start_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
     (half / "PG_VERSION").write_text("18")
     server = EmbeddedPostgres(tmp_path)
     await server.start()
+    assert not half.exists()
+    psycopg.connect(server.url("postgres", "postgres")).close()
     await server.stop()
 
 
