@@ -15,6 +15,7 @@ import stat
 import subprocess
 import tempfile
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import structlog
@@ -55,7 +56,7 @@ class EmbeddedPostgres:
 
     def url(self, role: str, database: str = DATABASE) -> str:
         """Address for a role; reachable only through a socket in a folder that only we may enter."""
-        return f"postgresql://{role}@/{database}?host={self._sockets}"
+        return f"postgresql://{role}@/{database}?host={quote(str(self._sockets))}"
 
     async def start(self) -> None:
         """Create the server's files when there are none, start it, and wait until it answers.

@@ -13,8 +13,10 @@ import pytest
 from services.errors import ConfigurationError, Unavailable
 from services.platform import child_process
 from services.platform.embedded_milvus import EmbeddedMilvus
-from services.platform.embedded_postgres import EmbeddedPostgres
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate
 from services.platform.milvus import Milvus
+from services.platform.postgres import Database
 from tests.conftest import free_port
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +26,8 @@ ROOT = Path(__file__).parents[3]
 _START_AND_HANG = """
 import asyncio, sys, time
 from pathlib import Path
-from services.platform.embedded_postgres import EmbeddedPostgres
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate
 from services.platform.embedded_milvus import EmbeddedMilvus
 folder = Path(sys.argv[1])
 postgres, milvus = EmbeddedPostgres(folder), EmbeddedMilvus(folder)
@@ -60,11 +63,15 @@ async def test_a_second_process_finds_it_running_and_does_not_stop_it(tmp_path: 
         psycopg.connect(first.url("postgres", "postgres"))
 
 
-async def test_a_path_too_long_for_a_socket_works(tmp_path: Path) -> None:
-    deep = tmp_path / ("a-long-folder-name-" * 5) / "another"
-    server = EmbeddedPostgres(deep)
+@pytest.mark.parametrize("name", ["a-long-folder-name-" * 6, "with space", "数据 100%", "a?b&c=d#e'\""])
+async def test_a_folder_of_any_name_works(tmp_path: Path, name: str) -> None:
+    server = EmbeddedPostgres(tmp_path / name / "data")
     await server.start()
-    assert len(server.url("postgres")) < 150
+    migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
+    database = Database(server.url(SERVICE_ROLE))
+    await database.open()
+    assert await database.ping() > 0
+    await database.close()
     await server.stop()
 
 
