@@ -189,9 +189,10 @@ class TurnRunner:
 
     def _note(self, running: RunningTurn, status: str, facts: dict[str, Any]) -> None:
         TURNS.labels(status).inc()
-        for kind in ("input", "output", "cached"):
-            if usage := running.written.get("usage"):
-                LLM_TOKENS.labels(kind).inc(usage[f"{kind}_tokens"])  # type: ignore[literal-required]
+        if usage := running.written.get("usage"):
+            LLM_TOKENS.labels("input").inc(usage["input_tokens"])
+            LLM_TOKENS.labels("output").inc(usage["output_tokens"])
+            LLM_TOKENS.labels("cached").inc(usage["cached_tokens"])
         log.info(
             "turn",
             status=status,

@@ -48,7 +48,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         engines = await stack.enter_async_context(open_engines(settings))
-        # The engines come up while the rest is loaded: the imports take longer than they do.
+        # Milvus still comes up: the rest is loaded meanwhile, which takes longer.
         from api.app import make_app  # noqa: PLC0415
         from api.schemas import MAX_BODY_BYTES  # noqa: PLC0415
         from graph.builder import build_graph  # noqa: PLC0415
