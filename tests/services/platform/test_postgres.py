@@ -76,7 +76,10 @@ async def test_connections_that_the_server_closed_are_replaced(
 ) -> None:
     assert await _users(database) == 0
     with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'anamnesis'")
+        # The second argument waits for the end: an ending that comes while a query runs is that query's error.
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'anamnesis'"
+        )
     assert await _users(database) == 0
 
 
