@@ -10,7 +10,17 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from services.errors import AnamnesisError, CallerError, Conflict, InvalidInput, NotFound, Unavailable
+from services.errors import (
+    AnamnesisError,
+    CallerError,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    RateLimited,
+    Unauthenticated,
+    Unavailable,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -18,7 +28,10 @@ MEDIA_TYPE = "application/problem+json"
 
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (Unauthenticated, HTTPStatus.UNAUTHORIZED),
+    (Forbidden, HTTPStatus.FORBIDDEN),
     (NotFound, HTTPStatus.NOT_FOUND),
+    (RateLimited, HTTPStatus.TOO_MANY_REQUESTS),
     (Conflict, HTTPStatus.CONFLICT),
     (CallerError, HTTPStatus.BAD_REQUEST),
     (Unavailable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -55,6 +68,14 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
     return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
 
 
+def _headers(error: AnamnesisError) -> dict[str, str] | None:
+    if isinstance(error, Unauthenticated):
+        return {"WWW-Authenticate": "Bearer"}
+    if isinstance(error, RateLimited):
+        return {"Retry-After": str(error.retry_after_s)}
+    return {"Retry-After": "1"} if error.retryable else None
+
+
 def invalid_fields(errors: list[Any]) -> Problem:
     """The problem document for a request that does not fit its schema; every wrong field is named."""
     if any(error["type"] == "json_invalid" for error in errors):
@@ -79,8 +100,7 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(AnamnesisError)
     async def ours(_: Request, error: AnamnesisError) -> JSONResponse:
-        headers = {"Retry-After": "1"} if error.retryable else None
-        return problem_response(problem_of(error), headers)
+        return problem_response(problem_of(error), _headers(error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from api.access import ServicesOf, TenantOf
+from api.access import Chatter, MemoryReader, ServicesOf
 from api.problems import documented
 from api.schemas import (
     MAX_PAGE,
@@ -36,7 +36,7 @@ After = Annotated[str | None, Query(max_length=200, description="The `next` of t
 @router.get("/conversations", response_model=ConversationPage)
 async def conversations(
     services: ServicesOf,
-    tenant: TenantOf,
+    caller: MemoryReader,
     user_id: Id | None = None,
     session_id: Id | None = None,
     after: After = None,
@@ -44,30 +44,32 @@ async def conversations(
 ) -> Any:
     """Conversations of the tenant, of one user, or of one session name, newest first."""
     items = await services.transcript.conversations(
-        tenant, user_id=user_id, session_id=session_id, after=_cursor(after), limit=limit
+        caller.tenant_id, user_id=user_id, session_id=session_id, after=_cursor(after), limit=limit
     )
     return {"items": items, "next": _next(items, limit)}
 
 
 @router.get("/conversations/{conversation_id}", response_model=ConversationView)
-async def conversation(conversation_id: UUID, services: ServicesOf, tenant: TenantOf) -> Any:
+async def conversation(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One conversation."""
-    return await services.transcript.conversation(tenant, conversation_id)
+    return await services.transcript.conversation(caller.tenant_id, conversation_id)
 
 
 @router.get("/conversations/{conversation_id}/messages", response_model=MessagePage)
 async def messages(
-    conversation_id: UUID, services: ServicesOf, tenant: TenantOf, after: After = None, limit: Limit = 50
+    conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Messages of a conversation, oldest first, answers that broke off among them."""
-    items = await services.transcript.messages(tenant, conversation_id, after=_cursor(after), limit=limit)
+    items = await services.transcript.messages(
+        caller.tenant_id, conversation_id, after=_cursor(after), limit=limit
+    )
     return {"items": items, "next": _next(items, limit)}
 
 
 @router.get("/turns/{turn_id}", response_model=TurnView)
-async def turn(turn_id: UUID, services: ServicesOf, tenant: TenantOf) -> Any:
+async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
     """A turn as it stands."""
-    return await services.turns.get(tenant, turn_id)
+    return await services.turns.get(caller.tenant_id, turn_id)
 
 
 class _Item(Protocol):

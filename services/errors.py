@@ -3,7 +3,10 @@
     AnamnesisError
     ├── CallerError             the caller can mend it
     │   ├── InvalidInput        a value is wrong; names the field
+    │   ├── Unauthenticated     who calls is not known
+    │   ├── Forbidden           the caller may not do this
     │   ├── NotFound            it is not there, or it belongs to somebody else
+    │   ├── RateLimited         too many requests; carries when to come back
     │   └── Conflict            it does not fit what is there
     ├── Unavailable             it may work later
     │   ├── DatabaseUnavailable
@@ -43,10 +46,33 @@ class InvalidInput(CallerError):
         super().__init__(message)
 
 
+class Unauthenticated(CallerError):
+    """Who calls is not known."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(CallerError):
+    """The caller may not do this."""
+
+    code = "forbidden"
+
+
 class NotFound(CallerError):
     """There is no such thing here."""
 
     code = "not_found"
+
+
+class RateLimited(CallerError):
+    """Too many requests."""
+
+    code = "rate_limited"
+    retryable = True
+
+    def __init__(self, retry_after_s: int) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(f"Too many requests; try again in {retry_after_s} s.")
 
 
 class Conflict(CallerError):

@@ -17,7 +17,7 @@ from tests.support.turns import exchange, new_turn
 pytestmark = pytest.mark.anyio
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
-ISOLATED = ("users", "experts", "conversations", "messages", "turns")
+ISOLATED = ("users", "experts", "conversations", "messages", "turns", "api_keys")
 
 
 @pytest.fixture
@@ -30,6 +30,10 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
         owner.execute(
             "INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (%s, %s, 'default', 'x')",
             [uuid4(), OTHER],
+        )
+        owner.execute(
+            "INSERT INTO api_keys (id, tenant_id, name, hash, scopes) SELECT gen_random_uuid(), id, 'a key', "
+            "sha256(name::bytea), '{chat}' FROM tenants"
         )
     turns = Turns(database, JobQueue(database))
     await exchange(turns, "ours", "answer")

@@ -1,0 +1,45 @@
+"""Who makes a request, and what they may do."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+from uuid import UUID
+
+from services.errors import Forbidden, NotFound
+from services.identity.tenants import DEFAULT_TENANT
+
+Scope = Literal["chat", "memory:read", "memory:write", "admin"]
+"""What a caller may do; `admin` includes the others."""
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The authenticated identity behind a request."""
+
+    tenant_id: UUID
+    scopes: frozenset[Scope]
+    user_id: str | None = None
+    """The one user for whom the caller may act, by its external id; None = every user of the tenant."""
+
+    def require(self, scope: Scope) -> None:
+        """Refuse a caller without the scope.
+
+        Raises:
+            Forbidden: it has not.
+        """
+        if scope not in self.scopes and "admin" not in self.scopes:
+            raise Forbidden(f"This needs the scope {scope}.")
+
+    def act_for(self, user_id: str) -> None:
+        """Refuse a caller who is another user.
+
+        Raises:
+            NotFound: for this caller there is no such user.
+        """
+        if self.user_id is not None and self.user_id != user_id:
+            raise NotFound("There is no such user.")
+
+
+NOBODY_IN_PARTICULAR = Caller(DEFAULT_TENANT, frozenset(SCOPES))
+"""Everybody, while there is no authentication."""
