@@ -2,21 +2,22 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, Header, Query, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, RunnerOf
-from api.frames import sse_frames, ws_frame
+from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response
-from api.schemas import ChatAnswer, ChatRequest, SocketRequest
+from api.schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
+from api.streams import SLOW_READER_S, EventStream, last_event
 from graph.opening import TurnRequest
-from graph.turn_log import TurnLog
 from graph.turns import TurnRunner
 from services.errors import AnamnesisError
 from services.identity.caller import Caller
@@ -24,14 +25,22 @@ from state.events import TurnEvent
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
 
-HEARTBEAT_S = 15
-
 _PROBLEMS = documented(
     HTTPStatus.BAD_REQUEST,
+    HTTPStatus.CONFLICT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
+
+KeyHeader = Annotated[
+    IdempotencyKey | None,
+    Header(alias="Idempotency-Key", description="The same key in the same conversation is the same turn."),
+]
+ConflictQuery = Annotated[OnConflict | None, Query(alias="on_conflict", description="Instead of the body's.")]
+DisconnectQuery = Annotated[
+    OnDisconnect | None, Query(alias="on_disconnect", description="Instead of the body's.")
+]
 
 
 @router.post(
@@ -39,43 +48,53 @@ _PROBLEMS = documented(
     response_class=EventSourceResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}, **_PROBLEMS},
 )
-async def chat_stream(request: ChatRequest, caller: Chatter, runner: RunnerOf) -> EventSourceResponse:
+async def chat_stream(
+    request: ChatRequest,
+    caller: Chatter,
+    runner: RunnerOf,
+    key: KeyHeader = None,
+    on_conflict: ConflictQuery = None,
+    on_disconnect: DisconnectQuery = None,
+) -> EventSourceResponse:
     """Send a message and stream its answer.
 
     Everything that can be refused is refused before the stream begins; then exactly one of the events
     `done` and `error` ends it.
     """
-    caller.act_for(request.user_id)
-    running = await runner.start(TurnRequest(caller.tenant_id, request.as_input()))
-    return EventSourceResponse(
-        _sse(running.log), ping=HEARTBEAT_S, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    )
+    turn_id = await runner.start(_turn_request(caller, request, key, on_conflict))
+    stop = partial(runner.stop, caller.tenant_id, turn_id)
+    cancels = (on_disconnect or request.on_disconnect) == "cancel"
+    return EventStream(runner.follow(caller.tenant_id, turn_id), stop if cancels else None)
 
 
 @router.post("", response_model=ChatAnswer, responses={**_PROBLEMS, **documented(HTTPStatus.BAD_GATEWAY)})
-async def chat(request: ChatRequest, caller: Chatter, runner: RunnerOf) -> JSONResponse:
+async def chat(
+    request: ChatRequest,
+    caller: Chatter,
+    runner: RunnerOf,
+    connection: Request,
+    key: KeyHeader = None,
+    on_conflict: ConflictQuery = None,
+    on_disconnect: DisconnectQuery = None,
+) -> JSONResponse:
     """Send a message and wait for the whole answer."""
-    caller.act_for(request.user_id)
-    running = await runner.start(TurnRequest(caller.tenant_id, request.as_input()))
-    last = await _last_event(running.log)
-    if last.status == "done":
-        return JSONResponse(last.content)
-    code = last.content["code"]
-    if code.startswith("llm_"):
-        status = HTTPStatus.BAD_GATEWAY
-    else:
-        status = HTTPStatus.INTERNAL_SERVER_ERROR if code == "internal" else HTTPStatus.SERVICE_UNAVAILABLE
-    detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
-    problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
-    return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)
+    turn_id = await runner.start(_turn_request(caller, request, key, on_conflict))
+    answering = asyncio.create_task(last_event(runner.follow(caller.tenant_id, turn_id)))
+    if (on_disconnect or request.on_disconnect) == "cancel":
+        leaving = asyncio.create_task(_disconnected(connection))
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            await runner.stop(caller.tenant_id, turn_id)
+        leaving.cancel()
+    return _answer_of(await answering)
 
 
 @router.websocket("/ws")
 async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> None:
-    """Take requests as JSON frames, send the events of their turns; several turns may run at once.
+    """Take requests as JSON frames, send the events of their turns; several turns may be under way.
 
     A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When
-    the socket closes, its turns run on.
+    the socket closes, its turns run on, unless they were to be cancelled then.
     """
     await socket.accept()
     following: set[asyncio.Task[None]] = set()
@@ -99,18 +118,56 @@ async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> N
 
 
 async def _answer(socket: WebSocket, caller: Caller, request: SocketRequest, runner: TurnRunner) -> None:
-    with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed while we were sending
-        try:
-            caller.act_for(request.user_id)
-            running = await runner.start(TurnRequest(caller.tenant_id, request.as_input()))
-        except AnamnesisError as error:
-            refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
+    """Run one request of a socket. It is cancelled when the socket closes."""
+    try:
+        turn_id = await runner.start(_turn_request(caller, request, request.idempotency_key, None))
+    except AnamnesisError as error:
+        refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed meanwhile
             await socket.send_text(refusal)
-            return
-        async with aclosing(running.log.follow()) as batches:
+        return
+    ended = False
+    try:
+        async with aclosing(runner.follow(caller.tenant_id, turn_id)) as batches:
             async for batch in batches:
                 for event in batch:
-                    await socket.send_text(ws_frame(event, running.turn.turn_id, request.request_id))
+                    async with asyncio.timeout(SLOW_READER_S):
+                        await socket.send_text(ws_frame(event, turn_id, request.request_id))
+                    ended = event.is_last
+    except (WebSocketDisconnect, RuntimeError):
+        pass  # it was closed while we were sending
+    except TimeoutError:
+        await socket.close(1008, "too slow a reader")
+    finally:
+        if not ended and request.on_disconnect == "cancel":
+            await runner.stop(caller.tenant_id, turn_id)
+
+
+def _turn_request(
+    caller: Caller, request: ChatRequest, key: str | None, on_conflict: OnConflict | None
+) -> TurnRequest:
+    caller.act_for(request.user_id)
+    return TurnRequest(
+        caller.tenant_id,
+        request.as_input(),
+        idempotency_key=key,
+        on_conflict=on_conflict or request.on_conflict,
+    )
+
+
+def _answer_of(last: TurnEvent) -> JSONResponse:
+    if last.status == "done":
+        return JSONResponse(last.content)
+    code = last.content["code"]
+    if code.startswith("llm_"):
+        status = HTTPStatus.BAD_GATEWAY
+    elif code in {"cancelled", "interrupted_by_message"}:
+        status = HTTPStatus.CONFLICT
+    else:
+        status = HTTPStatus.INTERNAL_SERVER_ERROR if code == "internal" else HTTPStatus.SERVICE_UNAVAILABLE
+    detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
+    problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
+    return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)
 
 
 def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None) -> str:
@@ -118,15 +175,6 @@ def _refusal(problem: Problem, *, retryable: bool, request_id: str | None = None
     return ws_frame(TurnEvent(1, "error", content), None, request_id)
 
 
-async def _sse(log: TurnLog) -> AsyncIterator[bytes]:
-    async with aclosing(log.follow()) as batches:
-        async for batch in batches:
-            yield sse_frames(batch)
-
-
-async def _last_event(log: TurnLog) -> TurnEvent:
-    async with aclosing(log.follow()) as batches:
-        async for batch in batches:
-            if batch[-1].is_last:
-                return batch[-1]
-    raise AssertionError("every turn ends with an event")
+async def _disconnected(connection: Request) -> None:
+    while (await connection.receive())["type"] != "http.disconnect":
+        pass

@@ -1,4 +1,4 @@
-"""What is stored, as it is read: conversations, their messages, turns."""
+"""What is stored, as it is read: conversations and their messages."""
 
 import base64
 import binascii
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from api.access import Chatter, MemoryReader, ServicesOf
+from api.access import MemoryReader, ServicesOf
 from api.problems import documented
 from api.schemas import (
     MAX_PAGE,
@@ -18,7 +18,6 @@ from api.schemas import (
     ConversationView,
     Id,
     MessagePage,
-    TurnView,
 )
 from services.conversations.transcript import Cursor
 from services.errors import InvalidInput
@@ -64,12 +63,6 @@ async def messages(
         caller.tenant_id, conversation_id, after=_cursor(after), limit=limit
     )
     return {"items": items, "next": _next(items, limit)}
-
-
-@router.get("/turns/{turn_id}", response_model=TurnView)
-async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
-    """A turn as it stands."""
-    return await services.turns.get(caller.tenant_id, turn_id)
 
 
 class _Item(Protocol):

@@ -65,6 +65,12 @@ TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterV
 Locale = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$")]
 
 
+IdempotencyKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,255}$")]
+"""1 to 255 visible ASCII characters."""
+OnConflict = Literal["queue", "reject", "interrupt"]
+OnDisconnect = Literal["continue", "cancel"]
+
+
 class ChatRequest(BaseModel):
     """One message of a user in a conversation."""
 
@@ -85,6 +91,14 @@ class ChatRequest(BaseModel):
     )
     timezone: TimeZone | None = Field(None, description="IANA name or offset; null = the user's stored one.")
     locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")
+    on_conflict: OnConflict = Field(
+        "queue",
+        description="While a turn of the conversation is under way: wait behind it (up to 5 do), be refused with "
+        "409, or end it as partial.",
+    )
+    on_disconnect: OnDisconnect = Field(
+        "continue", description="When the client goes away: let the turn run on, or cancel it."
+    )
 
     def as_input(self) -> TurnInput:
         """The graph's input."""
@@ -105,6 +119,9 @@ class ChatRequest(BaseModel):
 class SocketRequest(ChatRequest):
     """The same over a WebSocket."""
 
+    idempotency_key: IdempotencyKey | None = Field(
+        None, description="The same key in the same conversation is the same turn."
+    )
     request_id: Id | None = Field(None, description="Given back in every frame that answers this one.")
 
 
@@ -126,7 +143,7 @@ class TurnView(BaseModel):
 
     id: UUID
     conversation_id: UUID
-    status: Literal["running", "completed", "partial", "failed", "cancelled"]
+    status: Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
     user_message_id: UUID
     assistant_message_id: UUID | None
     answer: str | None

@@ -1,15 +1,20 @@
 """Open a turn: from what a caller sends to the state and the context with which the graph begins."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import cast
 from uuid import UUID
 
-from services.conversations.turns import NewTurn, OpenTurn, Turns
+from services.conversations.leases import AdoptedTurn
+from services.conversations.turn import LEASE, ConflictPolicy, NewTurn, OpenTurn
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
 
 LONGEST_TURN_S = 600.0
+
+_STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images"})
 
 
 @dataclass(frozen=True)
@@ -18,27 +23,46 @@ class TurnRequest:
 
     tenant_id: UUID
     input: TurnInput
+    idempotency_key: str | None = None
+    on_conflict: ConflictPolicy = "queue"
+    lease: timedelta = LEASE
 
 
-async def open_turn(turns: Turns, request: TurnRequest) -> OpenTurn:
-    """Store the request's message and open its turn."""
+def new_turn(request: TurnRequest) -> NewTurn:
+    """The request as it is stored."""
     asked = request.input
-    return await turns.open(
-        NewTurn(
-            tenant_id=request.tenant_id,
-            external_user_id=asked["user_id"],
-            session_key=asked["session_id"],
-            content=asked["message"],
-            images=asked.get("images", ()),
-            expert=asked.get("expert"),
-            timezone=asked.get("timezone"),
-            locale=asked.get("locale"),
-        )
+    return NewTurn(
+        tenant_id=request.tenant_id,
+        external_user_id=asked["user_id"],
+        session_key=asked["session_id"],
+        content=asked["message"],
+        images=asked.get("images", ()),
+        expert=asked.get("expert"),
+        timezone=asked.get("timezone"),
+        locale=asked.get("locale"),
+        idempotency_key=request.idempotency_key,
+        on_conflict=request.on_conflict,
+        request={name: value for name, value in asked.items() if name not in _STORED_ELSEWHERE},
+        lease=request.lease,
     )
 
 
-def initial_state(turn: OpenTurn, request: TurnInput, now: datetime) -> ConversationState:
-    """The state with which a turn begins."""
+def adopted_request(adopted: AdoptedTurn) -> TurnInput:
+    """What was asked, of a turn that waited in another process."""
+    asked = TurnInput(
+        user_id=adopted.external_user_id,
+        session_id=adopted.session_key,
+        message=adopted.content,
+        images=adopted.images,
+    )
+    asked.update(cast("TurnInput", adopted.request))
+    return asked
+
+
+def initial_state(
+    turn: OpenTurn, request: TurnInput, now: datetime, degraded: Sequence[str] = ()
+) -> ConversationState:
+    """The state with which a turn begins; `degraded` = what it goes without from its beginning."""
     opened = ConversationState(
         conversation_id=str(turn.conversation_id),
         turn_id=str(turn.turn_id),
@@ -48,6 +72,8 @@ def initial_state(turn: OpenTurn, request: TurnInput, now: datetime) -> Conversa
         model=turn.model,
         now=now,
     )
+    if degraded:
+        opened["degraded"] = list(degraded)
     # What was opened stands, whatever a caller's input may name.
     return ConversationState({**request, **opened})
 

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,10 +19,11 @@ from pydantic import TypeAdapter
 from uuid_utils.compat import uuid7
 
 from graph.builder import build_graph
-from graph.opening import TurnRequest, initial_state, open_turn, turn_context
-from graph.turns import CompiledTurnGraph
+from graph.opening import LONGEST_TURN_S, TurnRequest, initial_state, new_turn, turn_context
+from graph.turn_run import CompiledTurnGraph
 from services.bootstrap import Services, migrate_if_owner, open_engines, open_services
-from services.conversations.turns import TurnOutcome, Turns
+from services.conversations.turn import TurnOutcome
+from services.conversations.turns import Turns
 from services.errors import Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import load_settings
@@ -58,8 +59,9 @@ class StudioGraph(CompiledTurnGraph):
             asked = TurnInput(user_id=STUDIO_USER, session_id=thread)
             asked.update(input)
             tenant_id = UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT
-            request = TurnRequest(tenant_id, asked)
-            turn = await open_turn(self.turns, request)
+            # Nobody renews a lease here, and nobody waits.
+            request = TurnRequest(tenant_id, asked, on_conflict="reject", lease=timedelta(seconds=LONGEST_TURN_S))
+            turn = await self.turns.open(new_turn(request))
             opened = turn_context(turn, debug=given.debug)
             given = replace(opened, locale=given.locale or opened.locale)
             state: Any = {**_FRESH, **initial_state(turn, request.input, datetime.now(UTC))}

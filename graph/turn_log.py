@@ -1,7 +1,7 @@
 """The events of one running turn, for as many readers as there are."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from state.events import Status, TurnEvent
@@ -13,11 +13,14 @@ class TurnLog:
     A reader that falls behind finds what it missed in the log; it holds up nobody.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_append: Callable[["TurnLog"], None] | None = None) -> None:
         self._events: list[TurnEvent] = []
         self._readers: set[asyncio.Event] = set()
+        self._on_append = on_append
         self.text_begun = False
         """Whether any of the answer has been streamed."""
+        self.uncopied = False
+        """Whether events could not be copied to where other processes find them."""
 
     def append(self, status: Status, content: Any) -> None:
         """Add an event. After the last one nothing is added."""
@@ -28,6 +31,16 @@ class TurnLog:
             self.text_begun = True
         for news in self._readers:
             news.set()
+        if self._on_append is not None:
+            self._on_append(self)
+
+    def __len__(self) -> int:
+        """How many events there are."""
+        return len(self._events)
+
+    def behind(self, after: int) -> Sequence[TurnEvent]:
+        """The events behind number `after`."""
+        return self._events[after:]
 
     @property
     def ended(self) -> bool:
@@ -39,19 +52,25 @@ class TurnLog:
         """The answer as far as it has been streamed."""
         return "".join(event.content for event in self._events if event.status == "token")
 
-    async def follow(self, after: int = 0) -> AsyncGenerator[list[TurnEvent], None]:
-        """Yield the events behind number `after`, as many at once as there are, until the last."""
+    async def follow(self, after: int = 0) -> AsyncGenerator[Sequence[TurnEvent], None]:
+        """Yield the events behind number `after`, as many at once as there are, until the last.
+
+        A reader that claims to have seen more than there is waits for what it has not; one that has seen the
+        last event gets it once more, so that every stream has an end.
+        """
         news = asyncio.Event()
         self._readers.add(news)
         try:
             while True:
+                if self.ended:
+                    after = min(after, len(self._events) - 1)
                 if batch := self._events[after:]:
                     after += len(batch)
                     yield batch
                     if batch[-1].is_last:
                         return
                 news.clear()
-                if len(self._events) == after:
+                if len(self._events) <= after and not self.ended:
                     await news.wait()
         finally:
             self._readers.discard(news)

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from langgraph.runtime import Runtime
 
-from services.conversations.turns import TurnOutcome, Turns
+from services.conversations.turn import TurnOutcome
+from services.conversations.turns import Turns
 from state.context import TurnContext
 from state.conversation import ConversationState
 

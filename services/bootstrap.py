@@ -10,6 +10,8 @@ from langchain_core.embeddings import Embeddings
 from redis.asyncio import Redis
 
 from services.context.prompt import ContextBudget
+from services.conversations.event_log import EventLog
+from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.jobs.queue import JobQueue
@@ -17,6 +19,7 @@ from services.knowledge.search import KnowledgeSearch
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import make_embeddings
 from services.platform import redis
+from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate, role_of
@@ -40,6 +43,8 @@ class Services:
     models: ChatModels
     embeddings: Embeddings
     turns: Turns
+    leases: TurnLeases
+    events: EventLog
     transcript: Transcript
     knowledge: KnowledgeSearch
     tools: ToolRegistry
@@ -134,6 +139,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             models=models,
             embeddings=make_embeddings(settings),
             turns=Turns(database, jobs),
+            leases=TurnLeases(database),
+            events=EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s),
             transcript=Transcript(database),
             knowledge=KnowledgeSearch(),
             tools=tools,

@@ -4,10 +4,8 @@ A turn is opened together with its user's message before anything can fail, and 
 in the transaction that stores its answer.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, Literal, LiteralString
+from dataclasses import dataclass
+from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -15,19 +13,24 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.conversations.messages import image_part, message_tokens, title_of, without_nul
+from services.conversations.turn import (
+    MOST_WAITING,
+    KnownTurn,
+    NewTurn,
+    OpenTurn,
+    StoredTurn,
+    TurnOutcome,
+)
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Database
 
-TurnStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
-
-LEASE = timedelta(seconds=15)
-"""A running turn whose process has not renewed its lease for so long has lost its process."""
-
 # Finds the user, the expert and the conversation, or makes them, stores the message and opens its turn. One
-# statement, as it runs before the first token. Where another transaction makes the same user or conversation
-# at this moment, ours waits for it, stores nothing and answers a null: then it is run again.
+# statement, as it runs before the first token, under a lock of the conversation's name: so it sees every turn
+# that was opened before. A conversation with an unfinished turn makes the new one wait. Where another
+# transaction makes the same user, or starts a waiting turn, at this very moment, ours waits for it, stores
+# nothing and answers nulls: then it is run again.
 _OPEN: LiteralString = """
 WITH expert AS (
     SELECT e.* FROM experts e
@@ -56,20 +59,39 @@ WITH expert AS (
     RETURNING id
 ), conversation AS (
     SELECT id FROM going_on UNION ALL SELECT id FROM begun
-), message AS (
-    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
-    SELECT %(message_id)s, %(tenant_id)s, id, %(turn_id)s, 'user', %(content)s, %(parts)s, true, %(token_count)s
+), unfinished AS (
+    SELECT conversation.id,
+        (SELECT id FROM turns t WHERE t.conversation_id = conversation.id
+            AND t.idempotency_key = %(idempotency_key)s) AS known_turn_id,
+        EXISTS (SELECT FROM turns t
+            WHERE t.conversation_id = conversation.id AND t.status = 'running') AS running,
+        (SELECT count(*) FROM turns t
+            WHERE t.conversation_id = conversation.id AND t.status = 'waiting') AS waiting
     FROM conversation
 ), turn AS (
-    INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, lease_expires_at)
-    SELECT %(turn_id)s, %(tenant_id)s, id, %(message_id)s, 'running', now() + %(lease)s
-    FROM conversation
+    INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, idempotency_key, request,
+                       lease_expires_at)
+    SELECT %(turn_id)s, %(tenant_id)s, id, %(message_id)s,
+        CASE WHEN running OR waiting > 0 THEN 'waiting' ELSE 'running' END, %(idempotency_key)s, %(request)s,
+        now() + %(lease)s
+    FROM unfinished
+    WHERE known_turn_id IS NULL
+      AND (NOT running AND waiting = 0 OR %(on_conflict)s::text <> 'reject' AND waiting < %(most_waiting)s)
+    ON CONFLICT DO NOTHING
+    RETURNING conversation_id, status
+), message AS (
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
+    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
+        status = 'running', %(token_count)s
+    FROM turn
 )
-SELECT person.id AS user_id, person.timezone, person.locale, conversation.id AS conversation_id,
-       expert.name AS expert, expert.system_prompt, expert.model
-FROM expert LEFT JOIN person ON true LEFT JOIN conversation ON true
+SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
+       expert.name AS expert, expert.system_prompt, expert.model,
+       unfinished.known_turn_id, unfinished.running, unfinished.waiting
+FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """
 
+# Other processes may have turns that wait for this one.
 _END = """
 WITH ended AS (
     UPDATE turns SET
@@ -77,6 +99,7 @@ WITH ended AS (
         usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
         error = %(error)s, finished_at = clock_timestamp(), lease_expires_at = NULL
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
+      AND (NOT %(abandoned)s OR lease_expires_at < now())
     RETURNING conversation_id
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count)
@@ -84,7 +107,10 @@ WITH ended AS (
            %(status)s = 'completed', %(token_count)s
     FROM ended WHERE %(message_id)s::uuid IS NOT NULL
 )
-SELECT conversation_id FROM ended
+SELECT conversation_id, CASE WHEN EXISTS (
+    SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
+) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END
+FROM ended
 """
 
 _ENDED_WITH = """
@@ -100,84 +126,6 @@ FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
 """
 
-_RENEW = """
-UPDATE turns SET lease_expires_at = now() + %(lease)s
-WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status = 'running'
-"""
-
-_END_ABANDONED = """
-UPDATE turns SET status = 'failed', finished_at = now(), lease_expires_at = NULL,
-       error = '{"code": "interrupted", "message": "The service was interrupted.", "retryable": true}'
-WHERE tenant_id = %(tenant_id)s AND status = 'running' AND lease_expires_at < now()
-RETURNING id
-"""
-
-
-@dataclass(frozen=True)
-class NewTurn:
-    """What a caller asks for. `timezone` and `locale` are for this turn; a new user's are stored."""
-
-    tenant_id: UUID
-    external_user_id: str
-    session_key: str
-    content: str
-    images: Sequence[str] = ()
-    expert: str | None = None
-    timezone: str | None = None
-    locale: str | None = None
-
-
-@dataclass(frozen=True)
-class OpenTurn:
-    """A turn whose message is stored, and what is needed to run it."""
-
-    turn_id: UUID
-    tenant_id: UUID
-    user_id: UUID
-    conversation_id: UUID
-    user_message_id: UUID
-    answer_message_id: UUID
-    """Id that the answer will have: ending a turn twice with it stores one answer."""
-    timezone: str
-    locale: str | None
-    expert: str
-    system_prompt: str
-    model: str | None
-
-
-@dataclass(frozen=True)
-class TurnOutcome:
-    """How a turn ended. `answer` is what was produced, whole or not."""
-
-    status: TurnStatus
-    answer: str = ""
-    route_decision: Any = None
-    usage: Any = None
-    timings: Any = None
-    degraded: Sequence[str] = ()
-    context_report: Any = None
-    error: Any = None
-
-
-@dataclass(frozen=True)
-class StoredTurn:
-    """A turn as it stands in the database."""
-
-    id: UUID
-    conversation_id: UUID
-    status: TurnStatus
-    user_message_id: UUID
-    assistant_message_id: UUID | None
-    answer: str | None
-    route_decision: Any
-    usage: Any
-    timings: Any
-    degraded: list[str] = field(default_factory=list)
-    context_report: Any = None
-    error: Any = None
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-
 
 @dataclass(frozen=True)
 class _Found:
@@ -185,9 +133,14 @@ class _Found:
     timezone: str | None
     locale: str | None
     conversation_id: UUID | None
+    """None where no turn was opened."""
+    status: str | None
     expert: str
     system_prompt: str
     model: str | None
+    known_turn_id: UUID | None
+    running: bool | None
+    waiting: int | None
 
 
 class Turns:
@@ -201,81 +154,89 @@ class Turns:
         """Store the user's message and open its turn; the user and the conversation come into being.
 
         Raises:
+            Conflict: also, a turn with this idempotency key has been opened before.
+            InvalidInput, DatabaseUnavailable: as `open_or_find`.
+        """
+        turn = await self.open_or_find(new)
+        if isinstance(turn, KnownTurn):
+            raise Conflict("There is a turn with this idempotency key.")
+        return turn
+
+    async def open_or_find(self, new: NewTurn) -> OpenTurn | KnownTurn:
+        """The same, or find the turn that was opened with the same idempotency key in this conversation.
+
+        Raises:
             InvalidInput: there is no such expert.
+            Conflict: the conversation has an unfinished turn and the message may not wait, or too many do.
             DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
         """
-        content = without_nul(new.content)
         turn_id, message_id = uuid7(), uuid7()
-        values = {
-            "tenant_id": new.tenant_id,
-            "external_id": new.external_user_id,
-            "session_key": new.session_key,
-            "expert": new.expert,
-            "timezone": new.timezone,
-            "locale": new.locale,
-            "title": title_of(content),
-            "new_user_id": uuid7(),
-            "new_conversation_id": uuid7(),
-            "turn_id": turn_id,
-            "message_id": message_id,
-            "content": content,
-            "parts": Jsonb([image_part(image) for image in new.images]),
-            "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
-            "lease": LEASE,
-        }
-        found = await self._open(new, values)
-        while found.user_id is None or found.conversation_id is None or found.timezone is None:
-            found = await self._open(new, values)
+        values = _values(new, turn_id, message_id)
+        lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"
+        while True:
+            found = await self._database.fetch(new.tenant_id, _OPEN, values, class_row(_Found), lock=lock)
+            if not found:
+                raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
+            one = found[0]
+            if one.known_turn_id is not None:
+                return KnownTurn(one.known_turn_id, new.tenant_id)
+            if one.user_id and one.conversation_id and one.timezone:
+                break
+            _refuse_conflict(one, new)
         return OpenTurn(
             turn_id=turn_id,
             tenant_id=new.tenant_id,
-            user_id=found.user_id,
-            conversation_id=found.conversation_id,
+            user_id=one.user_id,
+            conversation_id=one.conversation_id,
             user_message_id=message_id,
             answer_message_id=uuid7(),
-            timezone=new.timezone or found.timezone,
-            locale=new.locale or found.locale,
-            expert=found.expert,
-            system_prompt=found.system_prompt,
-            model=found.model,
+            timezone=new.timezone or one.timezone,
+            locale=new.locale or one.locale,
+            expert=one.expert,
+            system_prompt=one.system_prompt,
+            model=one.model,
+            waiting=one.status == "waiting",
         )
 
-    async def end(self, tenant_id: UUID, turn_id: UUID, answer_message_id: UUID, outcome: TurnOutcome) -> None:
+    async def end(
+        self,
+        tenant_id: UUID,
+        turn_id: UUID,
+        answer_message_id: UUID,
+        outcome: TurnOutcome,
+        *,
+        abandoned: bool = False,
+    ) -> None:
         """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
 
         An outcome without text stores no message. Ending it again with the same `answer_message_id`,
-        as after a commit whose acknowledgement was lost, changes nothing.
+        as after a commit whose acknowledgement was lost, changes nothing. With `abandoned`, it is ended
+        only if its process is gone.
 
         Raises:
-            Conflict: the turn has ended otherwise.
+            Conflict: the turn has ended otherwise, or its process lives.
         """
         content = without_nul(outcome.answer)
         message_id = answer_message_id if content else None
+        values = {
+            "status": outcome.status,
+            "message_id": message_id,
+            "turn_id": turn_id,
+            "tenant_id": tenant_id,
+            "abandoned": abandoned,
+            "content": content,
+            "token_count": message_tokens(content),
+            "route_decision": _jsonb(outcome.route_decision),
+            "usage": _jsonb(outcome.usage),
+            "timings": _jsonb(outcome.timings),
+            "degraded": Jsonb(list(outcome.degraded)),
+            "context_report": _jsonb(outcome.context_report),
+            "error": _jsonb(outcome.error),
+        }
         async with self._database.tenant(tenant_id) as connection:
-            cursor = await connection.execute(
-                _END,
-                {
-                    "status": outcome.status,
-                    "message_id": message_id,
-                    "turn_id": turn_id,
-                    "tenant_id": tenant_id,
-                    "content": content,
-                    "token_count": message_tokens(content),
-                    "route_decision": _jsonb(outcome.route_decision),
-                    "usage": _jsonb(outcome.usage),
-                    "timings": _jsonb(outcome.timings),
-                    "degraded": Jsonb(list(outcome.degraded)),
-                    "context_report": _jsonb(outcome.context_report),
-                    "error": _jsonb(outcome.error),
-                },
-            )
-            if (row := await cursor.fetchone()) is None:
-                again = {
-                    "turn_id": turn_id,
-                    "tenant_id": tenant_id,
-                    "status": outcome.status,
-                    "message_id": message_id,
-                }
+            row = await (await connection.execute(_END, values)).fetchone()
+            if row is None:
+                again = {name: values[name] for name in ("turn_id", "tenant_id", "status", "message_id")}
                 if await (await connection.execute(_ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
@@ -296,26 +257,37 @@ class Turns:
             raise NotFound("There is no such turn.")
         return found[0]
 
-    async def renew_leases(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> None:
-        """Say that these turns are still being worked on."""
-        async with self._database.tenant(tenant_id) as connection:
-            values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, "lease": LEASE}
-            await connection.execute(_RENEW, values)
 
-    async def end_abandoned(self) -> list[UUID]:
-        """End, as failed, every turn whose process is gone; return their ids."""
-        ended: list[UUID] = []
-        for tenant_id in await self._database.tenants():
-            async with self._database.tenant(tenant_id) as connection:
-                cursor = await connection.execute(_END_ABANDONED, {"tenant_id": tenant_id})
-                ended.extend(row[0] for row in await cursor.fetchall())
-        return ended
+def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
+    content = without_nul(new.content)
+    return {
+        "tenant_id": new.tenant_id,
+        "external_id": new.external_user_id,
+        "session_key": new.session_key,
+        "expert": new.expert,
+        "timezone": new.timezone,
+        "locale": new.locale,
+        "title": title_of(content),
+        "new_user_id": uuid7(),
+        "new_conversation_id": uuid7(),
+        "turn_id": turn_id,
+        "message_id": message_id,
+        "content": content,
+        "parts": Jsonb([image_part(image) for image in new.images]),
+        "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
+        "idempotency_key": new.idempotency_key,
+        "on_conflict": new.on_conflict,
+        "most_waiting": MOST_WAITING,
+        "request": Jsonb(new.request),
+        "lease": new.lease,
+    }
 
-    async def _open(self, new: NewTurn, values: dict[str, Any]) -> _Found:
-        found = await self._database.fetch(new.tenant_id, _OPEN, values, class_row(_Found))
-        if not found:
-            raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
-        return found[0]
+
+def _refuse_conflict(found: _Found, new: NewTurn) -> None:
+    if new.on_conflict == "reject" and (found.running or found.waiting):
+        raise Conflict("A turn of this conversation is under way.")
+    if found.waiting is not None and found.waiting >= MOST_WAITING:
+        raise Conflict(f"{MOST_WAITING} messages wait in this conversation already; try again later.")
 
 
 def _jsonb(value: Any) -> Jsonb | None:

@@ -3,7 +3,7 @@
 import asyncio
 import select
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, LiteralString, TypeVar
@@ -13,7 +13,7 @@ import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, sql
 from psycopg.pq import TransactionStatus
-from psycopg.rows import AsyncRowFactory, TupleRow
+from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
 from services.errors import ConfigurationError, DatabaseUnavailable
 from services.platform.migrate import newest_revision
@@ -33,6 +33,9 @@ _TRANSIENT = (
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
+_SET_TENANT_AND_LOCK = (
+    "SELECT set_config('anamnesis.tenant_id', %s, true), pg_advisory_xact_lock(hashtextextended(%s, 0))"
+)
 
 _REVISION = "SELECT version_num FROM alembic_version"
 
@@ -47,6 +50,7 @@ class Database:
     """The service's connections. It connects as a role that owns nothing and bypasses nothing."""
 
     def __init__(self, url: str) -> None:
+        self._url = url
         self.pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
             url,
             connection_class=AsyncConnection[TupleRow],
@@ -94,8 +98,13 @@ class Database:
         statement: LiteralString,
         values: Mapping[str, Any],
         row_factory: AsyncRowFactory[Row],
+        *,
+        lock: str | None = None,
     ) -> list[Row]:
         """Run one statement in such a transaction and return its rows; one round trip for all of it.
+
+        With `lock`, only one transaction at a time runs under that name; the statement sees what the
+        others before it have committed.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -103,15 +112,32 @@ class Database:
         async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
             async with connection.pipeline():
                 await connection.execute("BEGIN")
-                await connection.execute(_SET_TENANT, [str(tenant_id)])
+                if lock is None:
+                    await connection.execute(_SET_TENANT, [str(tenant_id)])
+                else:
+                    await connection.execute(_SET_TENANT_AND_LOCK, [str(tenant_id), lock])
                 await cursor.execute(statement, values)
                 await connection.execute("COMMIT")
             return await cursor.fetchall()
 
+    async def notifications(self, channel: LiteralString) -> AsyncGenerator[str, None]:
+        """Yield what is notified on a channel, over a connection of its own; first an empty text: it listens.
+
+        Raises:
+            DatabaseUnavailable: the connection cannot be made, or broke.
+        """
+        async with (
+            driver_errors_made_ours(),
+            await AsyncConnection.connect(self._url, autocommit=True, connect_timeout=5) as connection,
+        ):
+            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            yield ""
+            async for notification in connection.notifies():
+                yield notification.payload
+
     async def tenants(self) -> list[UUID]:
         """Ids of all tenants."""
-        async with driver_errors_made_ours(), self.pool.connection() as connection:
-            rows = await (await connection.execute("SELECT id FROM tenants ORDER BY id")).fetchall()
+        rows = await self.fetch_untenanted("SELECT id FROM tenants ORDER BY id", tuple_row)
         return [row[0] for row in rows]
 
     async def ping(self) -> float:
@@ -128,6 +154,16 @@ class Database:
         ):
             await connection.execute("SELECT 1")
         return (time.perf_counter() - begun) * 1000
+
+    async def fetch_untenanted(self, statement: LiteralString, row_factory: AsyncRowFactory[Row]) -> list[Row]:
+        """Run one statement for no tenant: it sees tables without tenants, and what functions of the owner tell.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
+            await cursor.execute(statement)
+            return await cursor.fetchall()
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:

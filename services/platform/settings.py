@@ -73,6 +73,11 @@ class Settings(BaseSettings):
     embedding_api_key: SecretStr | None = Field(None, description="the endpoint's key")
     embedding_dim: int | None = Field(None, ge=2, le=32768, description="dimensions, 2 to 32768")
 
+    # Turns
+    turn_events_keep_s: int = Field(
+        600, ge=1, le=30 * 86_400, description="seconds for which a turn's events can be replayed, 1 to 2592000"
+    )
+
     # Prompt
     context_budget_tokens: int = Field(
         4000, ge=500, le=1_000_000, description="tokens of the prompt without the user's message, 500 or more"

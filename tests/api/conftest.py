@@ -22,7 +22,7 @@ from tests.support.service_process import ServiceProcess
 @pytest.fixture
 async def runner(services: Services) -> AsyncIterator[TurnRunner]:
     """A turn runner over the services."""
-    opened = TurnRunner(build_graph(services).compile(), services.turns)
+    opened = TurnRunner(build_graph(services).compile(), services)
     yield opened
     await opened.close()
 

@@ -8,14 +8,18 @@ import pytest
 
 from graph.builder import build_graph
 from graph.opening import TurnRequest
-from graph.turns import RunningTurn, TurnRunner
+from graph.places import Places
+from graph.turn_log import TurnLog
+from graph.turn_run import TurnDriver, TurnRun
+from graph.turns import TurnRunner
 from services.bootstrap import Services
-from services.conversations.turns import StoredTurn
+from services.conversations.turn import StoredTurn
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from state.conversation import TurnInput
 from state.events import TurnEvent
 from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.turns import events_of, first_token, new_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +27,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def runner(services: Services) -> AsyncIterator[TurnRunner]:
     """A turn runner over the services."""
-    opened = TurnRunner(build_graph(services).compile(), services.turns)
+    opened = TurnRunner(build_graph(services).compile(), services)
     opened.open()
     yield opened
     await opened.close()
@@ -34,19 +38,8 @@ def _request(message: str = "Hello", **values: Any) -> TurnRequest:
     return TurnRequest(DEFAULT_TENANT, {**asked, **values})  # type: ignore[typeddict-item]
 
 
-async def _events(running: RunningTurn) -> list[TurnEvent]:
-    async with asyncio.timeout(30):
-        return [event async for batch in running.log.follow() for event in batch]
-
-
-async def _first_token(running: RunningTurn) -> None:
-    async for batch in running.log.follow():
-        if any(event.status == "token" for event in batch):
-            return
-
-
 async def _run(runner: TurnRunner, message: str = "Hello", **values: Any) -> list[TurnEvent]:
-    return await _events(await runner.start(_request(message, **values)))
+    return await events_of(runner, await runner.start(_request(message, **values)))
 
 
 async def _stored(services: Services, events: Sequence[TurnEvent]) -> StoredTurn:
@@ -187,7 +180,7 @@ async def test_fifty_conversations_at_once_each_get_their_own_answer(
     turns = await asyncio.gather(
         *(runner.start(_request(f"I am {n}", session_id=f"s-{n}", user_id=f"u-{n % 7}")) for n in range(50))
     )
-    every = await asyncio.gather(*(_events(turn) for turn in turns))
+    every = await asyncio.gather(*(events_of(runner, turn) for turn in turns))
     assert {events[-1].status for events in every} == {"done"}
     assert len({events[0].content["conversation_id"] for events in every}) == 50
     for number, events in enumerate(every):
@@ -204,10 +197,10 @@ async def test_closing_ends_running_turns_as_interrupted(
     runner: TurnRunner, services: Services, model_server: ModelServer
 ) -> None:
     model_server.script(Reply(["It ", "is ", "late"], gap_s=20))
-    running = await runner.start(_request())
-    await _first_token(running)
+    turn_id = await runner.start(_request())
+    await first_token(runner, turn_id)
     await runner.close()
-    events = await _events(running)
+    events = await events_of(runner, turn_id)
     assert events[-1].content["code"] == "interrupted"
     stored = await _stored(services, events)
     assert (stored.status, stored.answer) == ("partial", "It ")
@@ -224,13 +217,13 @@ async def test_a_turn_survives_a_restart_of_the_database(
     migrate(own.url(OWNER_ROLE), SERVICE_ROLE)
     engines = Engines(own.url(SERVICE_ROLE), None, "http://127.0.0.1:1")
     async with open_services(settings, engines) as services:
-        runner = TurnRunner(build_graph(services).compile(), services.turns)
+        runner = TurnRunner(build_graph(services).compile(), services)
         model_server.script(Reply(["The ", "answer"], gap_s=0.5))
-        running = await runner.start(_request())
-        await _first_token(running)
+        turn_id = await runner.start(_request())
+        await first_token(runner, turn_id)
         await own.stop()
         await own.start()
-        events = await _events(running)
+        events = await events_of(runner, turn_id)
         assert events[-1].status == "done"
         assert (await _stored(services, events)).answer == "The answer"
         await runner.close()
@@ -241,14 +234,16 @@ async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
     runner: TurnRunner, services: Services
 ) -> None:
     """What is stored as complete is never told as an error."""
-    running = await runner.start(_request())
-    events = await _events(running)
-    done = events[-1].content
-    again = RunningTurn(running.turn)
-    again.log.append("token", done["answer"])
-    await runner._fail(again, "interrupted", "-", retryable=True)
-    assert [event.status for event in await _events(again)] == ["token", "done"]
-    assert (await _stored(services, events)).status == "completed"
+    turn = await services.turns.open(new_turn())
+    run = TurnRun(turn, TurnInput(message="Hello"), TurnLog())
+    driver = TurnDriver(build_graph(services).compile(), services.turns, Places(services.leases))
+    run.task = asyncio.create_task(driver.run(run))
+    while not (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).ended and not run.log.ended:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    run.stop("stopping")
+    await asyncio.wait({run.task})
+    (last,) = run.log.behind(len(run.log) - 1)
+    assert (last.status, last.content["answer"]) == ("done", "Certainly, here is the answer.")
 
 
 async def test_what_a_failed_turn_had_decided_is_stored(

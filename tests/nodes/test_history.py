@@ -3,7 +3,7 @@ import pytest
 from nodes.history import history
 from services.bootstrap import Services
 from services.context.prompt import ContextBudget
-from services.conversations.turns import TurnOutcome
+from services.conversations.turn import TurnOutcome
 from tests.support.turns import context_of, exchange, new_turn, runtime, state
 
 pytestmark = pytest.mark.anyio

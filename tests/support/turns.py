@@ -1,5 +1,6 @@
 """Turns for tests: a context, a state, an opened turn."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -7,10 +8,13 @@ from uuid import UUID
 
 from langgraph.runtime import Runtime
 
-from services.conversations.turns import NewTurn, OpenTurn, TurnOutcome, Turns
+from graph.turns import TurnRunner
+from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
+from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
 from state.context import TurnContext
 from state.conversation import ConversationState
+from state.events import TurnEvent
 
 Written = list[dict[str, Any]]
 
@@ -63,3 +67,17 @@ def context_of(turn: OpenTurn) -> dict[str, Any]:
 def some_uuid(number: int) -> UUID:
     """A UUID of the form that we mint."""
     return UUID(f"0190a000-0000-7000-8000-{number:012d}")
+
+
+async def events_of(runner: TurnRunner, turn_id: UUID, after: int = 0) -> list[TurnEvent]:
+    """The events of a turn behind number `after`, to its end."""
+    async with asyncio.timeout(30):
+        return [event async for batch in runner.follow(DEFAULT_TENANT, turn_id, after) for event in batch]
+
+
+async def first_token(runner: TurnRunner, turn_id: UUID) -> None:
+    """Wait until a turn has begun to answer."""
+    async with asyncio.timeout(30):
+        async for batch in runner.follow(DEFAULT_TENANT, turn_id):
+            if any(event.status == "token" for event in batch):
+                return

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
-from services.conversations.turns import OpenTurn
+from services.conversations.turn import OpenTurn
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.turns import exchange, new_turn

@@ -7,7 +7,7 @@ from uuid_utils.compat import uuid7
 
 from services.bootstrap import Engines, Services
 from services.conversations.messages import title_of
-from services.conversations.turns import TurnOutcome
+from services.conversations.turn import TurnOutcome
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.turns import exchange, new_turn
@@ -50,11 +50,14 @@ async def test_a_new_user_keeps_the_time_zone_and_each_turn_may_have_its_own(ser
     assert (await services.turns.open(new_turn(external_user_id="u-2"))).timezone == "Asia/Shanghai"
 
 
-async def test_fifty_first_messages_at_once_make_one_user_and_one_conversation(services: Services) -> None:
-    turns = await asyncio.gather(*(services.turns.open(new_turn(f"message {n}")) for n in range(50)))
-    assert len({turn.conversation_id for turn in turns}) == 1
-    messages = await services.transcript.messages(DEFAULT_TENANT, turns[0].conversation_id, after=None, limit=100)
-    assert sorted(message.content for message in messages) == sorted(f"message {n}" for n in range(50))
+async def test_fifty_first_messages_at_once_make_one_user_and_ten_conversations(services: Services) -> None:
+    asked = [new_turn(f"message {n}", session_key=f"s-{n % 10}") for n in range(50)]
+    turns = await asyncio.gather(*(services.turns.open(new) for new in asked))
+    assert len({turn.conversation_id for turn in turns}) == 10
+    messages = await services.transcript.messages(DEFAULT_TENANT, turns[3].conversation_id, after=None, limit=100)
+    assert sorted(message.content for message in messages) == sorted(f"message {n}" for n in range(3, 50, 10))
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        assert await (await connection.execute("SELECT count(*) FROM users")).fetchone() == (1,)
 
 
 async def test_an_expert_that_does_not_exist_is_named_and_nothing_is_stored(services: Services) -> None:
@@ -98,19 +101,6 @@ async def test_a_turn_ends_once_whoever_comes_second(services: Services) -> None
 async def test_a_turn_that_is_not_there_is_not_found(services: Services) -> None:
     with pytest.raises(NotFound):
         await services.turns.get(DEFAULT_TENANT, uuid7())
-
-
-async def test_a_turn_whose_process_is_gone_ends_as_failed(services: Services, engines: Engines) -> None:
-    abandoned = await services.turns.open(new_turn("kept"))
-    alive = await services.turns.open(new_turn("alive"))
-    assert await services.turns.end_abandoned() == []
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
-    await services.turns.renew_leases(DEFAULT_TENANT, [alive.turn_id])
-    assert await services.turns.end_abandoned() == [abandoned.turn_id]
-    stored = await services.turns.get(DEFAULT_TENANT, abandoned.turn_id)
-    assert (stored.status, stored.error["code"]) == ("failed", "interrupted")
-    assert (await services.turns.get(DEFAULT_TENANT, alive.turn_id)).status == "running"
 
 
 async def test_erasing_a_user_takes_all_that_is_the_users(services: Services, engines: Engines) -> None:

@@ -3,7 +3,8 @@ import asyncio
 import pytest
 
 from services.bootstrap import Services
-from services.conversations.turns import TurnOutcome, Turns
+from services.conversations.turn import TurnOutcome
+from services.conversations.turns import Turns
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue

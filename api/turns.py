@@ -1,0 +1,59 @@
+"""Turns: as they stand, their events again from any place, and their end before time."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header
+from sse_starlette import EventSourceResponse
+
+from api.access import Chatter, RunnerOf, ServicesOf
+from api.problems import documented
+from api.schemas import TurnView
+from api.streams import EventStream
+from services.errors import InvalidInput
+
+router = APIRouter(
+    prefix="/api/v1/turns",
+    tags=["turns"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+@router.get("/{turn_id}", response_model=TurnView)
+async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
+    """A turn as it stands."""
+    return await services.turns.get(caller.tenant_id, turn_id)
+
+
+@router.get(
+    "/{turn_id}/stream",
+    response_class=EventSourceResponse,
+    responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}},
+)
+async def turn_stream(
+    turn_id: UUID,
+    services: ServicesOf,
+    caller: Chatter,
+    runner: RunnerOf,
+    last_event_id: Annotated[
+        str, Header(description="Number of the last event seen; 0 = from the first on.")
+    ] = "0",
+) -> EventSourceResponse:
+    """What a reader has missed of a turn, and the rest as it comes; any process of the service can tell.
+
+    When its events have expired, or were lost, one `done` or `error` follows; its `answer` is the whole one.
+    """
+    if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 9):  # noqa: PLR2004
+        raise InvalidInput("Last-Event-ID", "is not the number of an event")
+    await services.turns.get(caller.tenant_id, turn_id)
+    return EventStream(runner.follow(caller.tenant_id, turn_id, int(last_event_id)))
+
+
+@router.post("/{turn_id}/cancel", response_model=TurnView)
+async def cancel(turn_id: UUID, runner: RunnerOf, caller: Chatter) -> Any:
+    """Stop a turn, wherever it runs or waits; what there is of its answer is kept.
+
+    A turn that has ended stays as it is.
+    """
+    return await runner.stop(caller.tenant_id, turn_id)

@@ -1,0 +1,70 @@
+"""The last event of a turn. Pure functions."""
+
+from typing import Any
+
+from services.conversations.turn import OpenTurn, StoredTurn
+from state.conversation import ConversationState
+from state.events import Status
+
+Ending = tuple[Status, dict[str, Any]]
+"""Status and content of a turn's last event."""
+
+INTERNAL: dict[str, Any] = {
+    "code": "internal",
+    "message": "Something went wrong on our side.",
+    "retryable": True,
+}
+CANCELLED: dict[str, Any] = {"code": "cancelled", "message": "The turn was cancelled.", "retryable": False}
+INTERRUPTED_BY_MESSAGE: dict[str, Any] = {
+    "code": "interrupted_by_message",
+    "message": "A newer message interrupted this turn.",
+    "retryable": False,
+}
+STOPPING: dict[str, Any] = {
+    "code": "interrupted",
+    "message": "The service is stopping; please try again.",
+    "retryable": True,
+}
+LOST_PROCESS: dict[str, Any] = {
+    "code": "interrupted",
+    "message": "The service was interrupted.",
+    "retryable": True,
+}
+
+
+def done(turn: OpenTurn, written: ConversationState, total_ms: float) -> Ending:
+    """The end of a turn that succeeded, from what its nodes wrote."""
+    content: dict[str, Any] = {
+        "answer": written["answer"],
+        "conversation_id": str(turn.conversation_id),
+        "turn_id": str(turn.turn_id),
+        "message_id": written["assistant_message_id"],
+        "usage": written["usage"],
+        "timings": {**written["timings"], "total_ms": total_ms},
+        "degraded": written.get("degraded", []),
+    }
+    if written.get("execution_logs"):
+        content["context_report"] = written["context_report"]
+    return "done", content
+
+
+def failed(turn: OpenTurn, error: dict[str, Any], answer: str) -> Ending:
+    """The end of a turn that failed; `answer` is what there is of one, told only if anything was streamed."""
+    content = {**error, "turn_id": str(turn.turn_id)}
+    return "error", {**content, "answer": answer} if answer else content
+
+
+def of_stored(stored: StoredTurn) -> Ending:
+    """The end of a turn that has ended, from the turn as it is stored. Its answer is the one that counts."""
+    if stored.status != "completed":
+        error = stored.error or LOST_PROCESS
+        return "error", {**error, "turn_id": str(stored.id), "answer": stored.answer or ""}
+    return "done", {
+        "answer": stored.answer or "",
+        "conversation_id": str(stored.conversation_id),
+        "turn_id": str(stored.id),
+        "message_id": str(stored.assistant_message_id) if stored.assistant_message_id else None,
+        "usage": stored.usage,
+        "timings": stored.timings,
+        "degraded": stored.degraded,
+    }

@@ -1,0 +1,118 @@
+"""Copies the events of this process's turns to Redis, a little behind them and in batches."""
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from graph.turn_log import TurnLog
+from services.conversations.event_log import EventLog
+from services.errors import Unavailable
+
+log = structlog.get_logger(__name__)
+
+_BATCH_S = 0.05
+_BATCH_EVENTS = 16
+_RETRY_S = 0.5
+_GIVE_UP_S = 30.0
+"""So long the events of a turn that has ended are offered to a Redis that does not take them."""
+
+
+@dataclass(eq=False)
+class _Copied:
+    turn_id: UUID
+    log: TurnLog
+    written: int = 0
+    ended_at: float = 0.0
+
+
+class EventWriter:
+    """One writer for all turns of the process: a flush costs one round trip, however many turns there are."""
+
+    def __init__(self, events: EventLog) -> None:
+        self._events = events
+        self._turns: dict[TurnLog, _Copied] = {}
+        self._logs: dict[UUID, TurnLog] = {}
+        self._unwritten: set[_Copied] = set()
+        self._news = asyncio.Event()
+        self._full = asyncio.Event()
+
+    def log_for(self, turn_id: UUID) -> TurnLog:
+        """A new log that is copied from now on."""
+        turn_log = TurnLog(self._note)
+        self._turns[turn_log] = _Copied(turn_id, turn_log)
+        self._logs[turn_id] = turn_log
+        self._full.set()  # the first event goes out at once: then the turn is known to every process
+        return turn_log
+
+    def find(self, turn_id: UUID) -> TurnLog | None:
+        """The log of a turn of this process, until all of it has been copied."""
+        return self._logs.get(turn_id)
+
+    def forget(self, turn_id: UUID) -> None:
+        """Copy no more of a turn: another process goes on with it."""
+        if turn_log := self._logs.pop(turn_id, None):
+            self._unwritten.discard(self._turns.pop(turn_log))
+
+    async def run(self) -> None:
+        """Copy until cancelled."""
+        while True:
+            await self._until_there_is_enough()
+            try:
+                await self._flush()
+            except Unavailable:
+                await asyncio.sleep(_RETRY_S)
+
+    async def close(self) -> None:
+        """Copy what is left, if Redis takes it."""
+        with contextlib.suppress(Unavailable):
+            await self._flush()
+
+    def _note(self, turn_log: TurnLog) -> None:
+        if (copied := self._turns.get(turn_log)) is None:
+            return
+        self._unwritten.add(copied)
+        self._news.set()
+        if turn_log.ended:
+            copied.ended_at = time.monotonic()
+        if len(turn_log) - copied.written >= _BATCH_EVENTS:
+            self._full.set()
+
+    async def _until_there_is_enough(self) -> None:
+        if not self._unwritten:
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_RETRY_S if self._events.failing else None):
+                    await self._news.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_BATCH_S):
+                await self._full.wait()
+        self._full.clear()
+
+    async def _flush(self) -> None:
+        unwritten, self._unwritten = self._unwritten, set()
+        if not unwritten:
+            await self._events.probe()
+            return
+        batches = {copied.turn_id: copied.log.behind(copied.written) for copied in unwritten}
+        try:
+            await self._events.append(batches)
+        except BaseException:
+            for copied in unwritten:
+                copied.log.uncopied = True
+            self._unwritten |= {copied for copied in unwritten if self._worth_keeping(copied)}
+            raise
+        for copied in unwritten:
+            copied.log.uncopied = False
+            copied.written += len(batches[copied.turn_id])
+            if copied.log.ended and copied.written == len(copied.log):
+                self.forget(copied.turn_id)
+
+    def _worth_keeping(self, copied: _Copied) -> bool:
+        if copied.ended_at and time.monotonic() - copied.ended_at > _GIVE_UP_S:
+            self.forget(copied.turn_id)
+            return False
+        return copied.log in self._turns

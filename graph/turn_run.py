@@ -1,0 +1,187 @@
+"""One turn under way: through the graph, what happens made events, and ended whatever happens."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+import structlog
+from langgraph.graph.state import CompiledStateGraph
+
+from graph import endings
+from graph.opening import LONGEST_TURN_S, initial_state, turn_context
+from graph.places import Places
+from graph.turn_log import TurnLog
+from services.conversations.turn import OpenTurn, StopReason, TurnOutcome, TurnStatus
+from services.conversations.turns import Turns
+from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
+from services.platform.metrics import DEGRADED, FIRST_TOKEN_SECONDS, LLM_TOKENS, TURNS
+from state.context import TurnContext
+from state.conversation import ConversationState, TurnInput
+
+log = structlog.get_logger(__name__)
+
+CompiledTurnGraph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
+
+Stop = StopReason | Literal["stopping", "handed_over"]
+"""Why a turn's task is cancelled: asked to by a caller or a newer message; the process ends; it ends, and another
+process will run the turn, which has only waited."""
+
+_STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
+    "cancelled": ("cancelled", endings.CANCELLED),
+    "partial": ("partial", endings.INTERRUPTED_BY_MESSAGE),
+    "stopping": (None, endings.STOPPING),
+}
+
+
+@dataclass(eq=False)
+class TurnRun:
+    """A turn under way, or just ended, in this process."""
+
+    turn: OpenTurn
+    request: TurnInput
+    log: TurnLog
+    degraded: list[str] = field(default_factory=list)
+    """What the turn goes without from its beginning."""
+    written: ConversationState = field(default_factory=ConversationState)
+    """What the nodes have written so far."""
+    begun: float = field(default_factory=time.perf_counter)
+    task: "asyncio.Task[None] | None" = None
+    stopped: Stop | None = None
+
+    def stop(self, why: Stop) -> None:
+        """Cancel the turn's task, once."""
+        if self.stopped is None and self.task is not None and not self.log.ended:
+            self.stopped = why
+            # Not at once: a task that is cancelled before its first step never begins, and never ends its turn.
+            asyncio.get_running_loop().call_soon(self.task.cancel)
+
+
+class TurnDriver:
+    """Drives turns through the graph to their one last event."""
+
+    def __init__(self, graph: CompiledTurnGraph, turns: Turns, places: Places) -> None:
+        self._graph = graph
+        self._turns = turns
+        self._places = places
+
+    async def run(self, run: TurnRun) -> None:
+        """Drive the turn; whatever happens, it ends with one event, and its row says how."""
+        try:
+            if run.turn.waiting and not await self._places.wait(run.turn):
+                await self._tell_stored(run)
+                return
+            run.turn = replace(run.turn, waiting=False)
+            async with asyncio.timeout(LONGEST_TURN_S):
+                await self._drive(run)
+            taken = round((time.perf_counter() - run.begun) * 1000, 1)
+            run.log.append(*endings.done(run.turn, run.written, taken))
+            self._note(run, "completed", run.written["timings"])
+        except asyncio.CancelledError:
+            await self._stopped(run)
+        except ModelFailed as failure:
+            await self._fail(run, _error(failure.failure, failure.message, retryable=failure.can_retry))
+        except AnamnesisError as error:
+            await self._fail(run, _error(error.code, error.message, retryable=error.retryable))
+        except TimeoutError:
+            await self._fail(run, _error("turn_timeout", "The turn took too long.", retryable=True))
+        except Exception:  # the edge of the stream: the client gets a code, the log the traceback
+            log.exception("turn failed", turn_id=str(run.turn.turn_id))
+            await self._fail(run, endings.INTERNAL)
+        finally:
+            if not run.log.ended:  # even the failure failed
+                run.log.append(*endings.failed(run.turn, endings.INTERNAL, run.log.text))
+
+    async def _drive(self, run: TurnRun) -> None:
+        """Stream the graph: its events into the log, what the nodes write into the run."""
+        stream = self._graph.astream(
+            initial_state(run.turn, run.request, datetime.now(UTC), run.degraded),
+            context=turn_context(run.turn, debug=run.request.get("debug", False)),
+            stream_mode=["updates", "custom"],
+        )
+        async for part in stream:
+            mode, content = cast("tuple[str, dict[str, Any]]", part)
+            if mode == "custom":
+                if content["status"] == "token" and not run.log.text_begun:
+                    FIRST_TOKEN_SECONDS.observe(time.perf_counter() - run.begun)
+                run.log.append(content["status"], content["content"])
+            else:
+                for update in content.values():
+                    _merge(run.written, update)
+        if run.log.uncopied and "redis" not in run.degraded:
+            run.degraded.append("redis")
+        run.written["degraded"] = [*run.degraded, *run.written.get("degraded", [])]
+
+    async def _stopped(self, run: TurnRun) -> None:
+        why = run.stopped or "stopping"
+        if why == "handed_over":
+            run.log.append(*endings.failed(run.turn, endings.STOPPING, ""))
+            return
+        status, error = _STOPPED[why]
+        await self._fail(run, error, status)
+
+    async def _fail(self, run: TurnRun, error: dict[str, Any], status: TurnStatus | None = None) -> None:
+        """Keep what was streamed as an incomplete message, end the turn, and tell the readers."""
+        turn, written, partial = run.turn, run.written, run.log.text
+        outcome = TurnOutcome(
+            status=status or ("partial" if partial else "failed"),
+            answer=partial,
+            route_decision=written.get("route_decision"),
+            usage=written.get("usage"),
+            timings=written.get("timings"),
+            degraded=[*run.degraded, *written.get("degraded", [])],
+            context_report=written.get("context_report"),
+            error=error,
+        )
+        try:
+            await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+        except Conflict:
+            # Its answer had been stored before it was interrupted, or another process has ended it.
+            if await self._tell_stored(run):
+                return
+        except DatabaseUnavailable:
+            # Its lease runs out, and whoever looks next ends it.
+            log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
+        run.log.append(*endings.failed(turn, error, partial))
+        self._note(run, outcome.status, {"error": error["code"]})
+
+    async def _tell_stored(self, run: TurnRun) -> bool:
+        """End the stream with the turn as it is stored, if it has ended."""
+        try:
+            stored = await self._turns.get(run.turn.tenant_id, run.turn.turn_id)
+        except (NotFound, DatabaseUnavailable):
+            return False
+        if stored.ended:
+            run.log.append(*endings.of_stored(stored))
+            self._note(run, stored.status, {})
+        return stored.ended
+
+    def _note(self, run: TurnRun, status: str, facts: dict[str, Any]) -> None:
+        TURNS.labels(status).inc()
+        if usage := run.written.get("usage"):
+            LLM_TOKENS.labels("input").inc(usage["input_tokens"])
+            LLM_TOKENS.labels("output").inc(usage["output_tokens"])
+            LLM_TOKENS.labels("cached").inc(usage["cached_tokens"])
+        for source in run.written.get("degraded", []):
+            DEGRADED.labels(source).inc()
+        log.info(
+            "turn",
+            status=status,
+            tenant_id=str(run.turn.tenant_id),
+            conversation_id=str(run.turn.conversation_id),
+            turn_id=str(run.turn.turn_id),
+            **facts,
+        )
+
+
+def _error(code: str, message: str, *, retryable: bool) -> dict[str, Any]:
+    return {"code": code, "message": message, "retryable": retryable}
+
+
+def _merge(written: ConversationState, update: ConversationState) -> None:
+    """Add a node's update as the graph's reducers do."""
+    timings = {**written.get("timings", {}), **update.get("timings", {})}
+    degraded = [*written.get("degraded", []), *update.get("degraded", [])]
+    written.update(update)
+    written["timings"], written["degraded"] = timings, degraded

@@ -1,0 +1,123 @@
+"""The events of turns in Redis, for readers in every process and for whoever ends a turn whose process died.
+
+A turn is one Redis stream, `turn:{id}:events`. An entry holds a batch of events, and its id is the number of
+the last of them, so that a place in the turn is a place in the stream. The turn's last event stands in an entry
+of its own with the greatest id there is: whoever writes it first closes the stream for everybody, also for a
+process that was thought dead and goes on writing. Redis may lose all of it: the turn itself is in PostgreSQL.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import orjson
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from services.errors import Unavailable
+from services.platform.breaker import CircuitBreaker
+from state.events import TurnEvent
+
+log = structlog.get_logger(__name__)
+
+_END = "9007199254740991-0"  # greater than the id of any batch
+_NOBODY = UUID(int=0)
+_WHILE_IT_RUNS_S = 3600
+"""Streams expire so long after their first event, if nobody ends them."""
+
+
+class EventLog:
+    """Writes and reads turns' events in Redis."""
+
+    def __init__(self, redis: Redis, breaker: CircuitBreaker, *, keep_s: int) -> None:
+        self._redis = redis
+        self._breaker = breaker
+        self._keep_s = keep_s
+
+    @property
+    def failing(self) -> bool:
+        """Whether Redis failed when it was used last, so that events may be missing there."""
+        return self._breaker.failing
+
+    async def probe(self) -> None:
+        """Look whether Redis answers.
+
+        Raises:
+            Unavailable: it does not.
+        """
+        await self.delete([_NOBODY])
+
+    async def append(self, batches: Mapping[UUID, Sequence[TurnEvent]]) -> None:
+        """Add events, in order, to any number of turns, in one round trip.
+
+        What is there already, and what comes behind a turn's end, is left out.
+
+        Raises:
+            Unavailable: Redis does not take them; they may or may not be there.
+        """
+        pipeline = self._redis.pipeline(transaction=False)
+        for turn_id, events in batches.items():
+            key = _key(turn_id)
+            body = [event for event in events if not event.is_last]
+            if body:
+                pipeline.execute_command("XADD", key, f"{body[-1].sequence}-0", "events", _encode(body))
+            if body and body[0].sequence == 1:
+                pipeline.expire(key, _WHILE_IT_RUNS_S)
+            if events[-1].is_last:
+                pipeline.execute_command("XADD", key, _END, "events", _encode(events[-1:]))
+                pipeline.expire(key, self._keep_s)
+        try:
+            async with self._breaker.use():
+                results = await pipeline.execute(raise_on_error=False)
+        except (RedisError, OSError, TimeoutError) as error:
+            raise Unavailable("Redis does not answer.") from error
+        for result in results:
+            if isinstance(result, ResponseError) and "equal or smaller" not in str(result):
+                log.warning("Redis refused events", error=str(result))
+
+    async def read(self, turn_id: UUID, after: int) -> list[TurnEvent]:
+        """Events behind number `after`; the last event of a turn always, whatever its number.
+
+        Raises:
+            Unavailable: Redis does not answer.
+        """
+        try:
+            async with self._breaker.use():
+                entries: Any = await self._redis.xrange(_key(turn_id), min=f"({after}-0")
+        except (RedisError, OSError, TimeoutError) as error:
+            raise Unavailable("Redis does not answer.") from error
+        events: list[TurnEvent] = []
+        for _, fields in entries:
+            for event in _decode(fields["events"]):
+                if event.sequence > after or event.is_last:
+                    events.append(event)
+                    after = max(after, event.sequence)
+        return events
+
+    async def delete(self, turn_ids: Iterable[UUID]) -> int:
+        """Delete the events of turns; return of how many there were any.
+
+        Raises:
+            Unavailable: Redis does not answer.
+        """
+        keys = [_key(turn_id) for turn_id in turn_ids]
+        if not keys:
+            return 0
+        try:
+            async with self._breaker.use():
+                return int(await self._redis.delete(*keys))
+        except (RedisError, OSError, TimeoutError) as error:
+            raise Unavailable("Redis does not answer.") from error
+
+
+def _key(turn_id: UUID) -> str:
+    return f"turn:{turn_id}:events"
+
+
+def _encode(events: Sequence[TurnEvent]) -> bytes:
+    return orjson.dumps([(event.sequence, event.status, event.content) for event in events])
+
+
+def _decode(batch: str) -> list[TurnEvent]:
+    return [TurnEvent(*event) for event in orjson.loads(batch)]

@@ -1,0 +1,183 @@
+"""Who runs an unfinished turn, whose place it is, and who is asked to stop.
+
+Every unfinished turn belongs to a process, which renews its lease. A process that is gone renews nothing:
+its turns are found by the others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row, tuple_row
+from uuid_utils.compat import uuid7
+
+from services.conversations.turn import LEASE, OpenTurn, StopReason
+from services.platform.postgres import Database
+
+_RENEW = """
+UPDATE turns SET lease_expires_at = now() + %(lease)s
+WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running')
+RETURNING id, stop_requested
+"""
+
+_RELEASE = """
+UPDATE turns SET lease_expires_at = now() - interval '1 second'
+WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'waiting'
+RETURNING id
+"""
+
+_EXPIRED = "SELECT tenant_id, turn_id, status FROM expired_turns()"
+
+# The message enters the conversation when its turn begins: so it stands behind the answers before it.
+_BEGIN = """
+WITH begun AS (
+    UPDATE turns SET status = 'running', started_at = clock_timestamp(), lease_expires_at = now() + %(lease)s
+    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'waiting'
+      AND NOT EXISTS (
+          SELECT FROM turns other WHERE other.conversation_id = turns.conversation_id AND other.status = 'running')
+      AND NOT EXISTS (
+          SELECT FROM turns other WHERE other.conversation_id = turns.conversation_id AND other.status = 'waiting'
+          AND (other.accepted_at, other.id) < (turns.accepted_at, turns.id))
+    RETURNING id, user_message_id
+), message AS (
+    UPDATE messages SET completed = true, created_at = clock_timestamp()
+    FROM begun WHERE messages.id = begun.user_message_id
+)
+SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN 'running' ELSE status END
+FROM turns WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s
+"""
+
+_ADOPT = """
+UPDATE turns t SET lease_expires_at = now() + %(lease)s
+FROM conversations c, users u, experts e, messages m
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND t.lease_expires_at < now()
+  AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
+RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.session_key, u.external_id, u.timezone,
+          u.locale, e.name AS expert, e.system_prompt, e.model, m.content, m.parts
+"""
+
+# A turn that waits is ended at once; one that runs is ended by its process.
+_REQUEST_STOP = """
+WITH asked AS (
+    UPDATE turns SET
+        stop_requested = coalesce(stop_requested, %(reason)s),
+        status = CASE status WHEN 'waiting' THEN 'cancelled' ELSE status END,
+        error = CASE status WHEN 'waiting' THEN
+            '{"code": "cancelled", "message": "The turn was cancelled.", "retryable": false}' ELSE error END,
+        finished_at = CASE status WHEN 'waiting' THEN clock_timestamp() END,
+        lease_expires_at = CASE status WHEN 'running' THEN lease_expires_at END
+    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running')
+    RETURNING id
+)
+SELECT pg_notify('anamnesis_turns', 'stop:' || id || ':' || %(reason)s) FROM asked
+"""
+
+_RUNNING = "SELECT id FROM turns WHERE conversation_id = %(conversation_id)s AND status = 'running'"
+
+
+@dataclass(frozen=True)
+class ExpiredTurn:
+    """An unfinished turn whose process is gone."""
+
+    tenant_id: UUID
+    turn_id: UUID
+    status: Literal["waiting", "running"]
+
+
+@dataclass(frozen=True)
+class AdoptedTurn:
+    """A turn that waited in a process that is gone, with all that was asked."""
+
+    turn: OpenTurn
+    external_user_id: str
+    session_key: str
+    content: str
+    images: list[str]
+    request: dict[str, Any]
+
+
+class TurnLeases:
+    """Leases, places and stop requests of unfinished turns."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
+        """Say that this process works on these turns; return those that are asked to stop."""
+        values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, "lease": LEASE}
+        rows = await self._database.fetch(tenant_id, _RENEW, values, tuple_row)
+        return {row[0]: row[1] for row in rows if row[1]}
+
+    async def release(self, tenant_id: UUID, turn_id: UUID) -> None:
+        """Give a waiting turn up, for another process to adopt."""
+        await self._database.fetch(tenant_id, _RELEASE, _ids(tenant_id, turn_id), tuple_row)
+
+    async def expired(self) -> list[ExpiredTurn]:
+        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100."""
+        return await self._database.fetch_untenanted(_EXPIRED, class_row(ExpiredTurn))
+
+    async def begin(self, tenant_id: UUID, turn_id: UUID) -> str | None:
+        """Begin a waiting turn if it is its turn; return its status now, None if it has gone."""
+        values = {**_ids(tenant_id, turn_id), "lease": LEASE}
+        try:
+            rows = await self._database.fetch(tenant_id, _BEGIN, values, tuple_row)
+        except psycopg.errors.UniqueViolation:  # another turn was opened at this very moment
+            return "waiting"
+        return str(rows[0][0]) if rows else None
+
+    async def adopt(self, tenant_id: UUID, turn_id: UUID) -> AdoptedTurn | None:
+        """Take over a waiting turn whose process is gone; None if another process was faster."""
+        values = {**_ids(tenant_id, turn_id), "lease": LEASE}
+        rows = await self._database.fetch(tenant_id, _ADOPT, values, class_row(_Adopted))
+        if not rows:
+            return None
+        found = rows[0]
+        turn = OpenTurn(
+            turn_id=turn_id,
+            tenant_id=tenant_id,
+            user_id=found.user_id,
+            conversation_id=found.conversation_id,
+            user_message_id=found.user_message_id,
+            answer_message_id=uuid7(),
+            timezone=found.request.get("timezone") or found.timezone,
+            locale=found.request.get("locale") or found.locale,
+            expert=found.expert,
+            system_prompt=found.system_prompt,
+            model=found.model,
+            waiting=True,
+        )
+        images = [part["image_url"]["url"] for part in found.parts]
+        return AdoptedTurn(turn, found.external_id, found.session_key, found.content, images, found.request)
+
+    async def request_stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason) -> None:
+        """Ask whichever process runs the turn to stop it; a turn that waits is cancelled at once."""
+        values = {**_ids(tenant_id, turn_id), "reason": reason}
+        await self._database.fetch(tenant_id, _REQUEST_STOP, values, tuple_row)
+
+    async def running(self, tenant_id: UUID, conversation_id: UUID) -> UUID | None:
+        """The turn of a conversation that runs."""
+        rows = await self._database.fetch(tenant_id, _RUNNING, {"conversation_id": conversation_id}, tuple_row)
+        return rows[0][0] if rows else None
+
+
+@dataclass(frozen=True)
+class _Adopted:
+    conversation_id: UUID
+    user_message_id: UUID
+    request: dict[str, Any]
+    user_id: UUID
+    session_key: str
+    external_id: str
+    timezone: str
+    locale: str | None
+    expert: str
+    system_prompt: str
+    model: str | None
+    content: str
+    parts: list[Any]
+
+
+def _ids(tenant_id: UUID, turn_id: UUID) -> dict[str, Any]:
+    return {"tenant_id": tenant_id, "turn_id": turn_id}

@@ -1,0 +1,58 @@
+"""What processes tell each other about turns, over PostgreSQL's notifications.
+
+They make things quick and are never needed: places and stop requests are in the table `turns`, and are looked
+at every few seconds anyhow.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from services.conversations.turn import StopReason
+from services.errors import DatabaseUnavailable
+from services.platform.postgres import Database
+
+log = structlog.get_logger(__name__)
+
+_RECONNECT_S = 1.0
+
+
+@dataclass(frozen=True)
+class PlaceFree:
+    """A turn of the conversation has ended while others wait; None = look at all of them."""
+
+    conversation_id: UUID | None
+
+
+@dataclass(frozen=True)
+class StopAsked:
+    """A turn is asked to stop."""
+
+    turn_id: UUID
+    reason: StopReason
+
+
+async def turn_signals(database: Database) -> AsyncIterator[PlaceFree | StopAsked]:
+    """Yield what is told, without end; after every gap in listening, that all places may be free."""
+    while True:
+        try:
+            async with aclosing(database.notifications("anamnesis_turns")) as notifications:
+                async for text in notifications:
+                    yield _read(text)
+        except DatabaseUnavailable:
+            log.debug("not listening for turns", reason="database unavailable")
+        await asyncio.sleep(_RECONNECT_S)
+
+
+def _read(text: str) -> PlaceFree | StopAsked:
+    match text.split(":"):
+        case ["next", conversation_id]:
+            return PlaceFree(UUID(conversation_id))
+        case ["stop", turn_id, ("cancelled" | "partial") as reason]:
+            return StopAsked(UUID(turn_id), reason)
+        case _:
+            return PlaceFree(None)

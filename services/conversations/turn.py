@@ -1,0 +1,111 @@
+"""What a turn is: as it is asked for, opened, ended and stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
+"""`waiting` until the turns before it in its conversation have ended. The last four are final: a whole answer; a
+part of one; none; stopped by its caller, with what there was of the answer."""
+
+ConflictPolicy = Literal["queue", "reject", "interrupt"]
+"""What a message does that meets an unfinished turn of its conversation: wait; be refused; end the running turn
+as partial and wait for its place."""
+
+StopReason = Literal["cancelled", "partial"]
+"""How a turn that is asked to stop ends: `cancelled` by its caller, `partial` by a newer message."""
+
+LEASE = timedelta(seconds=15)
+"""An unfinished turn whose process has not renewed its lease for so long has lost its process."""
+
+MOST_WAITING = 5
+"""Turns that may wait in one conversation."""
+
+
+@dataclass(frozen=True)
+class NewTurn:
+    """What a caller asks for. `timezone` and `locale` are for this turn; a new user's are stored."""
+
+    tenant_id: UUID
+    external_user_id: str
+    session_key: str
+    content: str
+    images: Sequence[str] = ()
+    expert: str | None = None
+    timezone: str | None = None
+    locale: str | None = None
+    idempotency_key: str | None = None
+    """The same key in the same conversation is the same turn."""
+    on_conflict: ConflictPolicy = "queue"
+    request: dict[str, Any] = field(default_factory=dict)
+    """Everything else that was asked: another process may have to run a turn that waits."""
+    lease: timedelta = LEASE
+
+
+@dataclass(frozen=True)
+class OpenTurn:
+    """A turn whose message is stored, and what is needed to run it."""
+
+    turn_id: UUID
+    tenant_id: UUID
+    user_id: UUID
+    conversation_id: UUID
+    user_message_id: UUID
+    answer_message_id: UUID
+    """Id that the answer will have: ending a turn twice with it stores one answer."""
+    timezone: str
+    locale: str | None
+    expert: str
+    system_prompt: str
+    model: str | None
+    waiting: bool = False
+    """Whether it has yet to wait for its place."""
+
+
+@dataclass(frozen=True)
+class KnownTurn:
+    """The turn that a request with the same idempotency key has opened before."""
+
+    turn_id: UUID
+    tenant_id: UUID
+
+
+@dataclass(frozen=True)
+class TurnOutcome:
+    """How a turn ended. `answer` is what was produced, whole or not."""
+
+    status: TurnStatus
+    answer: str = ""
+    route_decision: Any = None
+    usage: Any = None
+    timings: Any = None
+    degraded: Sequence[str] = ()
+    context_report: Any = None
+    error: Any = None
+
+
+@dataclass(frozen=True)
+class StoredTurn:
+    """A turn as it stands in the database."""
+
+    id: UUID
+    conversation_id: UUID
+    status: TurnStatus
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    answer: str | None
+    route_decision: Any
+    usage: Any
+    timings: Any
+    degraded: list[str] = field(default_factory=list)
+    context_report: Any = None
+    error: Any = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn has its outcome."""
+        return self.status not in {"waiting", "running"}

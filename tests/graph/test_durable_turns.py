@@ -1,0 +1,241 @@
+"""Turns that wait, are stopped, followed from elsewhere, and outlive their process."""
+
+import asyncio
+import time
+from typing import Any
+from uuid import UUID
+
+import pytest
+from redis.asyncio import Redis
+
+from graph.opening import TurnRequest
+from graph.turns import TurnRunner
+from services.bootstrap import Services
+from services.conversations.turn import StoredTurn
+from services.errors import NotFound
+from services.identity.tenants import DEFAULT_TENANT
+from state.conversation import TurnInput
+from state.events import TurnEvent
+from tests.support.model_server import ModelServer, Reply
+from tests.support.turns import events_of, first_token, new_turn, some_uuid
+
+pytestmark = pytest.mark.anyio
+
+Process = tuple[Services, TurnRunner]
+SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.3)
+ENDLESS = Reply(["It ", "is ", "late"], gap_s=30)
+
+
+def _request(message: str = "Hello", session: str = "s-1", **values: Any) -> TurnRequest:
+    return TurnRequest(DEFAULT_TENANT, TurnInput(user_id="u-1", session_id=session, message=message), **values)
+
+
+async def _stored(process: Process, turn_id: UUID) -> StoredTurn:
+    return await process[0].turns.get(DEFAULT_TENANT, turn_id)
+
+
+def _tokens(events: list[TurnEvent]) -> str:
+    return "".join(event.content for event in events if event.status == "token")
+
+
+async def test_a_second_message_waits_and_sees_the_first_answer(here: Process, model_server: ModelServer) -> None:
+    model_server.script(SLOW, Reply(["Second."]))
+    _, runner = here
+    first = await runner.start(_request("one"))
+    second = await runner.start(_request("two"))
+    assert (await _stored(here, second)).status == "waiting"
+    events = await events_of(runner, second)
+    assert events[-1].content["answer"] == "Second."
+    assert [text for _, text in model_server.requests[1].prompt][1:] == ["one", "It is late now.", "two"]
+    assert (await _stored(here, first)).status == "completed"
+
+
+async def test_a_message_to_another_process_waits_for_the_same_conversation(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(SLOW, Reply(["Second."]), Reply(["Third."]))
+    first = await here[1].start(_request("one"))
+    second = await there[1].start(_request("two"))
+    third = await here[1].start(_request("three"))
+    answers = [
+        (await events_of(process[1], turn))[-1].content["answer"]
+        for process, turn in ((here, first), (there, second), (here, third))
+    ]
+    assert answers == ["It is late now.", "Second.", "Third."]
+
+
+async def test_interrupt_ends_the_running_turn_as_partial_in_whichever_process(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS, Reply(["Never mind."]))
+    first = await here[1].start(_request("one"))
+    await first_token(here[1], first)
+    second = await there[1].start(_request("two", on_conflict="interrupt"))
+    interrupted = (await events_of(here[1], first))[-1]
+    assert (interrupted.status, interrupted.content["code"]) == ("error", "interrupted_by_message")
+    assert interrupted.content["answer"] == "It "
+    assert (await _stored(here, first)).status == "partial"
+    assert (await events_of(there[1], second))[-1].content["answer"] == "Never mind."
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+async def test_a_running_turn_is_cancelled_within_a_second_and_keeps_its_tokens(
+    here: Process, there: Process, model_server: ModelServer, elsewhere: bool
+) -> None:
+    model_server.script(ENDLESS)
+    turn = await here[1].start(_request())
+    await first_token(here[1], turn)
+    begun = time.monotonic()
+    stored = await (there if elsewhere else here)[1].stop(DEFAULT_TENANT, turn)
+    assert time.monotonic() - begun < 1
+    assert (stored.status, stored.answer) == ("cancelled", "It ")
+    last = (await events_of(here[1], turn))[-1]
+    assert (last.content["code"], last.content["answer"]) == ("cancelled", "It ")
+
+
+async def test_a_waiting_turn_is_cancelled_and_a_turn_that_has_ended_stays(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(SLOW)
+    first = await here[1].start(_request("one"))
+    second = await here[1].start(_request("two"))
+    assert (await there[1].stop(DEFAULT_TENANT, second)).status == "cancelled"
+    assert (await events_of(here[1], second))[-1].content["code"] == "cancelled"
+    await events_of(here[1], first)
+    assert (await there[1].stop(DEFAULT_TENANT, first)).status == "completed"
+    assert len(model_server.requests) == 1
+    with pytest.raises(NotFound):
+        await here[1].stop(DEFAULT_TENANT, some_uuid(1))
+
+
+async def test_a_turn_whose_process_hangs_is_cancelled_from_outside(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS)
+    turn = await here[0].turns.open(new_turn())  # and nobody runs it
+    await here[0].events.append(
+        {turn.turn_id: [TurnEvent(1, "turn", {}), TurnEvent(2, "token", "It "), TurnEvent(3, "token", "is ")]}
+    )
+    begun = time.monotonic()
+    stored = await there[1].stop(DEFAULT_TENANT, turn.turn_id)
+    assert time.monotonic() - begun < 1.2
+    assert (stored.status, stored.answer) == ("cancelled", "It is ")
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+async def test_another_process_follows_from_any_place(
+    here: Process, there: Process, model_server: ModelServer, after: int
+) -> None:
+    model_server.script(SLOW)
+    turn = await here[1].start(_request())
+    elsewhere = await events_of(there[1], turn, after)
+    events = await events_of(here[1], turn)
+    assert elsewhere == events[after:]
+    assert events[-1].content["answer"] == "It is late now."
+
+
+async def test_after_the_end_the_events_are_still_there_and_then_the_stored_turn(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    turn = await here[1].start(_request())
+    events = await events_of(here[1], turn)
+    await asyncio.sleep(0.2)
+    assert await events_of(there[1], turn) == events
+    assert await events_of(here[1], turn, 3) == events[3:]
+    assert [event.status for event in await events_of(there[1], turn, len(events))] == ["done"]
+
+    assert await here[0].events.delete([turn]) == 1
+    await asyncio.sleep(1)
+    (only,) = await events_of(there[1], turn, 3)
+    assert (only.sequence, only.status) == (4, "done")
+    assert only.content["answer"] == events[-1].content["answer"]
+
+
+async def test_events_expire(here: Process, redis_server: str) -> None:
+    turn = await here[1].start(_request())
+    await events_of(here[1], turn)
+    await asyncio.sleep(0.2)
+    async with Redis.from_url(redis_server) as redis:
+        assert 500 < await redis.ttl(f"turn:{turn}:events") <= 600
+
+
+async def test_a_gap_in_the_events_is_never_papered_over(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(SLOW)
+    turn = await here[1].start(_request())
+    await first_token(here[1], turn)
+    await asyncio.sleep(0.1)
+    await here[0].events.delete([turn])  # Redis has been restarted
+    events = await events_of(there[1], turn)
+    assert [event.status for event in events] == ["done"]
+    assert events[0].content["answer"] == "It is late now."
+
+
+async def test_a_dead_processs_turn_is_partial_with_its_tokens_and_its_reader_is_told(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    turn = await here[0].turns.open(new_turn())
+    await here[0].events.append({turn.turn_id: [TurnEvent(1, "turn", {}), TurnEvent(2, "token", "It is ")]})
+    waiting = await here[0].turns.open(new_turn("and then?"))
+    seen_more = asyncio.create_task(events_of(there[1], turn.turn_id, 7))
+    async with here[0].database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
+    (last,) = await seen_more
+    assert (last.sequence, last.status) == (8, "error")
+    assert (last.content["code"], last.content["answer"]) == ("interrupted", "It is ")
+    assert (await _stored(there, turn.turn_id)).status == "partial"
+    events = await events_of(there[1], waiting.turn_id)
+    assert events[-1].status == "done", "its waiting turn goes on in a process that lives"
+    assert [event.status for event in events].count("turn") <= 1
+
+
+async def test_a_process_that_was_thought_dead_cannot_add_to_its_turn(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["It ", "is ", "late ", "now."], gap_s=0.5))
+    turn = await here[1].start(_request())
+    await first_token(here[1], turn)
+    await asyncio.sleep(0.2)
+    async with here[0].database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(
+            "UPDATE turns SET status = 'partial', finished_at = now(), lease_expires_at = NULL, "
+            'error = \'{"code": "interrupted", "message": "-", "retryable": true}\''
+        )
+    stored = TurnEvent(3, "error", {"code": "interrupted", "answer": "It "})
+    await there[0].events.append({turn: [stored]})
+    mine = await events_of(here[1], turn)
+    assert (mine[-1].status, mine[-1].content["code"]) == ("error", "interrupted"), "it tells what is stored"
+    await asyncio.sleep(0.2)
+    again = await events_of(there[1], turn, 0)
+    assert again[-1].content["answer"] == "It "
+    assert [event.is_last for event in again].count(True) == 1
+
+
+async def test_without_redis_turns_answer_and_say_what_they_went_without(
+    runner_without_redis: Process, model_server: ModelServer
+) -> None:
+    _, runner = runner_without_redis
+    model_server.script(SLOW, Reply(["Quick."]))
+    first = await runner.start(_request("one"))
+    assert (await events_of(runner, first))[-1].content["degraded"] == ["redis"]
+    second = await runner.start(_request("two", session="s-2"))
+    assert (await events_of(runner, second))[-1].content["degraded"] == ["redis"]
+    assert (await _stored(runner_without_redis, second)).degraded == ["redis"]
+
+
+async def test_closing_hands_waiting_turns_to_another_process(
+    here: Process, there: Process, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS, Reply(["Adopted."]))
+    await here[1].start(_request("one"))
+    waiting = await here[1].start(_request("two"))
+    elsewhere = asyncio.create_task(events_of(there[1], waiting))
+    await asyncio.sleep(0.2)
+    mine = asyncio.create_task(events_of(here[1], waiting))
+    await asyncio.sleep(0)
+    await here[1].close(0.1)
+    assert (await mine)[-1].content["code"] == "interrupted"
+    events = await elsewhere
+    assert [event.status for event in events].count("turn") == 1
+    assert events[-1].content["answer"] == _tokens(events) == "Adopted."
