@@ -23,6 +23,7 @@ from tests.support.service_process import ServiceProcess
 async def runner(services: Services) -> AsyncIterator[TurnRunner]:
     """A turn runner over the services."""
     opened = TurnRunner(build_graph(services).compile(), services)
+    opened.open()
     yield opened
     await opened.close()
 

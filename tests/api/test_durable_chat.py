@@ -1,0 +1,226 @@
+"""Idempotency, conflicts, cancelling and resuming over HTTP."""
+
+import asyncio
+import time
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.support.model_server import ModelServer, Reply
+from tests.support.service_process import Event, events_of
+
+pytestmark = pytest.mark.anyio
+
+ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
+SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.2)
+ENDLESS = Reply(["It ", "is ", "late"], gap_s=30)
+
+
+async def _stream(client: httpx.AsyncClient, headers: dict[str, str] | None = None, **values: Any) -> list[Event]:
+    async with client.stream("POST", "/api/v1/chat/stream", json={**ASK, **values}, headers=headers) as response:
+        assert response.status_code == 200, await response.aread()
+        lines = [line async for line in response.aiter_lines()]
+    return list(events_of(iter(lines)))
+
+
+async def _begin(client: httpx.AsyncClient, **values: Any) -> str:
+    """Start a turn, read until its first token, hang up; return the turn's id."""
+    async with client.stream("POST", "/api/v1/chat/stream", json={**ASK, **values}) as response:
+        turn_id = ""
+        async for line in response.aiter_lines():
+            if line.startswith("data: ") and '"turn_id"' in line and not turn_id:
+                turn_id = line.split('"turn_id":"')[1][:36]
+            if line == "event: token":
+                return turn_id
+    raise AssertionError("no token came")
+
+
+async def _resume(client: httpx.AsyncClient, turn_id: str, after: int = 0) -> list[Event]:
+    headers = {"Last-Event-ID": str(after)}
+    async with client.stream("GET", f"/api/v1/turns/{turn_id}/stream", headers=headers) as response:
+        assert response.status_code == 200, await response.aread()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        lines = [line async for line in response.aiter_lines()]
+    return list(events_of(iter(lines)))
+
+
+async def _messages(client: httpx.AsyncClient) -> list[tuple[str, str]]:
+    conversation = (await client.get("/api/v1/conversations")).json()["items"][0]["id"]
+    found = (await client.get(f"/api/v1/conversations/{conversation}/messages")).json()["items"]
+    return [(item["role"], item["content"]) for item in found]
+
+
+async def test_a_retried_request_gets_the_same_turn_while_it_runs_and_after(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(SLOW)
+    key = {"Idempotency-Key": "a-key"}
+    first, second = await asyncio.gather(_stream(client, key), _stream(client, key))
+    third = await _stream(client, key)
+    assert first == second == third
+    answer = await client.post("/api/v1/chat", json=ASK, headers=key)
+    assert answer.json()["answer"] == "It is late now."
+    assert len(model_server.requests) == 1
+    assert await _messages(client) == [("user", "Hello"), ("assistant", "It is late now.")]
+
+
+@pytest.mark.parametrize("key", ["", "with space", "x" * 256, "ключ".encode()])
+async def test_a_key_that_is_none_is_refused_by_name(client: httpx.AsyncClient, key: Any) -> None:
+    refused = await client.post("/api/v1/chat", json=ASK, headers=[(b"Idempotency-Key", key)])
+    assert refused.status_code == 422
+    assert "idempotency-key" in refused.json()["detail"].lower()
+
+
+async def test_a_client_that_hangs_up_leaves_its_turn_running_and_comes_back(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(SLOW)
+    turn_id = await _begin(client)
+    whole = await _resume(client, turn_id)
+    assert [number for number, _, _ in whole] == list(range(1, len(whole) + 1))
+    assert "".join(text for _, status, text in whole if status == "token") == "It is late now."
+    assert await _resume(client, turn_id, 4) == whole[4:]
+
+
+@pytest.mark.parametrize("where", ["body", "query"])
+async def test_on_disconnect_cancel_stops_the_turn_and_keeps_its_tokens(
+    client: httpx.AsyncClient, model_server: ModelServer, where: str
+) -> None:
+    model_server.script(ENDLESS)
+    if where == "body":
+        turn_id = await _begin(client, on_disconnect="cancel")
+    else:
+        async with client.stream("POST", "/api/v1/chat/stream?on_disconnect=cancel", json=ASK) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: ") and '"turn_id"' in line:
+                    turn_id = line.split('"turn_id":"')[1][:36]
+                if line == "event: token":
+                    break
+    stored = await _until_ended(client, turn_id)
+    assert (stored["status"], stored["answer"]) == ("cancelled", "It ")
+    assert (await _messages(client))[-1] == ("assistant", "It ")
+
+
+async def test_on_disconnect_cancel_holds_for_the_json_answer_too(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS)
+    with pytest.raises(httpx.ReadTimeout):
+        await client.post("/api/v1/chat", json={**ASK, "on_disconnect": "cancel"}, timeout=0.5)
+    conversation = (await client.get("/api/v1/conversations")).json()["items"][0]["id"]
+    for _ in range(40):
+        items = (await client.get(f"/api/v1/conversations/{conversation}/messages")).json()["items"]
+        if len(items) == 2:
+            break
+        await asyncio.sleep(0.05)
+    assert (await client.get(f"/api/v1/turns/{items[0]['turn_id']}")).json()["status"] == "cancelled"
+
+
+async def test_cancel_ends_a_turn_within_a_second(client: httpx.AsyncClient, model_server: ModelServer) -> None:
+    model_server.script(ENDLESS)
+    turn_id = await _begin(client)
+    begun = time.monotonic()
+    cancelled = await client.post(f"/api/v1/turns/{turn_id}/cancel")
+    assert time.monotonic() - begun < 1
+    assert (cancelled.status_code, cancelled.json()["status"], cancelled.json()["answer"]) == (
+        200,
+        "cancelled",
+        "It ",
+    )
+    assert (await client.post(f"/api/v1/turns/{turn_id}/cancel")).json()["status"] == "cancelled"
+    assert (await _resume(client, turn_id))[-1][2]["code"] == "cancelled"
+
+
+async def test_who_waits_for_a_cancelled_turn_in_json_is_told(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS)
+    key = {"Idempotency-Key": "k"}
+    waiting = asyncio.create_task(client.post("/api/v1/chat", json=ASK, headers=key))
+    await asyncio.sleep(0.5)
+    turn_id = (await _first_events(client, key))["turn_id"]
+    await client.post(f"/api/v1/turns/{turn_id}/cancel")
+    problem = await waiting
+    assert (problem.status_code, problem.json()["code"]) == (409, "cancelled")
+
+
+async def test_a_message_on_top_is_refused_or_waits_or_interrupts(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS, Reply(["Second."]))
+    turn_id = await _begin(client)
+    refused = await client.post("/api/v1/chat?on_conflict=reject", json=ASK)
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    answer = await client.post("/api/v1/chat", json={**ASK, "message": "Stop!", "on_conflict": "interrupt"})
+    assert answer.json()["answer"] == "Second."
+    assert (await client.get(f"/api/v1/turns/{turn_id}")).json()["status"] == "partial"
+    assert await _messages(client) == [
+        ("user", "Hello"),
+        ("assistant", "It "),
+        ("user", "Stop!"),
+        ("assistant", "Second."),
+    ]
+
+
+@pytest.mark.parametrize("number", ["-1", "x", "1.5", "99999999999", "٣"])
+async def test_a_wrong_last_event_id_is_named(client: httpx.AsyncClient, number: str) -> None:
+    turn_id = (await _stream(client))[0][2]["turn_id"]
+    headers = [(b"Last-Event-ID", number.encode())]
+    refused = await client.get(f"/api/v1/turns/{turn_id}/stream", headers=headers)
+    assert refused.status_code == 422
+    assert "last-event-id" in refused.json()["detail"].lower()
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "stream"), ("POST", "cancel")])
+async def test_a_turn_that_is_not_there_is_404(client: httpx.AsyncClient, method: str, path: str) -> None:
+    missing = await client.request(method, f"/api/v1/turns/0190a000-0000-7000-8000-000000000009/{path}")
+    assert (missing.status_code, missing.json()["code"]) == (404, "not_found")
+
+
+async def test_a_socket_knows_keys_and_cancels_what_it_leaves(
+    url: str, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS)
+    frame = (
+        '{"user_id": "u-1", "session_id": "s-1", "message": "Hi", "idempotency_key": "k", "on_disconnect": "%s"}'
+    )
+    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as one:
+        await one.send(frame % "cancel")
+        first = await one.recv()
+        async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as two:
+            await two.send(frame % "continue")
+            assert await two.recv() == first
+        while '"token"' not in str(await one.recv()):
+            pass
+    turn_id = str(first).split('"turn_id":"')[1][:36]
+    assert (await _until_ended(client, turn_id))["status"] == "cancelled"
+
+
+async def test_ten_readers_of_one_turn_get_the_same(client: httpx.AsyncClient, model_server: ModelServer) -> None:
+    model_server.script(SLOW)
+    turn_id = await _begin(client)
+    every = await asyncio.gather(*(_resume(client, turn_id) for _ in range(10)))
+    assert all(events == every[0] for events in every)
+    assert every[0][-1][1] == "done"
+
+
+async def _first_events(client: httpx.AsyncClient, headers: dict[str, str]) -> dict[str, Any]:
+    async with client.stream("POST", "/api/v1/chat/stream", json=ASK, headers=headers) as response:
+        lines = []
+        async for line in response.aiter_lines():
+            lines.append(line)
+            if line == "":
+                break
+    content: dict[str, Any] = next(events_of(iter(lines)))[2]
+    return content
+
+
+async def _until_ended(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any]:
+    for _ in range(40):
+        stored: dict[str, Any] = (await client.get(f"/api/v1/turns/{turn_id}")).json()
+        if stored["status"] not in {"running", "waiting"}:
+            return stored
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"still {stored['status']}")
