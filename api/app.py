@@ -10,6 +10,7 @@ from fastapi_offline import FastAPIOffline
 
 from api import chat, health, reading, turns
 from api.body_limit import BodyLimit, TooLarge, too_large_response
+from api.draining import Draining
 from api.problems import add_problem_handlers
 from api.same_host import LOOPBACK_NAMES, SameHost
 from graph.turns import TurnRunner
@@ -34,6 +35,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(BodyLimit)
     if services.settings.auth == "none":
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
+    app.add_middleware(Draining, draining=lambda: runner.draining)
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, _too_large)
     for routes in (chat.router, turns.router, reading.router, health.router):

@@ -49,6 +49,8 @@ class TurnRunner:
         self._writer = EventWriter(services.events)
         self._running: dict[UUID, TurnRun] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self.draining = False
+        """Whether this process is about to end."""
 
     async def start(self, request: TurnRequest) -> UUID:
         """Store the user's message, let the turn run, and return its id.
@@ -114,7 +116,11 @@ class TurnRunner:
         self._begin(keep(self._services, self._running, self._stop_here, self._adopt), "leases")
 
     async def close(self, grace_s: float = 1.0) -> None:
-        """Give running turns some time to finish, then end them as interrupted; what waits is left to others."""
+        """Give turns `grace_s` seconds to finish, then end them as interrupted; what waits is left to others.
+
+        Called again, it ends those at once that another call still waits for.
+        """
+        self.draining = True
         end = asyncio.get_running_loop().time() + grace_s
         while (tasks := self._turn_tasks()) and (left := end - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(tasks, timeout=left)

@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import uvicorn
@@ -17,7 +17,12 @@ from api.cli.shell import fail, settings_or_exit
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
 
+if TYPE_CHECKING:
+    from graph.turns import TurnRunner
+
 _STREAMS_END_S = 2
+_GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
+"""Seconds that running turns get: a supervisor restarts us and its users wait; a person at a terminal waits."""
 
 
 def serve(
@@ -42,10 +47,9 @@ def serve(
 async def _serve(settings: Settings, listening: socket.socket) -> None:
     from services.bootstrap import migrate_if_owner, open_engines, open_services  # noqa: PLC0415
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    for number in _GRACE_S:
+        asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
     async with AsyncExitStack() as stack:
         engines = await stack.enter_async_context(open_engines(settings))
         # Milvus still comes up: the rest is loaded meanwhile, which takes longer.
@@ -73,11 +77,24 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         _calm_garbage_collection()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)
-        stopping = asyncio.create_task(stop.wait())
+        stopping = asyncio.create_task(signals.get())
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        await runner.close()  # before the server: it waits for the streams to end
+        if stopping.done():
+            server.refuse_new_connections()
+            await _drain(runner, _GRACE_S[stopping.result()], signals)
         server.should_exit = True
         await serving
+
+
+async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
+    """Let running turns finish; a second signal means at once."""
+    finishing = asyncio.create_task(runner.close(grace_s))
+    again = asyncio.create_task(signals.get())
+    await asyncio.wait({finishing, again}, return_when=asyncio.FIRST_COMPLETED)
+    if again.done():
+        await runner.close(0)
+    again.cancel()
+    await finishing
 
 
 def _calm_garbage_collection() -> None:
@@ -93,6 +110,11 @@ def _calm_garbage_collection() -> None:
 
 class _Server(uvicorn.Server):
     """Uvicorn without its own signal handlers: on a signal the turns end first, then their streams."""
+
+    def refuse_new_connections(self) -> None:
+        """Listen no more; connections that are open are served on."""
+        for listener in self.servers:
+            listener.close()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -59,15 +59,16 @@ class ServiceProcess:
         """Ask it to end; return its exit code."""
         assert self.process
         self.process.send_signal(how)
-        return self._wait()
+        return self.wait()
 
     def kill(self) -> None:
         """End it at once, as a power cut would."""
         assert self.process
         self.process.kill()
-        self._wait()
+        self.wait()
 
-    def _wait(self) -> int:
+    def wait(self) -> int:
+        """Wait for its end; return its exit code."""
         assert self.process
         code = self.process.wait(30)
         if self.process.stdout:

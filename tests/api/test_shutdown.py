@@ -1,0 +1,103 @@
+"""What a supervisor's SIGTERM and a person's Ctrl-C do to turns under way."""
+
+import signal
+import threading
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.model_server import ModelServer, Reply
+from tests.support.service_process import Event, ServiceProcess, answer_of, chat, messages_of
+
+pytestmark = pytest.mark.slow
+
+SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.7)
+ENDLESS = Reply(["It ", "is ", "late"], gap_s=60)
+
+
+class _Client(threading.Thread):
+    """Sends a message and collects what comes."""
+
+    def __init__(self, url: str, message: str, **values: Any) -> None:
+        super().__init__()
+        self._url, self._message, self._values = url, message, values
+        self.events: list[Event] = []
+
+    def run(self) -> None:
+        self.events = chat(self._url, self._message, **self._values)
+
+
+def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
+    service: ServiceProcess, model_server: ModelServer
+) -> None:
+    model_server.script(SLOW, Reply(["Second."]))
+    running, waiting = _Client(service.url, "one"), _Client(service.url, "two")
+    running.start()
+    time.sleep(0.3)
+    waiting.start()
+    with httpx.Client(base_url=service.url) as kept_open:
+        kept_open.get("/healthz")
+        time.sleep(0.3)
+        assert service.process
+        service.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{service.url}/healthz")
+        last = kept_open.get("/healthz")
+        assert (last.status_code, last.headers["connection"]) == (200, "close")
+    running.join(20)
+    waiting.join(20)
+    assert answer_of(running.events) == "It is late now."
+    assert answer_of(waiting.events) == "Second."
+    assert service.wait() == 0
+
+
+def test_a_second_signal_ends_at_once_with_a_proper_event(
+    service: ServiceProcess, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS)
+    client = _Client(service.url, "one")
+    client.start()
+    time.sleep(0.5)
+    assert service.process
+    service.process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert service.process.poll() is None
+    begun = time.monotonic()
+    assert service.stop(signal.SIGTERM) == 0
+    assert time.monotonic() - begun < 5
+    client.join(5)
+    last = client.events[-1]
+    assert (last[1], last[2]["code"], last[2]["answer"]) == ("error", "interrupted", "It ")
+
+
+def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start(
+    service: ServiceProcess, model_server: ModelServer
+) -> None:
+    model_server.script(ENDLESS, Reply(["Later."]))
+    running, waiting = _Client(service.url, "one"), _Client(service.url, "two")
+    running.start()
+    time.sleep(0.4)
+    waiting.start()
+    time.sleep(0.4)
+    begun = time.monotonic()
+    assert service.stop(signal.SIGINT) == 0
+    assert time.monotonic() - begun < 5
+    running.join(5)
+    waiting.join(5)
+    assert waiting.events[-1][2]["code"] == "interrupted"
+    conversation = running.events[0][2]["conversation_id"]
+    service.start()
+    for _ in range(100):
+        messages = messages_of(service.url, conversation)
+        if len(messages) == 4:
+            break
+        time.sleep(0.1)
+    assert messages == [
+        ("user", "one", True),
+        ("assistant", "It ", False),
+        ("user", "two", True),
+        ("assistant", "Later.", True),
+    ]
