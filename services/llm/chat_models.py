@@ -14,10 +14,11 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
-from services.errors import ModelFailed
+from services.errors import ModelFailed, ModelFailure, Unavailable
 from services.llm.failures import EXPECTED, failure_of
 from services.llm.lean_openai import LeanChatOpenAI, OnText
 from services.llm.offline import OfflineChatModel
+from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -25,6 +26,10 @@ log = structlog.get_logger(__name__)
 _TRIES = 3
 _FIRST_PAUSE_S = 0.25
 _CONNECT_TIMEOUT_S = 5.0
+_FAILED_TURNS = 5
+"""After so many turns in a row for which a model was away, it is left alone for some seconds."""
+
+_AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class ChatModels:
         self._settings = settings
         self._responses_api = settings.llm_api == "responses"
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
+        self._breakers: dict[str, CircuitBreaker] = {}
         # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
         self._timeout = openai.Timeout(
             settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s)
@@ -83,17 +89,37 @@ class ChatModels:
             names = [OfflineChatModel.NAME]
         for name in names[:-1]:
             try:
-                return await self._with_retries(name, messages, on_text, tools)
+                return await self._unless_away(name, messages, on_text, tools)
             except ModelFailed as failure:
                 if failure.begun:
                     raise
                 log.warning("model failed, asking the next", model=name, failure=failure.failure)
-        return await self._with_retries(names[-1], messages, on_text, tools)
+        return await self._unless_away(names[-1], messages, on_text, tools)
+
+    @property
+    def failing(self) -> list[str]:
+        """Models that were away when they were asked last."""
+        return sorted(name for name, breaker in self._breakers.items() if breaker.failing)
 
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         if self._http is not None:
             await self._http.aclose()
+
+    async def _unless_away(
+        self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
+    ) -> AIMessage:
+        """Ask a model, unless it has been away for several turns: then the turn does not wait for it again."""
+        breaker = self._breakers.get(name)
+        if breaker is None:
+            breaker = self._breakers[name] = CircuitBreaker(name, failures=_FAILED_TURNS, counts=_is_away)
+        try:
+            async with breaker.use():
+                return await self._with_retries(name, messages, on_text, tools)
+        except ModelFailed:
+            raise
+        except Unavailable as error:
+            raise ModelFailed("llm_unreachable", "left alone after it was away for several turns") from error
 
     async def _with_retries(
         self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
@@ -156,3 +182,7 @@ class ChatModels:
             timeout=self._timeout,
             http_async_client=self._http,
         )
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, ModelFailed) and error.failure in _AWAY

@@ -1,7 +1,7 @@
 """Circuit breakers: a dependency that keeps failing is left alone for a while, so that it costs a turn nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from purgatory import AsyncCircuitBreakerFactory
@@ -9,19 +9,29 @@ from purgatory.domain.model import OpenedState
 
 from services.errors import Unavailable
 
-_FAILURES = 3
 _REST_S = 5.0
 
 
 class CircuitBreaker:
-    """After three failures in a row refuses every use for five seconds, then tries again."""
+    """After some failures in a row refuses every use for `rest_s` seconds, then tries again."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        failures: int = 3,
+        rest_s: float = _REST_S,
+        counts: Callable[[Exception], bool] = lambda _: True,
+    ) -> None:
+        """Take how many failures in a row are too many, and which exceptions are the dependency's failures."""
         self.name = name
         self.failing = False
         """Whether the dependency failed when it was used last."""
+        self._counts = counts
         self._breakers = AsyncCircuitBreakerFactory(
-            default_threshold=_FAILURES, default_ttl=_REST_S, exclude=[asyncio.CancelledError]
+            default_threshold=failures,
+            default_ttl=rest_s,
+            exclude=[asyncio.CancelledError, (Exception, lambda error: not counts(error))],
         )
 
     @asynccontextmanager
@@ -37,7 +47,7 @@ class CircuitBreaker:
                 yield
         except OpenedState:
             raise Unavailable(f"{self.name} does not answer; it is tried again in a few seconds.") from None
-        except Exception:
-            self.failing = True
+        except Exception as error:
+            self.failing = self._counts(error)
             raise
         self.failing = False

@@ -238,3 +238,27 @@ async def test_a_refusal_is_the_answer_that_a_person_reads(
     assert answer.text == "".join(heard)
     assert answer.text.startswith("I can")
     assert len(model_server.requests) == 1
+
+
+async def test_a_model_that_was_away_for_five_turns_is_left_alone(make: Make, model_server: ModelServer) -> None:
+    models = make(model_server.base_url, "responses")
+    model_server.default = Reply(status=500)
+    failures = [await failure_of(models.answer(QUESTION, on_text=lambda _: None)) for _ in range(5)]
+    assert {failure.failure for failure in failures} == {"llm_server_error"}
+    assert models.failing == ["first"]
+    before = len(model_server.requests)
+    assert (await failure_of(models.answer(QUESTION, on_text=lambda _: None))).failure == "llm_unreachable"
+    assert len(model_server.requests) == before
+
+    model_server.default = Reply(TEXT)
+    await asyncio.sleep(5.1)
+    assert (await models.answer(QUESTION, on_text=lambda _: None)).text == "At nine."
+    assert models.failing == []
+
+
+async def test_a_model_that_refuses_is_not_away(make: Make, model_server: ModelServer) -> None:
+    models = make(model_server.base_url, "responses")
+    model_server.default = Reply(status=400)
+    for _ in range(7):
+        assert (await failure_of(models.answer(QUESTION, on_text=lambda _: None))).failure == "llm_rejected"
+    assert models.failing == []
