@@ -61,6 +61,10 @@ format: setup-dev ## Format the code and mend what the linter can mend
 bench: setup-dev ## Measure what a turn costs, as ratios to the floor
 	@$(BIN)/python -m benchmarks.turn_overhead
 
+.PHONY: chaos
+chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every promise
+	@$(BIN)/python -m tests.chaos.run --turns 1000
+
 .PHONY: lock
 lock: setup-dev ## Pin every dependency again: names, versions and hashes only
 	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra dev pyproject.toml -o requirements-dev.lock

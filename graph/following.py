@@ -60,7 +60,8 @@ async def _read(events: EventLog, turn_id: UUID, after: int) -> list[TurnEvent]:
 
 async def _stored_if_ended(turns: Turns, tenant_id: UUID, turn_id: UUID) -> StoredTurn | None:
     try:
-        stored = await turns.get(tenant_id, turn_id)
+        # Shielded: a reader that goes away in the midst of a query would cost the database its connection.
+        stored = await asyncio.shield(turns.get(tenant_id, turn_id))
     except DatabaseUnavailable:
         return None
     return stored if stored.ended else None

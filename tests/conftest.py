@@ -22,7 +22,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer
 
 TEMPLATE = "anamnesis"
-_UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
+UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +46,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
     """A real server, its database migrated: the template of every test's own."""
     # Not in pytest's own folder: another run would close that to the server's account.
     with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder, asyncio.Runner() as runner:
-        server = EmbeddedPostgres(Path(folder), options=_UNSAFE_BUT_FAST)
+        server = EmbeddedPostgres(Path(folder), options=UNSAFE_BUT_FAST)
         runner.run(server.start())
         migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
         yield server

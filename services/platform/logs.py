@@ -15,6 +15,8 @@ _LIBRARIES = {
     "uvicorn.access": logging.ERROR,
     # It reports each connection that a database restart broke, with a traceback; we report the turn.
     "psycopg.pool": logging.ERROR,
+    # And each query that was given up, as when a client goes away.
+    "psycopg": logging.ERROR,
 }
 
 

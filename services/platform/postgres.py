@@ -12,7 +12,7 @@ from uuid import UUID
 import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, sql
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
 from services.errors import ConfigurationError, DatabaseUnavailable
@@ -173,9 +173,11 @@ class Database:
             try:
                 yield connection
             except BaseException:
-                # A task that is cancelled in mid-query leaves the connection busy.
+                # A task that is cancelled in mid-query leaves the connection busy, or in the midst of a pipeline.
                 status = connection.pgconn.transaction_status
-                if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+                if connection.pgconn.pipeline_status != PipelineStatus.OFF:
+                    await connection.close()
+                elif status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                     await connection.rollback()
                 elif status != TransactionStatus.IDLE:
                     await connection.close()

@@ -111,7 +111,7 @@ def test_stopped_in_mid_stream_the_client_is_told(service: ServiceProcess, model
         for event in events_of(response.iter_lines()):
             events.append(event)
             if event[1] == "token":
-                stopping = threading.Thread(target=service.stop)
+                stopping = threading.Thread(target=service.stop, args=[signal.SIGINT])
                 stopping.start()
     assert events[-1][1] == "error"
     assert events[-1][2]["code"] == "interrupted"

@@ -82,7 +82,7 @@ class ModelServer:
         self.requests: list[Received] = []
         self._script: deque[Reply] = deque()
         self._script_of: dict[str, deque[Reply]] = {}
-        self.default = DEFAULT
+        self.default: Reply | Callable[[Received], Reply] = DEFAULT
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model server", daemon=True)
         self._runner: web.AppRunner | None = None
@@ -137,9 +137,11 @@ class ModelServer:
     ) -> Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             body = await request.json()
-            self.requests.append(_received(request, body))
+            received = _received(request, body)
+            self.requests.append(received)
             script = self._script_of.get(body.get("model", "")) or self._script
-            reply = script.popleft() if script else self.default
+            default = self.default if isinstance(self.default, Reply) else self.default(received)
+            reply = script.popleft() if script else default
             await asyncio.sleep(reply.delay_s)
             if reply.status != 200 and reply.raw is not None:
                 return web.Response(body=reply.raw, status=reply.status, headers=reply.headers)

@@ -14,13 +14,14 @@ import httpx
 import orjson
 
 ROOT = Path(__file__).parents[2]
-READY = re.compile(r"Anamnesis is ready at (\S+)")
+READY = re.compile(r"Anamnesis is ready at (\S+)|The worker is ready")
 
 
 class ServiceProcess:
-    """`anamnesis serve` with settings of the test's own."""
+    """`anamnesis serve`, or another command that stays, with settings of the test's own."""
 
-    def __init__(self, data_dir: Path, port: int, **variables: str) -> None:
+    def __init__(self, data_dir: Path, port: int, *, command: str = "serve", **variables: str) -> None:
+        self._command = command
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("ANAMNESIS_")},
             "ANAMNESIS_DATA_DIR": str(data_dir),
@@ -29,19 +30,27 @@ class ServiceProcess:
         }
         self._data_dir = data_dir
         self.output: list[str] = []
+        self.earlier = ""
+        """What it printed before its last start."""
         self.url = f"http://127.0.0.1:{port}"
         self.process: subprocess.Popen[str] | None = None
 
     @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self.process is not None and self.process.poll() is None
+
+    @property
     def text(self) -> str:
-        """All that it has printed so far."""
+        """All that it has printed since its last start."""
         return "".join(self.output)
 
     def start(self) -> "ServiceProcess":
         """Start it and wait until it says that it is ready."""
+        self.earlier += self.text
         self.output = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "api.cli.main", "serve"],
+            [sys.executable, "-m", "api.cli.main", self._command],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

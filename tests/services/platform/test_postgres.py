@@ -1,9 +1,11 @@
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.rows import tuple_row
 
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -93,3 +95,35 @@ async def test_where_nothing_answers_opening_says_so() -> None:
 
 async def test_tenants_are_listed(database: Database) -> None:
     assert await database.tenants() == [DEFAULT_TENANT]
+
+
+async def test_a_query_that_is_given_up_leaves_the_connections_usable(database: Database) -> None:
+    async def slow() -> None:
+        await database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(5)", {}, tuple_row)
+
+    for _ in range(3):
+        task = asyncio.create_task(slow())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait({task})
+    for _ in range(25):
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            assert (await (await connection.execute("SELECT 1")).fetchone()) == (1,)
+        assert await database.fetch(DEFAULT_TENANT, "SELECT 2", {}, tuple_row) == [(2,)]
+
+
+async def test_a_notification_reaches_who_listens(database: Database) -> None:
+    async with aclosing(database.notifications("a_channel")) as notifications:
+        assert await anext(notifications) == ""
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            await connection.execute("SELECT pg_notify('a_channel', 'hello')")
+        async with asyncio.timeout(5):
+            assert await anext(notifications) == "hello"
+
+
+async def test_under_a_lock_a_statement_sees_what_those_before_it_have_done(database: Database) -> None:
+    insert = (
+        "INSERT INTO tenants (id, name) SELECT gen_random_uuid(), 'tenant ' || count(*) FROM tenants RETURNING id"
+    )
+    await asyncio.gather(*(database.fetch(DEFAULT_TENANT, insert, {}, tuple_row, lock="x") for _ in range(15)))
+    assert len(await database.tenants()) == 16

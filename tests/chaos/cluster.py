@@ -1,0 +1,130 @@
+"""Two API processes, two workers, PostgreSQL, Redis and a model, all on this machine, to be broken at random."""
+
+import asyncio
+import contextlib
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate
+from tests.conftest import UNSAFE_BUT_FAST, free_port, wait_for_port
+from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.service_process import ServiceProcess
+
+PIECES = 12
+_GAP_S = 0.02
+
+
+class Cluster:
+    """The processes, and what can be done to them."""
+
+    def __init__(self, folder: Path, database_url: str, redis: "subprocess.Popen[bytes]", redis_url: str) -> None:
+        self.database_url = database_url
+        self.model = ModelServer()
+        self._redis = redis
+        self._folder = folder
+        self._redis_url = redis_url
+        self.processes: list[ServiceProcess] = []
+        self.counts = {"api killed": 0, "worker killed": 0, "redis paused": 0}
+
+    async def start(self) -> None:
+        """Start two of each."""
+        self.model.__enter__()
+        self.model.default = echo
+        for number, command in enumerate(("serve", "serve", "worker", "worker")):
+            self.processes.append(
+                ServiceProcess(
+                    self._folder / f"data-{number}",
+                    free_port(),
+                    command=command,
+                    database_url=self.database_url,
+                    redis_url=self._redis_url,
+                    milvus_uri="http://127.0.0.1:1",
+                    worker="external",
+                    llm_model="scripted",
+                    llm_base_url=self.model.base_url,
+                    log_level="warning",
+                )
+            )
+        await asyncio.gather(*(asyncio.to_thread(process.start) for process in self.processes))
+
+    async def stop(self) -> None:
+        """End everything that is left."""
+        self._redis.send_signal(signal.SIGCONT)
+        await asyncio.gather(*(asyncio.to_thread(process.stop) for process in self.processes if process.alive))
+        self.model.__exit__(None, None, None)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Of the API processes, alive or not."""
+        return [process.url for process in self.processes[:2]]
+
+    async def disturb(self, random: random.Random) -> None:
+        """Kill a process, or pause Redis, until cancelled. Every process that was killed is started again."""
+        try:
+            while True:
+                await asyncio.sleep(random.uniform(1.0, 3.0))
+                what = random.choices(("api", "worker", "redis"), (5, 2, 3))[0]
+                if what == "redis":
+                    self._redis.send_signal(signal.SIGSTOP)
+                    self.counts["redis paused"] += 1
+                    await asyncio.sleep(random.uniform(0.3, 3.0))
+                    self._redis.send_signal(signal.SIGCONT)
+                else:
+                    process = random.choice(self.processes[:2] if what == "api" else self.processes[2:])
+                    process.kill()
+                    self.counts[f"{what} killed"] += 1
+                    await asyncio.sleep(random.uniform(0.0, 1.0))
+                    await asyncio.to_thread(process.start)
+        finally:
+            self._redis.send_signal(signal.SIGCONT)
+            for process in self.processes:
+                if not process.alive:
+                    await asyncio.to_thread(process.start)
+
+
+def echo(received: Received) -> Reply:
+    """An answer that belongs to one message only, in pieces."""
+    asked = received.prompt[-1][1]
+    return Reply([f"{asked}/{number} " for number in range(PIECES)], gap_s=_GAP_S)
+
+
+def echoed(message: str) -> str:
+    """The whole answer to a message."""
+    return "".join(f"{message}/{number} " for number in range(PIECES))
+
+
+@asynccontextmanager
+async def open_cluster() -> AsyncIterator[Cluster]:
+    """Start all of it; end all of it."""
+    program = shutil.which("redis-server")
+    if program is None:
+        raise FileNotFoundError("no redis-server on this machine; install the system's package")
+    with tempfile.TemporaryDirectory(prefix="anamnesis-chaos-") as name:
+        folder = Path(name)
+        postgres = EmbeddedPostgres(folder / "postgres-data", options=UNSAFE_BUT_FAST)
+        await postgres.start()
+        port = free_port()
+        options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", name]
+        redis = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)  # noqa: ASYNC220
+        try:
+            await asyncio.to_thread(migrate, postgres.url(OWNER_ROLE), SERVICE_ROLE)
+            await asyncio.to_thread(wait_for_port, port)
+            cluster = Cluster(folder, postgres.url(SERVICE_ROLE), redis, f"redis://127.0.0.1:{port}/0")
+            try:
+                await cluster.start()
+                yield cluster
+            finally:
+                await cluster.stop()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                redis.send_signal(signal.SIGCONT)
+            redis.terminate()
+            await asyncio.to_thread(redis.wait, 5)
+            await postgres.stop()

@@ -1,0 +1,190 @@
+"""Break the service at random under load, then look whether every promise was kept.
+
+    python -m tests.chaos.run --turns 1000
+
+prints the figures; the exit code is 1 when a promise was broken. The suite runs it in a short form.
+"""
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+
+import httpx
+import psycopg
+
+from services.identity.tenants import DEFAULT_TENANT
+from tests.chaos.client import Client, Told
+from tests.chaos.cluster import Cluster, echoed, open_cluster
+
+_SETTLED_WITHIN_S = 60.0
+
+
+@dataclass
+class Report:
+    """The figures, and every promise that was broken."""
+
+    figures: dict[str, object] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"  {name:<42}{value}" for name, value in self.figures.items()]
+        verdict = [f"  BROKEN: {line}" for line in self.broken] or ["  every promise was kept"]
+        return "\n".join([*lines, *verdict])
+
+
+async def run(turns: int, *, at_once: int, seed: int) -> Report:
+    """Send `turns` messages, `at_once` at the same time, while processes die; then check."""
+    chance = random.Random(seed)
+    report = Report()
+    async with open_cluster() as cluster:
+        begun = time.monotonic()
+        disturbing = asyncio.create_task(cluster.disturb(random.Random(seed + 1)))
+        told = [
+            Told(f"u-{number % 7}", f"s-{chance.randrange(at_once)}", f"message-{number}")
+            for number in range(turns)
+        ]
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        async with httpx.AsyncClient(timeout=25, limits=limits) as http:
+            await _send_all(told, http, cluster, at_once, chance, report)
+            disturbing.cancel()
+            await asyncio.gather(disturbing, return_exceptions=True)
+            seconds = time.monotonic() - begun
+            await _until_settled(cluster, report)
+            blocked = await _blocked(told, http, cluster)
+        report.figures |= {
+            "turns": turns,
+            "seconds": round(seconds, 1),
+            "connections": sum(one.connections for one in told),
+            "connections broken": sum(one.broken for one in told),
+            "streams resumed by number": sum(one.resumed for one in told),
+            **cluster.counts,
+        }
+        report.figures["conversations blocked"] = len(blocked)
+        report.broken += [f"conversation {name} is blocked" for name in blocked]
+        _check_told(told, report)
+        _check_stored(told, cluster, report)
+        logs = "".join(process.earlier + process.text for process in cluster.processes)
+        report.figures["defects in the logs"] = logs.count("Traceback")
+        if "Traceback" in logs:
+            report.broken.append(f"a defect in the logs: …{logs[logs.index('Traceback') - 500 :][:5000]}")
+    return report
+
+
+async def _send_all(
+    told: list[Told],
+    http: httpx.AsyncClient,
+    cluster: Cluster,
+    at_once: int,
+    chance: random.Random,
+    report: Report,
+) -> None:
+    waiting = iter(told)
+
+    async def one_after_another() -> None:
+        client = Client(http, cluster.addresses, random.Random(chance.random()))
+        for one in waiting:
+            try:
+                await client.send(one)
+            except TimeoutError:
+                report.broken.append(f"{one.message} was never told its end (turns {one.turn_ids})")
+
+    await asyncio.gather(*(one_after_another() for _ in range(at_once)))
+
+
+async def _until_settled(cluster: Cluster, report: Report) -> None:
+    """Wait until nothing is under way: turns of processes that died are ended by the others."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < _SETTLED_WITHIN_S:
+        counts = Counter[str](dict(_query(cluster, "SELECT status, count(*) FROM turns GROUP BY status")))
+        if not counts["running"] and not counts["waiting"]:
+            break
+        await asyncio.sleep(0.5)
+    report.figures["settled after (s)"] = round(time.monotonic() - begun, 1)
+    report.figures |= {f"turns {status}": count for status, count in sorted(counts.items())}
+    if counts["running"] or counts["waiting"]:
+        report.broken.append(f"turns left unfinished: {dict(counts)}")
+
+
+async def _blocked(told: list[Told], http: httpx.AsyncClient, cluster: Cluster) -> list[str]:
+    """Conversations that do not answer a message any more."""
+    blocked = []
+    for user_id, session_id in sorted({(one.user_id, one.session_id) for one in told})[:40]:
+        body = {"user_id": user_id, "session_id": session_id, "message": "still there?"}
+        answer = await http.post(f"{cluster.addresses[0]}/api/v1/chat", json=body)
+        if answer.status_code != 200 or answer.json()["answer"] != echoed("still there?"):
+            blocked.append(f"{user_id}/{session_id}: {answer.text}")
+    return blocked
+
+
+def _check_told(told: list[Told], report: Report) -> None:
+    """One turn a message; the same events to every reader; one outcome."""
+    for one in told:
+        report.broken += [f"{one.message}: {line}" for line in one.wrong]
+        if len(one.turn_ids) > 1:
+            report.broken.append(f"{one.message} became the turns {one.turn_ids}")
+        outcomes = {(status, content.get("answer", "")) for status, content in one.last}
+        if len(outcomes) > 1:
+            report.broken.append(f"{one.message} ended in several ways: {outcomes}")
+        for status, answer in outcomes:
+            if status == "done" and answer != echoed(one.message):
+                report.broken.append(f"{one.message} was answered {answer!r}")
+            if not echoed(one.message).startswith(one.tokens):
+                report.broken.append(f"{one.message} streamed {one.tokens!r}")
+
+
+def _check_stored(told: list[Told], cluster: Cluster, report: Report) -> None:
+    """Every message once; one outcome a turn, the one that was told; at most one answer; jobs done."""
+    stored = Counter(row[0] for row in _query(cluster, "SELECT content FROM messages WHERE role = 'user'"))
+    report.broken += [
+        f"{one.message} is stored {stored[one.message]} times" for one in told if stored[one.message] != 1
+    ]
+    answers = Counter(row[0] for row in _query(cluster, "SELECT turn_id FROM messages WHERE role = 'assistant'"))
+    report.broken += [f"turn {turn} has {count} answers" for turn, count in answers.items() if count > 1]
+    turns = {
+        str(turn): (status, answer or "")
+        for turn, status, answer in _query(
+            cluster,
+            "SELECT t.id, status, content FROM turns t LEFT JOIN messages m ON m.id = assistant_message_id",
+        )
+    }
+    for one in told:
+        for turn_id in one.turn_ids:
+            status, answer = turns[turn_id]
+            for said, content in one.last:
+                if (said == "done") != (status == "completed") or content.get("answer", "") != answer:
+                    report.broken.append(f"{one.message} was told {said} {content}; stored is {status} {answer!r}")
+    report.figures["messages stored exactly once"] = sum(stored[one.message] == 1 for one in told)
+    jobs = Counter[str](
+        dict(_query(cluster, "SELECT status::text, count(*) FROM procrastinate_jobs GROUP BY status"))
+    )
+    report.figures["jobs"] = dict(jobs)
+    if jobs["failed"] or jobs["aborted"]:
+        report.broken.append(f"jobs that were lost: {dict(jobs)}")
+
+
+def _query(cluster: Cluster, statement: LiteralString) -> list[tuple[Any, ...]]:
+    with psycopg.connect(cluster.database_url) as connection:
+        connection.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
+        return connection.execute(statement).fetchall()
+
+
+def main() -> None:
+    """Run it from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=1000)
+    parser.add_argument("--at-once", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    given = parser.parse_args()
+    sys.stdout.write(f"chaos: {given.turns} turns, {given.at_once} at once, seed {given.seed}\n")
+    report = asyncio.run(run(given.turns, at_once=given.at_once, seed=given.seed))
+    sys.stdout.write(f"{report}\n")
+    sys.exit(1 if report.broken else 0)
+
+
+if __name__ == "__main__":
+    main()
