@@ -43,7 +43,22 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error; debug logs message text"
     )
-    auth: Literal["none"] = Field("none", description="none (loopback only)")
+
+    # Who may call, and how often
+    auth: Literal["none", "api_key", "jwt"] = Field("none", description="none (loopback only), api_key or jwt")
+    jwt_jwks: str | None = Field(None, description="path or http(s)://… of the issuer's public keys, a JWKS")
+    jwt_issuer: str | None = Field(None, description="what a token's iss must be")
+    jwt_audience: str | None = Field(None, description="what a token's aud must be or hold")
+    jwt_tenant_claim: str | None = Field(
+        None, description="claim with the tenant's name or id; unset = the default tenant"
+    )
+    jwt_scope_claim: str = Field("scope", description="claim with the scopes")
+    rate_limit_user_per_minute: int | None = Field(
+        None, ge=1, le=1_000_000, description="turns of one user a minute, 1 or more; unset = no limit"
+    )
+    rate_limit_tenant_per_minute: int | None = Field(
+        None, ge=1, le=1_000_000, description="requests of one tenant a minute, 1 or more; unset = no limit"
+    )
 
     # Stores; each unset = embedded
     database_url: SecretStr | None = Field(None, description="postgresql://… of a role that owns nothing")
@@ -106,17 +121,18 @@ class Settings(BaseSettings):
             raise ValueError("not an http:// or https:// address")
         return value
 
-    @field_validator("host")
-    @classmethod
-    def _is_loopback(cls, value: str) -> str:
-        if value != "localhost":
-            try:
-                loopback = ipaddress.ip_address(value).is_loopback
-            except ValueError:
-                loopback = False
-            if not loopback:
-                raise ValueError("without authentication only a loopback address is served")
-        return value
+    @model_validator(mode="after")
+    def _authentication_fits(self) -> Self:
+        if self.auth == "none" and not _is_loopback(self.host):
+            raise ValueError(
+                f"{PREFIX}HOST={self.host} is not accepted: without authentication only a loopback address is "
+                f"served; set {PREFIX}AUTH=api_key or {PREFIX}AUTH=jwt to serve others"
+            )
+        if self.auth == "jwt":
+            needed = {"JWKS": self.jwt_jwks, "ISSUER": self.jwt_issuer, "AUDIENCE": self.jwt_audience}
+            if missing := [f"{PREFIX}JWT_{name}" for name, value in needed.items() if not value]:
+                raise ValueError(f"{PREFIX}AUTH=jwt needs {', '.join(missing)}")
+        return self
 
     @model_validator(mode="after")
     def _model_has_endpoint(self) -> Self:
@@ -137,6 +153,15 @@ class Settings(BaseSettings):
 SECRET_FIELDS = frozenset(
     name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)
 )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -62,7 +62,7 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
         ("ANAMNESIS_MILVUS_URI", "milvus", ["ANAMNESIS_MILVUS_URI=milvus", "http://host:port"]),
         ("ANAMNESIS_HOST", "0.0.0.0", ["ANAMNESIS_HOST=0.0.0.0", "loopback"]),
         ("ANAMNESIS_HOST", "example.org", ["ANAMNESIS_HOST=example.org", "loopback"]),
-        ("ANAMNESIS_AUTH", "api_key", ["ANAMNESIS_AUTH=api_key", "none"]),
+        ("ANAMNESIS_AUTH", "basic", ["ANAMNESIS_AUTH=basic", "none", "api_key", "jwt"]),
         (
             "ANAMNESIS_LLM_MODEL",
             "m",
