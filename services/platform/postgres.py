@@ -108,6 +108,18 @@ class Database:
                 await connection.execute("COMMIT")
             return await cursor.fetchall()
 
+    async def fetch_without_tenant(
+        self, statement: LiteralString, values: Mapping[str, Any], row_factory: AsyncRowFactory[Row]
+    ) -> list[Row]:
+        """Run one statement outside of any tenant, where the tables of tenants show no rows.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
+            await cursor.execute(statement, values)
+            return await cursor.fetchall()
+
     async def tenants(self) -> list[UUID]:
         """Ids of all tenants."""
         async with driver_errors_made_ours(), self.pool.connection() as connection:
