@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 
-from api.access import Chatter, RunnerOf
+from api.access import RunnerOf, StartsTurns, TurnStarter
 from api.frames import sse_frames, ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response
 from api.schemas import ChatAnswer, ChatRequest, SocketRequest
@@ -19,7 +19,6 @@ from graph.opening import TurnRequest
 from graph.turn_log import TurnLog
 from graph.turns import TurnRunner
 from services.errors import AnamnesisError
-from services.identity.caller import Caller
 from state.events import TurnEvent
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
@@ -39,13 +38,13 @@ _PROBLEMS = documented(
     response_class=EventSourceResponse,
     responses={200: {"content": {"text/event-stream": {}}, "description": "The turn's events."}, **_PROBLEMS},
 )
-async def chat_stream(request: ChatRequest, caller: Chatter, runner: RunnerOf) -> EventSourceResponse:
+async def chat_stream(request: ChatRequest, starter: TurnStarter, runner: RunnerOf) -> EventSourceResponse:
     """Send a message and stream its answer.
 
     Everything that can be refused is refused before the stream begins; then exactly one of the events
     `done` and `error` ends it.
     """
-    caller.act_for(request.user_id)
+    caller = await starter.caller_for(request.user_id)
     running = await runner.start(TurnRequest(caller.tenant_id, request.as_input()))
     return EventSourceResponse(
         _sse(running.log), ping=HEARTBEAT_S, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
@@ -53,9 +52,9 @@ async def chat_stream(request: ChatRequest, caller: Chatter, runner: RunnerOf) -
 
 
 @router.post("", response_model=ChatAnswer, responses={**_PROBLEMS, **documented(HTTPStatus.BAD_GATEWAY)})
-async def chat(request: ChatRequest, caller: Chatter, runner: RunnerOf) -> JSONResponse:
+async def chat(request: ChatRequest, starter: TurnStarter, runner: RunnerOf) -> JSONResponse:
     """Send a message and wait for the whole answer."""
-    caller.act_for(request.user_id)
+    caller = await starter.caller_for(request.user_id)
     running = await runner.start(TurnRequest(caller.tenant_id, request.as_input()))
     last = await _last_event(running.log)
     if last.status == "done":
@@ -71,7 +70,7 @@ async def chat(request: ChatRequest, caller: Chatter, runner: RunnerOf) -> JSONR
 
 
 @router.websocket("/ws")
-async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> None:
+async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf) -> None:
     """Take requests as JSON frames, send the events of their turns; several turns may run at once.
 
     A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When
@@ -89,7 +88,7 @@ async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> N
             except ValidationError as error:
                 await socket.send_text(_refusal(invalid_fields(list(error.errors())), retryable=False))
                 continue
-            task = asyncio.create_task(_answer(socket, caller, request, runner))
+            task = asyncio.create_task(_answer(socket, starter, request, runner))
             following.add(task)
             task.add_done_callback(following.discard)
     finally:
@@ -98,10 +97,10 @@ async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> N
         await asyncio.gather(*following, return_exceptions=True)
 
 
-async def _answer(socket: WebSocket, caller: Caller, request: SocketRequest, runner: TurnRunner) -> None:
+async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketRequest, runner: TurnRunner) -> None:
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed while we were sending
         try:
-            caller.act_for(request.user_id)
+            caller = await starter.caller_for(request.user_id)
             running = await runner.start(TurnRequest(caller.tenant_id, request.as_input()))
         except AnamnesisError as error:
             refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)

@@ -56,6 +56,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
 
         await migrate_if_owner(engines)
         services = await stack.enter_async_context(open_services(settings, engines))
+        await services.authenticator.check()
         runner = TurnRunner(build_graph(services).compile(), services.turns)
         stack.push_async_callback(runner.close)
         runner.open()
