@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _PATIENCE_S = 0.1
-_WITHOUT_REDIS_S = 5.0
 _MINUTE_S = 60
 
 _Count = tuple["RateLimitItem", tuple[str, ...]]
@@ -35,8 +34,11 @@ _Count = tuple["RateLimitItem", tuple[str, ...]]
 class RateLimits:
     """Counts requests and turns, and refuses those over a limit. Without a limit it does nothing."""
 
-    def __init__(self, settings: Settings, cache: Redis) -> None:
-        """Take the limits; the counts are kept in this process when Redis is embedded."""
+    def __init__(self, settings: Settings, cache: Redis, *, without_redis_s: float = 5.0) -> None:
+        """Take the limits; the counts are kept in this process when Redis is embedded, and for a while
+        when it did not answer.
+        """
+        self._without_redis_s = without_redis_s
         self._user: RateLimitItem | None = None
         self._tenant: RateLimitItem | None = None
         self._shared: RateLimiter | None = None
@@ -87,12 +89,12 @@ class RateLimits:
             return
         after_failure = self._without_shared_until > 0
         if after_failure:  # this request tries; the others do not wait for it
-            self._without_shared_until = now + _WITHOUT_REDIS_S
+            self._without_shared_until = now + self._without_redis_s
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 await _hit(self._shared, counts)
         except (RedisError, OSError, TimeoutError) as error:
-            self._without_shared_until = time.monotonic() + _WITHOUT_REDIS_S
+            self._without_shared_until = time.monotonic() + self._without_redis_s
             if not after_failure:
                 log.warning("rate limits counted in this process", reason=type(error).__name__)
             await _hit(self._own, counts)
