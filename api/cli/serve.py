@@ -136,6 +136,7 @@ def _greet(settings: Settings) -> None:
         f"  API docs   {address}/docs",
         "  try it",
         f"    curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
+        *([] if settings.auth == "none" else ['      -H "Authorization: Bearer $KEY" \\']),
         f"      -d '{body}'",
     ]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -12,6 +12,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from services.errors import ConfigurationError
 
 PREFIX = "ANAMNESIS_"
+KEY_VARIABLE = f"{PREFIX}KEY"
+"""Holds the credential of `anamnesis chat`; no setting of the service, which must not know it."""
 
 
 def _or_openai(name: str) -> AliasChoices:
@@ -179,7 +181,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 def unknown_variables() -> list[str]:
     """One line for each `ANAMNESIS_` variable that is no setting, with the likely right name."""
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {KEY_VARIABLE}
     lines = []
     for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known:

@@ -21,7 +21,7 @@ from tests.support.service_process import ROOT, ServiceProcess
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 
-def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+def _anamnesis(*arguments: str, types: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
     measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"}
     return subprocess.run(
@@ -30,6 +30,7 @@ def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProces
         text=True,
         timeout=60,
         check=False,
+        input=types,
         env={**environment, **measured, **variables},
     )
 
@@ -71,6 +72,9 @@ def test_a_key_made_beside_the_service_works_until_revoked_and_nothing_secret_is
         ):
             assert client.post("/api/v1/chat", json=wrong, headers=headers).status_code == status
         assert client.post("/api/v1/chat", content=canary, headers=bearer(key)).status_code in {400, 422}
+        address = {"ANAMNESIS_PORT": guarded_service.url.rsplit(":", 1)[1], "ANAMNESIS_KEY": key}
+        talked = _anamnesis("chat", "--user", "ada", types=f"{canary}\n", **address)
+        assert "Certainly, here is the answer." in talked.stdout, talked.stderr
         revoked = _anamnesis("keys", "revoke", key_id, **embedded)
         assert "(shop) is revoked" in revoked.stdout, revoked.stderr
         assert client.post("/api/v1/chat", json=body, headers=bearer(key)).status_code == 401

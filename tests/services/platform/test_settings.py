@@ -109,6 +109,7 @@ def test_secrets_are_not_shown() -> None:
 
 def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_LLM_MODLE", "m")
+    monkeypatch.setenv("ANAMNESIS_KEY", "of `anamnesis chat`")
     assert unknown_variables() == ["ANAMNESIS_LLM_MODLE is not a setting; did you mean ANAMNESIS_LLM_MODEL?"]
 
 
