@@ -36,7 +36,6 @@ _SHORTEST_RSA_BITS = 2048
 
 _FETCH_TIMEOUT_S = 3.0
 _AGAIN_AFTER_FAILURE_S = 1.0
-_KEPT_WITHOUT_ANSWER_S = 3600.0
 
 
 @dataclass(frozen=True)
@@ -160,11 +159,15 @@ class KeyFile(SigningKeys):
 class KeyAddress(SigningKeys):
     """Keys at an address; fetched again after a while, and for an unknown id, but not too often."""
 
-    def __init__(self, url: str, *, fresh_s: float = 300.0, again_s: float = 10.0) -> None:
+    def __init__(self, url: str, *, fresh_s: float = 300.0, again_s: float = 10.0, kept_s: float = 3600.0) -> None:
+        """Keys are fetched again after `fresh_s`, for an unknown id after `again_s`, and used without an
+        answer for `kept_s`.
+        """
         super().__init__()
         self._url = url
         self._fresh_s = fresh_s
         self._again_s = again_s
+        self._kept_s = kept_s
         self._asked_at = float("-inf")
         self._answered_at = float("-inf")
         self._client = httpx.AsyncClient(timeout=_FETCH_TIMEOUT_S, follow_redirects=False)
@@ -181,7 +184,7 @@ class KeyAddress(SigningKeys):
         return time.monotonic() - self._asked_at >= pause
 
     def _too_old(self) -> bool:
-        return time.monotonic() - self._answered_at > _KEPT_WITHOUT_ANSWER_S
+        return time.monotonic() - self._answered_at > self._kept_s
 
     async def _read(self) -> dict[str, SigningKey]:
         try:

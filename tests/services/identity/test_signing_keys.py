@@ -124,8 +124,8 @@ async def test_an_address_that_fails_is_unavailable_and_never_a_pass(
     await keys.close()
 
 
-async def test_keys_that_are_known_outlast_their_address(key_server: KeyServer) -> None:
-    keys = KeyAddress(key_server.url, fresh_s=0.05, again_s=0.05)
+async def test_keys_that_are_known_outlast_their_address_for_a_while(key_server: KeyServer) -> None:
+    keys = KeyAddress(key_server.url, fresh_s=0.05, again_s=0.05, kept_s=0.5)
     await _found(keys, "rsa")
     key_server.status = 503
     await asyncio.sleep(0.1)
@@ -133,6 +133,9 @@ async def test_keys_that_are_known_outlast_their_address(key_server: KeyServer) 
     assert key_server.asked == 2
     with pytest.raises(Unavailable):
         await keys.find("stranger")
+    await asyncio.sleep(0.5)
+    with pytest.raises(Unavailable):  # but not for ever
+        await keys.find("rsa")
     await keys.close()
 
 
