@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
@@ -11,10 +12,13 @@ from fastapi_offline import FastAPIOffline
 from api import chat, health, reading, turns
 from api.body_limit import BodyLimit, TooLarge, too_large_response
 from api.draining import Draining
-from api.problems import add_problem_handlers
+from api.early_refusal import EarlyRefusal
+from api.problems import add_problem_handlers, documented
 from api.same_host import LOOPBACK_NAMES, SameHost
 from graph.turns import TurnRunner
 from services.bootstrap import Services
+
+_ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 def make_app(services: Services, runner: TurnRunner) -> FastAPI:
@@ -33,13 +37,16 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         lifespan=lifespan,
     )
     app.add_middleware(BodyLimit)
-    if services.settings.auth == "none":
+    if services.authenticator.is_needed:
+        app.add_middleware(EarlyRefusal, authenticator=services.authenticator)
+    else:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, _too_large)
-    for routes in (chat.router, turns.router, reading.router, health.router):
-        app.include_router(routes)
+    for routes in (chat.router, turns.router, reading.router):
+        app.include_router(routes, responses=_ACCESS_PROBLEMS)
+    app.include_router(health.router)
     return app
 
 

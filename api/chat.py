@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 
-from api.access import Chatter, RunnerOf
+from api.access import RunnerOf, StartsTurns, TurnStarter
 from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response
 from api.schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
@@ -50,7 +50,7 @@ DisconnectQuery = Annotated[
 )
 async def chat_stream(
     request: ChatRequest,
-    caller: Chatter,
+    starter: TurnStarter,
     runner: RunnerOf,
     key: KeyHeader = None,
     on_conflict: ConflictQuery = None,
@@ -61,6 +61,7 @@ async def chat_stream(
     Everything that can be refused is refused before the stream begins; then exactly one of the events
     `done` and `error` ends it.
     """
+    caller = await starter.caller_for(request.user_id)
     turn_id = await runner.start(_turn_request(caller, request, key, on_conflict))
     stop = partial(runner.stop, caller.tenant_id, turn_id)
     cancels = (on_disconnect or request.on_disconnect) == "cancel"
@@ -70,7 +71,7 @@ async def chat_stream(
 @router.post("", response_model=ChatAnswer, responses={**_PROBLEMS, **documented(HTTPStatus.BAD_GATEWAY)})
 async def chat(
     request: ChatRequest,
-    caller: Chatter,
+    starter: TurnStarter,
     runner: RunnerOf,
     connection: Request,
     key: KeyHeader = None,
@@ -78,6 +79,7 @@ async def chat(
     on_disconnect: DisconnectQuery = None,
 ) -> JSONResponse:
     """Send a message and wait for the whole answer."""
+    caller = await starter.caller_for(request.user_id)
     turn_id = await runner.start(_turn_request(caller, request, key, on_conflict))
     answering = asyncio.create_task(last_event(runner.follow(caller.tenant_id, turn_id)))
     if (on_disconnect or request.on_disconnect) == "cancel":
@@ -90,7 +92,7 @@ async def chat(
 
 
 @router.websocket("/ws")
-async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> None:
+async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf) -> None:
     """Take requests as JSON frames, send the events of their turns; several turns may be under way.
 
     A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When
@@ -108,7 +110,7 @@ async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> N
             except ValidationError as error:
                 await socket.send_text(_refusal(invalid_fields(list(error.errors())), retryable=False))
                 continue
-            task = asyncio.create_task(_answer(socket, caller, request, runner))
+            task = asyncio.create_task(_answer(socket, starter, request, runner))
             following.add(task)
             task.add_done_callback(following.discard)
     finally:
@@ -117,9 +119,10 @@ async def chat_socket(socket: WebSocket, caller: Chatter, runner: RunnerOf) -> N
         await asyncio.gather(*following, return_exceptions=True)
 
 
-async def _answer(socket: WebSocket, caller: Caller, request: SocketRequest, runner: TurnRunner) -> None:
+async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketRequest, runner: TurnRunner) -> None:
     """Run one request of a socket. It is cancelled when the socket closes."""
     try:
+        caller = await starter.caller_for(request.user_id)
         turn_id = await runner.start(_turn_request(caller, request, request.idempotency_key, None))
     except AnamnesisError as error:
         refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
@@ -146,7 +149,6 @@ async def _answer(socket: WebSocket, caller: Caller, request: SocketRequest, run
 def _turn_request(
     caller: Caller, request: ChatRequest, key: str | None, on_conflict: OnConflict | None
 ) -> TurnRequest:
-    caller.act_for(request.user_id)
     return TurnRequest(
         caller.tenant_id,
         request.as_input(),

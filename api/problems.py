@@ -4,8 +4,9 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
+from fastapi.requests import HTTPConnection
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -68,6 +69,11 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None) ->
     return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
 
 
+def response_of(error: AnamnesisError) -> JSONResponse:
+    """The HTTP response for an error of ours."""
+    return problem_response(problem_of(error), _headers(error))
+
+
 def _headers(error: AnamnesisError) -> dict[str, str] | None:
     if isinstance(error, Unauthenticated):
         return {"WWW-Authenticate": "Bearer"}
@@ -99,8 +105,12 @@ def add_problem_handlers(app: FastAPI) -> None:
     """Answer every error with a problem document."""
 
     @app.exception_handler(AnamnesisError)
-    async def ours(_: Request, error: AnamnesisError) -> JSONResponse:
-        return problem_response(problem_of(error), _headers(error))
+    async def ours(connection: HTTPConnection, error: AnamnesisError) -> JSONResponse | None:
+        if isinstance(connection, WebSocket) and isinstance(error, CallerError):
+            # Before it is accepted this refuses the handshake with 403.
+            await connection.close(1008, error.message)
+            return None
+        return response_of(error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:

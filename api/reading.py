@@ -42,8 +42,14 @@ async def conversations(
     limit: Limit = 50,
 ) -> Any:
     """Conversations of the tenant, of one user, or of one session name, newest first."""
+    if user_id is not None:
+        caller.act_for(user_id)
     items = await services.transcript.conversations(
-        caller.tenant_id, user_id=user_id, session_id=session_id, after=_cursor(after), limit=limit
+        caller.tenant_id,
+        user_id=user_id or caller.user_id,
+        session_id=session_id,
+        after=_cursor(after),
+        limit=limit,
     )
     return {"items": items, "next": _next(items, limit)}
 
@@ -51,7 +57,7 @@ async def conversations(
 @router.get("/conversations/{conversation_id}", response_model=ConversationView)
 async def conversation(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One conversation."""
-    return await services.transcript.conversation(caller.tenant_id, conversation_id)
+    return await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
 
 
 @router.get("/conversations/{conversation_id}/messages", response_model=MessagePage)
@@ -60,7 +66,7 @@ async def messages(
 ) -> Any:
     """Messages of a conversation, oldest first, answers that broke off among them."""
     items = await services.transcript.messages(
-        caller.tenant_id, conversation_id, after=_cursor(after), limit=limit
+        caller.tenant_id, conversation_id, user_id=caller.user_id, after=_cursor(after), limit=limit
     )
     return {"items": items, "next": _next(items, limit)}
 

@@ -23,7 +23,7 @@ router = APIRouter(
 @router.get("/{turn_id}", response_model=TurnView)
 async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
     """A turn as it stands."""
-    return await services.turns.get(caller.tenant_id, turn_id)
+    return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
 
 
 @router.get(
@@ -46,14 +46,15 @@ async def turn_stream(
     """
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 9):  # noqa: PLR2004
         raise InvalidInput("Last-Event-ID", "is not the number of an event")
-    await services.turns.get(caller.tenant_id, turn_id)
+    await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
     return EventStream(runner.follow(caller.tenant_id, turn_id, int(last_event_id)))
 
 
 @router.post("/{turn_id}/cancel", response_model=TurnView)
-async def cancel(turn_id: UUID, runner: RunnerOf, caller: Chatter) -> Any:
+async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: Chatter) -> Any:
     """Stop a turn, wherever it runs or waits; what there is of its answer is kept.
 
     A turn that has ended stays as it is.
     """
+    await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
     return await runner.stop(caller.tenant_id, turn_id)

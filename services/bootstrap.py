@@ -14,6 +14,8 @@ from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
+from services.identity.authentication import Authenticator
+from services.identity.rate_limits import RateLimits
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.chat_models import ChatModels
@@ -37,6 +39,8 @@ class Services:
     """What the nodes and the API are given; each takes the few that it names."""
 
     settings: Settings
+    authenticator: Authenticator
+    rate_limits: RateLimits
     database: Database
     redis: Redis
     milvus: Milvus
@@ -110,6 +114,25 @@ async def migrate_if_owner(engines: Engines) -> None:
 
 
 @asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """The database alone, for what needs nothing else; migrated where the owner's address is known.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    async with open_postgres(settings) as (database_url, owner_url):
+        if owner_url:
+            await asyncio.to_thread(migrate, owner_url, role_of(database_url))
+        database = Database(database_url)
+        try:
+            await database.open()
+            yield database
+        finally:
+            await database.close()
+
+
+@asynccontextmanager
 async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
     """Connect to the stores and wire the services.
 
@@ -127,12 +150,16 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(milvus.close)
         models = await asyncio.to_thread(ChatModels, settings)
         stack.push_async_callback(models.close)
+        authenticator = Authenticator(settings, database)
+        stack.push_async_callback(authenticator.close)
         jobs = JobQueue(database)
         stack.push_async_callback(jobs.close)
         await jobs.open()
         tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools)
         yield Services(
             settings=settings,
+            authenticator=authenticator,
+            rate_limits=RateLimits(settings, cache),
             database=database,
             redis=cache,
             milvus=milvus,

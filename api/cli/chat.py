@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from api.cli.shell import fail, settings_or_exit
+from services.platform.settings import KEY_VARIABLE
 
 _SHOWN_ON_RETURN = 6
 
@@ -24,6 +25,9 @@ def chat(
     user: Annotated[str | None, typer.Option(help="Who you are; your login name by default.")] = None,
     expert: Annotated[str | None, typer.Option(help="Expert of a new conversation.")] = None,
     url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
+    key: Annotated[
+        str | None, typer.Option(envvar=KEY_VARIABLE, help="API key or token, where the service asks for one.")
+    ] = None,
 ) -> None:
     """Talk to the running service. Ctrl-C stops an answer; Ctrl-D or /quit ends.
 
@@ -32,7 +36,8 @@ def chat(
     settings = settings_or_exit()
     address = url or f"http://{settings.host}:{settings.port}"
     request = {"user_id": user or getpass.getuser(), "session_id": session, "expert": expert}
-    with httpx.Client(base_url=address, timeout=httpx.Timeout(10, read=None)) as client:
+    headers = {"Authorization": f"Bearer {key}"} if key else None
+    with httpx.Client(base_url=address, headers=headers, timeout=httpx.Timeout(10, read=None)) as client:
         try:
             _show_history(client, request)
             _talk(client, request)

@@ -1,6 +1,6 @@
 """`anamnesis`: every command, and what they share."""
 
-from api.cli import chat, doctor, migrate, serve, worker
+from api.cli import chat, doctor, keys, migrate, serve, tenants, worker
 from api.cli.shell import make_shell
 
 app = make_shell()
@@ -9,6 +9,8 @@ app.command(name="worker")(worker.worker)
 app.command(name="chat")(chat.chat)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)
+app.add_typer(keys.app, name="keys")
+app.add_typer(tenants.app, name="tenants")
 
 if __name__ == "__main__":
     app()

@@ -60,6 +60,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
 
         await migrate_if_owner(engines)
         services = await stack.enter_async_context(open_services(settings, engines))
+        await services.authenticator.check()
         runner = TurnRunner(build_graph(services).compile(), services)
         stack.push_async_callback(runner.close)
         runner.open()
@@ -157,6 +158,7 @@ def _greet(settings: Settings) -> None:
         f"  API docs   {address}/docs",
         "  try it",
         f"    curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
+        *([] if settings.auth == "none" else ['      -H "Authorization: Bearer $KEY" \\']),
         f"      -d '{body}'",
     ]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -1,6 +1,6 @@
 """What the commands share: the Typer application, settings, and errors in one line on standard error."""
 
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -10,6 +10,8 @@ from services.platform.settings import Settings, load_settings, unknown_variable
 
 FAILED = 1
 WRONG_USE = 2
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 
 def make_shell() -> typer.Typer:

@@ -116,7 +116,7 @@ class TurnLeases:
 
     async def expired(self) -> list[ExpiredTurn]:
         """Unfinished turns of all tenants whose process is gone, oldest first, at most 100."""
-        return await self._database.fetch_untenanted(_EXPIRED, class_row(ExpiredTurn))
+        return await self._database.fetch_without_tenant(_EXPIRED, {}, class_row(ExpiredTurn))
 
     async def begin(self, tenant_id: UUID, turn_id: UUID) -> str | None:
         """Begin a waiting turn if it is its turn; return its status now, None if it has gone."""

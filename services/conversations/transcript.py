@@ -133,28 +133,36 @@ class Transcript:
             tenant_id, user_id=user_id, session_id=session_id, conversation_id=None, after=after, limit=limit
         )
 
-    async def conversation(self, tenant_id: UUID, conversation_id: UUID) -> Conversation:
-        """One conversation.
+    async def conversation(
+        self, tenant_id: UUID, conversation_id: UUID, *, user_id: str | None = None
+    ) -> Conversation:
+        """One conversation, of any user or only when it is this one's.
 
         Raises:
-            NotFound: the tenant has no such conversation.
+            NotFound: the tenant, or the user, has no such conversation.
         """
         found = await self._conversations(
-            tenant_id, user_id=None, session_id=None, conversation_id=conversation_id, after=None, limit=1
+            tenant_id, user_id=user_id, session_id=None, conversation_id=conversation_id, after=None, limit=1
         )
         if not found:
             raise NotFound("There is no such conversation.")
         return found[0]
 
     async def messages(
-        self, tenant_id: UUID, conversation_id: UUID, *, after: Cursor | None, limit: int
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        *,
+        user_id: str | None = None,
+        after: Cursor | None,
+        limit: int,
     ) -> Sequence[Message]:
         """Messages of a conversation, oldest first, incomplete ones among them.
 
         Raises:
-            NotFound: the tenant has no such conversation.
+            NotFound: the tenant, or the user, has no such conversation.
         """
-        await self.conversation(tenant_id, conversation_id)
+        await self.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": limit, **_place(after)}
         return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(Message))
 

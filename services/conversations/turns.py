@@ -124,6 +124,9 @@ SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message
        t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error, t.started_at, t.finished_at
 FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
+  AND (%(user_id)s::text IS NULL OR %(user_id)s = (
+      SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id WHERE c.id = t.conversation_id
+  ))
 """
 
 
@@ -245,13 +248,13 @@ class Turns:
                     connection, tenant_id=tenant_id, conversation_id=row[0], turn_id=turn_id
                 )
 
-    async def get(self, tenant_id: UUID, turn_id: UUID) -> StoredTurn:
-        """Read a turn.
+    async def get(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> StoredTurn:
+        """Read a turn, of any user or only when it is this one's.
 
         Raises:
-            NotFound: the tenant has no such turn.
+            NotFound: the tenant, or the user, has no such turn.
         """
-        values = {"turn_id": turn_id, "tenant_id": tenant_id}
+        values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, _GET, values, class_row(StoredTurn))
         if not found:
             raise NotFound("There is no such turn.")

@@ -1,1 +1,1 @@
-"""Who calls: tenants now, keys and tokens with authentication."""
+"""Who calls: tenants, API keys, tokens, and how much each may ask for."""

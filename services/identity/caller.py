@@ -1,5 +1,6 @@
 """Who makes a request, and what they may do."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 from uuid import UUID
@@ -11,6 +12,12 @@ Scope = Literal["chat", "memory:read", "memory:write", "admin"]
 """What a caller may do; `admin` includes the others."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+
+def known_scopes(names: Iterable[object]) -> frozenset[Scope]:
+    """Those of the names that are scopes of ours; what else a key or a token holds is for others."""
+    given = frozenset(name for name in names if isinstance(name, str))
+    return frozenset(scope for scope in SCOPES if scope in given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,106 @@
-"""Tenants."""
+"""Tenants: those who share nothing with each other."""
 
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
+
+from psycopg.rows import class_row
+from uuid_utils.compat import uuid7
+
+from services.errors import Conflict, InvalidInput
+from services.platform.postgres import Database
 
 DEFAULT_TENANT = UUID("00000000-0000-7000-8000-000000000001")
 """The tenant of everybody while there is no authentication; the first migration creates it."""
+
+DEFAULT_SYSTEM_PROMPT = (
+    "You are a helpful assistant who has been talking with this person for a long time. "
+    "Answer in the language of the question. What you know of the person is given below; use it where it "
+    "helps, and say so when you do not know something."
+)
+"""What a new tenant's expert `default` is told."""
+
+_NAME = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
+_REMEMBERED_S = 60.0
+_REMEMBERED_AT_MOST = 10_000
+
+_CREATE = """
+INSERT INTO tenants (id, name) VALUES (%(id)s, %(name)s)
+ON CONFLICT (name) DO NOTHING RETURNING id, name, created_at
+"""
+
+_CREATE_EXPERT = """
+INSERT INTO experts (id, tenant_id, name, system_prompt)
+VALUES (%(id)s, %(tenant_id)s, 'default', %(system_prompt)s)
+"""
+
+_LIST = "SELECT id, name, created_at FROM tenants ORDER BY name"
+
+_FIND = "SELECT id, name, created_at FROM tenants WHERE name = %(name)s OR id = %(id)s"
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """One tenant."""
+
+    id: UUID
+    name: str
+    created_at: datetime
+
+
+class Tenants:
+    """Makes and finds tenants."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._remembered: dict[str, tuple[float, Tenant]] = {}
+
+    async def create(self, name: str) -> Tenant:
+        """Make a tenant with its expert `default`.
+
+        Raises:
+            InvalidInput: the name is not one that a tenant can have.
+            Conflict: there is a tenant of this name.
+        """
+        # A name that looks like an id could be taken for another tenant's.
+        if not _NAME.fullmatch(name) or _as_uuid(name):
+            raise InvalidInput("name", "must be 1 to 128 of letters, digits and ._:@- and not look like an id")
+        tenant_id = uuid7()
+        async with (
+            self._database.tenant(tenant_id) as connection,
+            connection.cursor(row_factory=class_row(Tenant)) as cursor,
+        ):
+            await cursor.execute(_CREATE, {"id": tenant_id, "name": name})
+            if (tenant := await cursor.fetchone()) is None:
+                raise Conflict(f"There is a tenant named {name} already.")
+            expert = {"id": uuid7(), "tenant_id": tenant_id, "system_prompt": DEFAULT_SYSTEM_PROMPT}
+            await cursor.execute(_CREATE_EXPERT, expert)
+        return tenant
+
+    async def list(self) -> Sequence[Tenant]:
+        """All tenants, by name."""
+        return await self._database.fetch_without_tenant(_LIST, {}, class_row(Tenant))
+
+    async def by_name_or_id(self, text: str) -> Tenant | None:
+        """The tenant that a token or an operator names; remembered for a minute."""
+        at, tenant = self._remembered.get(text, (0.0, None))
+        if tenant is not None and time.monotonic() - at < _REMEMBERED_S:
+            return tenant
+        values = {"name": text, "id": _as_uuid(text)}
+        found = await self._database.fetch_without_tenant(_FIND, values, class_row(Tenant))
+        if not found:
+            return None
+        if len(self._remembered) >= _REMEMBERED_AT_MOST:
+            self._remembered.clear()
+        self._remembered[text] = time.monotonic(), found[0]
+        return found[0]
+
+
+def _as_uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

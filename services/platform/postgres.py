@@ -135,9 +135,21 @@ class Database:
             async for notification in connection.notifies():
                 yield notification.payload
 
+    async def fetch_without_tenant(
+        self, statement: LiteralString, values: Mapping[str, Any], row_factory: AsyncRowFactory[Row]
+    ) -> list[Row]:
+        """Run one statement for no tenant: it sees tables without tenants, and what functions of the owner tell.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
+            await cursor.execute(statement, values)
+            return await cursor.fetchall()
+
     async def tenants(self) -> list[UUID]:
         """Ids of all tenants."""
-        rows = await self.fetch_untenanted("SELECT id FROM tenants ORDER BY id", tuple_row)
+        rows = await self.fetch_without_tenant("SELECT id FROM tenants ORDER BY id", {}, tuple_row)
         return [row[0] for row in rows]
 
     async def ping(self) -> float:
@@ -154,16 +166,6 @@ class Database:
         ):
             await connection.execute("SELECT 1")
         return (time.perf_counter() - begun) * 1000
-
-    async def fetch_untenanted(self, statement: LiteralString, row_factory: AsyncRowFactory[Row]) -> list[Row]:
-        """Run one statement for no tenant: it sees tables without tenants, and what functions of the owner tell.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer, or broke the connection.
-        """
-        async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
-            await cursor.execute(statement)
-            return await cursor.fetchall()
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:

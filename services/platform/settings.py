@@ -12,6 +12,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from services.errors import ConfigurationError
 
 PREFIX = "ANAMNESIS_"
+KEY_VARIABLE = f"{PREFIX}KEY"
+"""Holds the credential of `anamnesis chat`; no setting of the service, which must not know it."""
 
 
 def _or_openai(name: str) -> AliasChoices:
@@ -43,7 +45,22 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error; debug logs message text"
     )
-    auth: Literal["none"] = Field("none", description="none (loopback only)")
+
+    # Who may call, and how often
+    auth: Literal["none", "api_key", "jwt"] = Field("none", description="none (loopback only), api_key or jwt")
+    jwt_jwks: str | None = Field(None, description="path or http(s)://… of the issuer's public keys, a JWKS")
+    jwt_issuer: str | None = Field(None, description="what a token's iss must be")
+    jwt_audience: str | None = Field(None, description="what a token's aud must be or hold")
+    jwt_tenant_claim: str | None = Field(
+        None, description="claim with the tenant's name or id; unset = the default tenant"
+    )
+    jwt_scope_claim: str = Field("scope", description="claim with the scopes")
+    rate_limit_user_per_minute: int | None = Field(
+        None, ge=1, le=1_000_000, description="turns of one user a minute, 1 or more; unset = no limit"
+    )
+    rate_limit_tenant_per_minute: int | None = Field(
+        None, ge=1, le=1_000_000, description="requests of one tenant a minute, 1 or more; unset = no limit"
+    )
 
     # Stores; each unset = embedded
     database_url: SecretStr | None = Field(None, description="postgresql://… of a role that owns nothing")
@@ -111,17 +128,18 @@ class Settings(BaseSettings):
             raise ValueError("not an http:// or https:// address")
         return value
 
-    @field_validator("host")
-    @classmethod
-    def _is_loopback(cls, value: str) -> str:
-        if value != "localhost":
-            try:
-                loopback = ipaddress.ip_address(value).is_loopback
-            except ValueError:
-                loopback = False
-            if not loopback:
-                raise ValueError("without authentication only a loopback address is served")
-        return value
+    @model_validator(mode="after")
+    def _authentication_fits(self) -> Self:
+        if self.auth == "none" and not _is_loopback(self.host):
+            raise ValueError(
+                f"{PREFIX}HOST={self.host} is not accepted: without authentication only a loopback address is "
+                f"served; set {PREFIX}AUTH=api_key or {PREFIX}AUTH=jwt to serve others"
+            )
+        if self.auth == "jwt":
+            needed = {"JWKS": self.jwt_jwks, "ISSUER": self.jwt_issuer, "AUDIENCE": self.jwt_audience}
+            if missing := [f"{PREFIX}JWT_{name}" for name, value in needed.items() if not value]:
+                raise ValueError(f"{PREFIX}AUTH=jwt needs {', '.join(missing)}")
+        return self
 
     @model_validator(mode="after")
     def _model_has_endpoint(self) -> Self:
@@ -144,6 +162,15 @@ SECRET_FIELDS = frozenset(
 )
 
 
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def load_settings(**overrides: Any) -> Settings:
     """Read the settings.
 
@@ -159,7 +186,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 def unknown_variables() -> list[str]:
     """One line for each `ANAMNESIS_` variable that is no setting, with the likely right name."""
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {KEY_VARIABLE}
     lines = []
     for name in sorted(os.environ):
         if name.startswith(PREFIX) and name not in known:

@@ -12,7 +12,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="no redis-server on this machine")
 async def test_under_random_failures_every_promise_is_kept() -> None:
     report = await run(100, at_once=12, seed=7)
-    print(report)
     assert report.broken == []
     assert report.figures["messages stored exactly once"] == 100
     assert report.figures["connections broken"] > 20  # type: ignore[operator]

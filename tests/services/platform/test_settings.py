@@ -62,13 +62,14 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
         ("ANAMNESIS_MILVUS_URI", "milvus", ["ANAMNESIS_MILVUS_URI=milvus", "http://host:port"]),
         ("ANAMNESIS_HOST", "0.0.0.0", ["ANAMNESIS_HOST=0.0.0.0", "loopback"]),
         ("ANAMNESIS_HOST", "example.org", ["ANAMNESIS_HOST=example.org", "loopback"]),
-        ("ANAMNESIS_AUTH", "api_key", ["ANAMNESIS_AUTH=api_key", "none"]),
+        ("ANAMNESIS_AUTH", "basic", ["ANAMNESIS_AUTH=basic", "none", "api_key", "jwt"]),
         (
             "ANAMNESIS_LLM_MODEL",
             "m",
             ["ANAMNESIS_LLM_MODEL", "ANAMNESIS_LLM_API_KEY", "ANAMNESIS_LLM_BASE_URL"],
         ),
         ("ANAMNESIS_EMBEDDING_MODEL", "m", ["ANAMNESIS_EMBEDDING_DIM"]),
+        ("ANAMNESIS_RATE_LIMIT_USER_PER_MINUTE", "0", ["ANAMNESIS_RATE_LIMIT_USER_PER_MINUTE=0", "1 or more"]),
         ("ANAMNESIS_MIGRATION_DATABASE_URL", "postgresql://o@h/d", ["ANAMNESIS_DATABASE_URL"]),
         ("OPENAI_BASE_URL", "nowhere", ["OPENAI_BASE_URL=nowhere", "http(s)://"]),
     ],
@@ -85,6 +86,21 @@ def test_a_wrong_value_is_one_line_that_names_it(
     assert "geheim" not in wrong.value.message
 
 
+def test_with_authentication_every_address_may_be_served() -> None:
+    jwt = {"jwt_jwks": "keys.json", "jwt_issuer": "i", "jwt_audience": "a"}
+    assert load_settings(auth="api_key", host="0.0.0.0").host == "0.0.0.0"
+    assert load_settings(auth="jwt", host="example.org", **jwt).jwt_scope_claim == "scope"
+    with pytest.raises(ConfigurationError, match=r"HOST=0\.0\.0\.0 .* loopback"):
+        load_settings(host="0.0.0.0", **jwt)
+
+
+@pytest.mark.parametrize("missing", ["jwt_jwks", "jwt_issuer", "jwt_audience"])
+def test_tokens_need_their_settings(missing: str) -> None:
+    given = {"jwt_jwks": "keys.json", "jwt_issuer": "i", "jwt_audience": "a"} | {missing: None}
+    with pytest.raises(ConfigurationError, match=f"^ANAMNESIS_AUTH=jwt needs ANAMNESIS_{missing.upper()}$"):
+        load_settings(auth="jwt", **given)
+
+
 def test_secrets_are_not_shown() -> None:
     settings = load_settings(llm_api_key="geheim", database_url="postgresql://u:geheim@h/d")
     assert "geheim" not in repr(settings)
@@ -93,6 +109,7 @@ def test_secrets_are_not_shown() -> None:
 
 def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_LLM_MODLE", "m")
+    monkeypatch.setenv("ANAMNESIS_KEY", "of `anamnesis chat`")
     assert unknown_variables() == ["ANAMNESIS_LLM_MODLE is not a setting; did you mean ANAMNESIS_LLM_MODEL?"]
 
 

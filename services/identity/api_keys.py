@@ -1,0 +1,123 @@
+"""API keys: `ank_<id>_<secret>`, of which only the secret's SHA-256 is stored."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+from uuid_utils.compat import uuid7
+
+from services.errors import InvalidInput, NotFound, Unauthenticated
+from services.identity.caller import Caller, Scope, known_scopes
+from services.platform.postgres import Database
+
+_FORM = re.compile(r"ank_([0-9a-f]{32})_([A-Za-z0-9_-]{43})", re.ASCII)
+_SECRET_BYTES = 32
+_LONGEST_NAME = 200
+_NO_HASH = bytes(32)
+_REFUSAL = "The API key is not valid: it is mistyped, unknown or revoked."
+
+_CREATE = """
+INSERT INTO api_keys (id, tenant_id, name, hash, scopes)
+VALUES (%(id)s, %(tenant_id)s, %(name)s, %(hash)s, %(scopes)s)
+RETURNING id, tenant_id, name, scopes, created_at, last_used_at, revoked_at
+"""
+
+_LIST = """
+SELECT id, tenant_id, name, scopes, created_at, last_used_at, revoked_at FROM api_keys
+WHERE tenant_id = %(tenant_id)s ORDER BY created_at, id
+"""
+
+_REVOKE = """
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s
+RETURNING id, tenant_id, name, scopes, created_at, last_used_at, revoked_at
+"""
+
+_USE = "SELECT tenant_id, hash, scopes FROM use_api_key(%(id)s)"
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """What is known of a key; not the key itself."""
+
+    id: UUID
+    tenant_id: UUID
+    name: str
+    scopes: list[str]
+    created_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class ApiKeys:
+    """Makes, lists, revokes and recognises keys.
+
+    Nothing is remembered between two requests: a revoked key is refused at once by every process.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(self, tenant_id: UUID, name: str, scopes: Iterable[Scope]) -> tuple[ApiKey, str]:
+        """Make a key; return its record and the key, which cannot be had again.
+
+        Raises:
+            InvalidInput: the name is empty, too long or not printable, or there is no scope.
+        """
+        if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+            raise InvalidInput("name", f"must be 1 to {_LONGEST_NAME} printable characters")
+        if not (wanted := sorted(set(scopes))):
+            raise InvalidInput("scope", "at least one is needed")
+        key_id, secret = uuid7(), secrets.token_urlsafe(_SECRET_BYTES)
+        values = {
+            "id": key_id,
+            "tenant_id": tenant_id,
+            "name": name,
+            "hash": _hash(secret),
+            "scopes": wanted,
+        }
+        (record,) = await self._database.fetch(tenant_id, _CREATE, values, class_row(ApiKey))
+        return record, f"ank_{key_id.hex}_{secret}"
+
+    async def list(self, tenant_id: UUID) -> Sequence[ApiKey]:
+        """The tenant's keys, oldest first, revoked ones among them."""
+        return await self._database.fetch(tenant_id, _LIST, {"tenant_id": tenant_id}, class_row(ApiKey))
+
+    async def revoke(self, tenant_id: UUID, key_id: UUID) -> ApiKey:
+        """Refuse the key from now on; again changes nothing.
+
+        Raises:
+            NotFound: the tenant has no such key.
+        """
+        values = {"tenant_id": tenant_id, "id": key_id}
+        found = await self._database.fetch(tenant_id, _REVOKE, values, class_row(ApiKey))
+        if not found:
+            raise NotFound("There is no such key.")
+        return found[0]
+
+    async def caller_of(self, key: str) -> Caller:
+        """Who calls with this key.
+
+        Raises:
+            Unauthenticated: it is not a key of ours, or it is revoked.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if (match := _FORM.fullmatch(key)) is None:
+            raise Unauthenticated(_REFUSAL)
+        rows = await self._database.fetch_without_tenant(_USE, {"id": UUID(match[1])}, tuple_row)
+        # Compared also when there is no such key: the time says nothing about which part was wrong.
+        tenant_id, stored, scopes = rows[0] if rows else (None, _NO_HASH, [])
+        if not hmac.compare_digest(_hash(match[2]), stored) or tenant_id is None:
+            raise Unauthenticated(_REFUSAL)
+        return Caller(tenant_id, known_scopes(scopes))
+
+
+def _hash(secret: str) -> bytes:
+    # A plain hash is enough: 256 random bits cannot be guessed, however fast the guesses are.
+    return hashlib.sha256(secret.encode()).digest()

@@ -1,0 +1,109 @@
+"""How often a tenant may ask and a user may start a turn.
+
+The counts are in Redis, so that all processes share them. When Redis does not answer in time each
+process counts for itself: nothing that is allowed is ever refused because of Redis.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from services.errors import RateLimited
+from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from limits import RateLimitItem
+    from limits.aio.strategies import RateLimiter
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE_S = 0.1
+_MINUTE_S = 60
+
+_Count = tuple["RateLimitItem", tuple[str, ...]]
+"""A limit, and whose count it is."""
+
+
+class RateLimits:
+    """Counts requests and turns, and refuses those over a limit. Without a limit it does nothing."""
+
+    def __init__(self, settings: Settings, cache: Redis, *, without_redis_s: float = 5.0) -> None:
+        """Take the limits; the counts are kept in this process when Redis is embedded, and for a while
+        when it did not answer.
+        """
+        self._without_redis_s = without_redis_s
+        self._user: RateLimitItem | None = None
+        self._tenant: RateLimitItem | None = None
+        self._shared: RateLimiter | None = None
+        self._without_shared_until = 0.0
+        per_user, per_tenant = settings.rate_limit_user_per_minute, settings.rate_limit_tenant_per_minute
+        if per_user is None and per_tenant is None:
+            return
+        from limits import RateLimitItemPerMinute  # noqa: PLC0415 — only where there is a limit
+        from limits.aio.storage import MemoryStorage, RedisStorage  # noqa: PLC0415
+        from limits.aio.strategies import SlidingWindowCounterRateLimiter  # noqa: PLC0415
+
+        self._user = RateLimitItemPerMinute(per_user, namespace="user") if per_user else None
+        self._tenant = RateLimitItemPerMinute(per_tenant, namespace="tenant") if per_tenant else None
+        self._own: RateLimiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+        if settings.redis_url is not None:
+            # The service's own connections; of the address only the scheme is read.
+            pool: dict[str, object] = {"connection_pool": cache.connection_pool}
+            storage = RedisStorage("async+redis://", implementation="redispy", key_prefix="limits", **pool)  # type: ignore[arg-type]
+            self._shared = SlidingWindowCounterRateLimiter(storage)
+
+    async def count_turn(self, tenant_id: UUID, user_id: str) -> None:
+        """Count a turn that a user starts, for the user and for the tenant.
+
+        Raises:
+            RateLimited: it is one too many.
+        """
+        counts: list[_Count] = []
+        if self._user is not None:  # first: what a user is refused is not the tenant's
+            counts.append((self._user, (str(tenant_id), user_id)))
+        if self._tenant is not None:
+            counts.append((self._tenant, (str(tenant_id),)))
+        if counts:
+            await self._count(counts)
+
+    async def count_request(self, tenant_id: UUID) -> None:
+        """Count any other request, for the tenant.
+
+        Raises:
+            RateLimited: it is one too many.
+        """
+        if self._tenant is not None:
+            await self._count([(self._tenant, (str(tenant_id),))])
+
+    async def _count(self, counts: Sequence[_Count]) -> None:
+        now = time.monotonic()
+        if self._shared is None or now < self._without_shared_until:
+            await _hit(self._own, counts)
+            return
+        after_failure = self._without_shared_until > 0
+        if after_failure:  # this request tries; the others do not wait for it
+            self._without_shared_until = now + self._without_redis_s
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await _hit(self._shared, counts)
+        except (RedisError, OSError, TimeoutError) as error:
+            self._without_shared_until = time.monotonic() + self._without_redis_s
+            if not after_failure:
+                log.warning("rate limits counted in this process", reason=type(error).__name__)
+            await _hit(self._own, counts)
+        else:
+            self._without_shared_until = 0.0
+
+
+async def _hit(limiter: "RateLimiter", counts: Sequence[_Count]) -> None:
+    for limit, whose in counts:
+        if not await limiter.hit(limit, *whose):
+            free_at, _ = await limiter.get_window_stats(limit, *whose)
+            raise RateLimited(min(_MINUTE_S, max(1, math.ceil(free_at - time.time()))))

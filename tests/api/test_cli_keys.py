@@ -1,0 +1,141 @@
+"""`anamnesis keys` and `anamnesis tenants`, beside a running service and with a database alone."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import typer
+
+from api.cli import keys, tenants
+from services.bootstrap import Engines
+from tests.conftest import free_port
+from tests.support.issuer import bearer
+from tests.support.model_server import ModelServer
+from tests.support.service_process import ROOT, ServiceProcess
+
+ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
+
+
+def _anamnesis(*arguments: str, types: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"}
+    return subprocess.run(
+        [sys.executable, "-m", "api.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        input=types,
+        env={**environment, **measured, **variables},
+    )
+
+
+@pytest.fixture
+def guarded_service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProcess]:
+    """The service as a process, embedded, with API keys, listening on every address."""
+    process = ServiceProcess(
+        data_dir,
+        free_port(),
+        auth="api_key",
+        host="0.0.0.0",
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+    )
+    yield process.start()
+    if process.process and process.process.poll() is None:
+        process.stop()
+
+
+def test_a_key_made_beside_the_service_works_until_revoked_and_nothing_secret_is_logged(
+    guarded_service: ServiceProcess, data_dir: Path
+) -> None:
+    embedded = {"ANAMNESIS_DATA_DIR": str(data_dir)}
+    made = _anamnesis("keys", "create", "--name", "shop", **embedded)
+    assert made.returncode == 0, made.stderr
+    key = made.stdout.strip()
+    key_id = key.split("_")[1]
+    canary = "a very private canary"
+    with httpx.Client(base_url=guarded_service.url, timeout=30) as client:
+        body = {**ASK, "message": canary}
+        assert client.post("/api/v1/chat", json=body, headers=bearer(key)).status_code == 200
+        for wrong, headers, status in (
+            (body, {}, 401),
+            (body, bearer(key[:-1]), 401),
+            (body, bearer(f"ank_{key_id}_{'canary-' * 6}c"), 401),
+            ({**body, "surprise": canary}, bearer(key), 422),
+            ({**body, "session_id": "new", "expert": "nobody"}, bearer(key), 422),
+        ):
+            assert client.post("/api/v1/chat", json=wrong, headers=headers).status_code == status
+        assert client.post("/api/v1/chat", content=canary, headers=bearer(key)).status_code in {400, 422}
+        address = {"ANAMNESIS_PORT": guarded_service.url.rsplit(":", 1)[1], "ANAMNESIS_KEY": key}
+        talked = _anamnesis("chat", "--user", "ada", types=f"{canary}\n", **address)
+        assert "Certainly, here is the answer." in talked.stdout, talked.stderr
+        revoked = _anamnesis("keys", "revoke", key_id, **embedded)
+        assert "(shop) is revoked" in revoked.stdout, revoked.stderr
+        assert client.post("/api/v1/chat", json=body, headers=bearer(key)).status_code == 401
+    guarded_service.stop()
+    assert "turn_id=" in guarded_service.text
+    for secret in ("canary", key, key.split("_", 2)[2], "Bearer ank"):
+        assert secret not in guarded_service.text
+
+
+def test_keys_and_tenants_are_made_and_listed(engines: Engines) -> None:
+    here = {"ANAMNESIS_DATABASE_URL": engines.database_url}
+    made = _anamnesis("tenants", "create", "shop", **here)
+    assert made.returncode == 0, made.stderr
+    found = json.loads(_anamnesis("tenants", "list", "--json", **here).stdout)
+    assert [tenant["name"] for tenant in found] == ["default", "shop"]
+    wanted = ("--name", "the till", "--tenant", "shop", "--scope", "chat", "--scope", "memory:read")
+    key = json.loads(_anamnesis("keys", "create", *wanted, "--json", **here).stdout)
+    assert (key["tenant"], key["scopes"]) == ("shop", ["chat", "memory:read"])
+    listed = _anamnesis("keys", "list", **here).stdout
+    assert key["id"] in listed
+    assert "the till" in listed
+    assert key["key"].split("_", 2)[2] not in listed
+
+
+@pytest.mark.parametrize("group", [keys.app, tenants.app])
+def test_every_command_has_an_example(group: typer.Typer) -> None:
+    assert group.registered_commands
+    for command in group.registered_commands:
+        assert command.callback
+        assert "Example: `anamnesis " in str(command.callback.__doc__)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (
+            ("keys", "create", "--name", "x", "--scope", "chat", "--scope", "everything"),
+            2,
+            "everything is none of",
+        ),
+        (("keys", "revoke", "0190a000-0000-7000-8000-000000000001"), 1, "anamnesis: There is no key 0190a000"),
+    ],
+)
+def test_what_is_wrong_is_said(engines: Engines, arguments: tuple[str, ...], code: int, says: str) -> None:
+    done = _anamnesis(*arguments, ANAMNESIS_DATABASE_URL=engines.database_url)
+    assert done.returncode == code
+    assert says in done.stderr
+    assert code == 2 or done.stderr.count("\n") == 1
+
+
+def test_tokens_without_their_keys_stop_the_start_in_one_line(engines: Engines, tmp_path: Path) -> None:
+    variables = {
+        "ANAMNESIS_AUTH": "jwt",
+        "ANAMNESIS_JWT_JWKS": str(tmp_path / "missing.json"),
+        "ANAMNESIS_JWT_ISSUER": "i",
+        "ANAMNESIS_JWT_AUDIENCE": "a",
+        "ANAMNESIS_DATABASE_URL": engines.database_url,
+        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
+        "ANAMNESIS_PORT": str(free_port()),
+    }
+    done = _anamnesis("serve", **variables)
+    assert done.returncode == 1
+    assert done.stderr.startswith("anamnesis: ANAMNESIS_JWT_JWKS=")
+    assert done.stderr.count("\n") == 1

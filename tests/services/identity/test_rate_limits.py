@@ -1,0 +1,151 @@
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from services.errors import RateLimited
+from services.identity.rate_limits import RateLimits
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform import redis
+from services.platform.settings import load_settings
+from tests.conftest import free_port
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def _limits(redis_url: str | None, **limits: int) -> AsyncIterator[RateLimits]:
+    """The limits of one process."""
+    settings = load_settings(redis_url=redis_url, **{f"rate_limit_{n}_per_minute": v for n, v in limits.items()})
+    client = redis.connect(settings.redis_url)
+    yield RateLimits(settings, client)
+    await client.aclose()
+
+
+@pytest.fixture(params=["in-process", "server"])
+def redis_url(request: Any) -> str | None:
+    """Where the counts are: what holds for the one must hold for the other."""
+    return None if request.param == "in-process" else str(request.getfixturevalue("redis_server"))
+
+
+async def test_a_user_may_start_so_many_turns_and_others_are_not_held_back(redis_url: str | None) -> None:
+    tenant = uuid4()
+    async with _limits(redis_url, user=3) as limits:
+        for _ in range(3):
+            await limits.count_turn(tenant, "u-1")
+        with pytest.raises(RateLimited) as refused:
+            await limits.count_turn(tenant, "u-1")
+        assert 1 <= refused.value.retry_after_s <= 60
+        await limits.count_turn(tenant, "u-2")
+        await limits.count_turn(uuid4(), "u-1")
+        await limits.count_request(tenant)
+
+
+async def test_a_tenants_turns_and_requests_are_counted_together(redis_url: str | None) -> None:
+    tenant = uuid4()
+    async with _limits(redis_url, tenant=4) as limits:
+        for number in range(2):
+            await limits.count_turn(tenant, f"u-{number}")
+            await limits.count_request(tenant)
+        for late in (limits.count_turn(tenant, "u-9"), limits.count_request(tenant)):
+            with pytest.raises(RateLimited):
+                await late
+        await limits.count_request(uuid4())
+
+
+async def test_what_a_user_is_refused_does_not_count_for_the_tenant(redis_url: str | None) -> None:
+    tenant = uuid4()
+    async with _limits(redis_url, user=1, tenant=2) as limits:
+        await limits.count_turn(tenant, "u-1")
+        for _ in range(5):
+            with pytest.raises(RateLimited):
+                await limits.count_turn(tenant, "u-1")
+        await limits.count_turn(tenant, "u-2")
+
+
+async def test_processes_share_their_counts(redis_server: str) -> None:
+    tenant = uuid4()
+    async with _limits(redis_server, user=2) as one, _limits(redis_server, user=2) as other:
+        await one.count_turn(tenant, "u-1")
+        await other.count_turn(tenant, "u-1")
+        for limits in (one, other):
+            with pytest.raises(RateLimited):
+                await limits.count_turn(tenant, "u-1")
+
+
+async def test_without_a_limit_nothing_is_asked() -> None:
+    async with _hanging_redis() as (url, asked), _limits(url) as limits:
+        for _ in range(100):
+            await limits.count_turn(DEFAULT_TENANT, "u-1")
+            await limits.count_request(DEFAULT_TENANT)
+        assert asked == []
+
+
+async def test_a_redis_that_hangs_delays_one_request_and_the_process_counts_for_itself() -> None:
+    async with _hanging_redis() as (url, asked), _limits(url, user=3) as limits:
+        begun = time.monotonic()
+        await limits.count_turn(DEFAULT_TENANT, "u-1")
+        assert time.monotonic() - begun < 0.3
+        begun = time.monotonic()
+        await limits.count_turn(DEFAULT_TENANT, "u-1")
+        await limits.count_turn(DEFAULT_TENANT, "u-1")
+        with pytest.raises(RateLimited):
+            await limits.count_turn(DEFAULT_TENANT, "u-1")
+        assert time.monotonic() - begun < 0.05
+        assert len(asked) == 1
+
+
+async def test_a_redis_that_is_not_there_refuses_nobody() -> None:
+    async with _limits(f"redis://127.0.0.1:{free_port()}/0", user=50, tenant=50) as limits:
+        await asyncio.gather(*(limits.count_turn(DEFAULT_TENANT, "u-1") for _ in range(50)))
+        with pytest.raises(RateLimited):
+            await limits.count_turn(DEFAULT_TENANT, "u-1")
+
+
+async def test_when_redis_is_back_the_counts_are_shared_again(redis_server: str) -> None:
+    port, tenant = free_port(), uuid4()
+    behind = int(redis_server.rsplit(":", 1)[1].split("/", maxsplit=1)[0])
+    settings = load_settings(redis_url=f"redis://127.0.0.1:{port}/0", rate_limit_user_per_minute=2)
+    client = redis.connect(settings.redis_url)
+    limits = RateLimits(settings, client, without_redis_s=0.1)
+    await limits.count_turn(tenant, "u-1")
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to_server = await asyncio.open_connection("127.0.0.1", behind)
+        while asked := await reader.read(65536):
+            to_server[1].write(asked)
+            writer.write(await to_server[0].read(65536))
+        to_server[1].close()
+        writer.close()
+
+    server = await asyncio.start_server(relay, "127.0.0.1", port)
+    await asyncio.sleep(0.15)
+    async with _limits(redis_server, user=2) as other:
+        for one in (limits, other):
+            await one.count_turn(tenant, "u-1")
+        with pytest.raises(RateLimited):
+            await limits.count_turn(tenant, "u-1")
+    await client.aclose()
+    server.close()
+
+
+@asynccontextmanager
+async def _hanging_redis() -> AsyncIterator[tuple[str, list[int]]]:
+    """A server that takes connections and never answers; and the connections."""
+    asked: list[int] = []
+    end = asyncio.Event()
+
+    async def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(1)
+        await end.wait()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    yield f"redis://127.0.0.1:{port}/0", asked
+    end.set()
+    server.close()

@@ -1,0 +1,161 @@
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.errors import ConfigurationError, Unavailable
+from services.identity.signing_keys import KeyAddress, KeyFile, SigningKey, SigningKeys, keys_of
+from tests.conftest import free_port
+from tests.support.issuer import KeyServer, jwk, jwks, key_file
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def key_server() -> Iterator[KeyServer]:
+    with KeyServer() as server:
+        yield server
+
+
+async def _found(keys: SigningKeys, name: str) -> SigningKey:
+    key = await keys.find(name)
+    assert key is not None
+    return key
+
+
+def test_only_public_keys_for_signatures_are_taken() -> None:
+    listed = [
+        jwk("rsa"),
+        jwk("rsa", kid="fixed", alg="PS256"),
+        jwk("rsa", kid="encrypts", use="enc"),
+        jwk("rsa", kid="hmac", alg="HS256"),
+        jwk("short"),
+        {"kty": "oct", "kid": "shared", "k": "c2VjcmV0", "alg": "HS256"},
+        {"kty": "RSA", "kid": "broken", "n": "x"},
+        {"kty": "EC", "kid": "curve", "crv": "secp256k1", "x": "AA", "y": "AA"},
+        {"kty": "RSA"},
+        {name: value for name, value in jwk("ec").items() if name != "kid"},
+        "text",
+    ]
+    found = keys_of(json.dumps({"keys": listed}).encode())
+    assert set(found) == {"rsa", "fixed"}
+    assert found["fixed"].algorithms == {"PS256"}
+
+
+@pytest.mark.parametrize("document", [b"", b"[]", b'{"keys": 7}', b"<html>", b"\xff"])
+def test_what_is_no_jwks_is_an_error(document: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        keys_of(document)
+
+
+async def test_a_file_is_read_again_when_it_has_changed_and_for_an_unknown_key(tmp_path: Path) -> None:
+    path = key_file(tmp_path, "rsa")
+    keys = KeyFile(path)
+    await keys.check()
+    await _found(keys, "rsa")
+    assert await keys.find("ec") is None
+    path.write_text(jwks("ec"))
+    await _found(keys, "ec")
+    assert await keys.find("rsa") is None
+    before = path.stat()
+    path.write_text(jwks("ec").replace('"kid": "ec"', '"kid": "ce"'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # nothing to see from outside
+    await _found(keys, "ce")
+    path.write_text("half a doc")
+    await _found(keys, "ce")
+    with pytest.raises(Unavailable):
+        await keys.find("ec")
+
+
+async def test_a_file_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "jwks.json"
+    for content, says in (
+        (None, "cannot be read"),
+        ("{}", "cannot be read"),
+        ('{"keys": []}', "holds no public key"),
+    ):
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(ConfigurationError, match=f"ANAMNESIS_JWT_JWKS=.*{says}") as wrong:
+            await KeyFile(path).check()
+        assert "\n" not in wrong.value.message
+
+
+async def test_an_address_is_asked_once_for_many_and_again_when_its_keys_are_old(key_server: KeyServer) -> None:
+    keys = KeyAddress(key_server.url, fresh_s=0.2, again_s=0.05)
+    await asyncio.gather(*(_found(keys, name) for name in ("rsa", "ec") * 10))
+    assert key_server.asked == 1
+    key_server.document = jwks("ec")
+    await asyncio.sleep(0.25)
+    assert await keys.find("rsa") is None
+    assert key_server.asked == 2
+    await keys.close()
+
+
+async def test_an_unknown_key_is_asked_for_but_not_often(key_server: KeyServer) -> None:
+    keys = KeyAddress(key_server.url, again_s=0.3)
+    await _found(keys, "rsa")
+    key_server.document = jwks("rsa", "stranger")
+    for _ in range(20):
+        assert await keys.find("stranger") is None
+    assert key_server.asked == 1
+    await asyncio.sleep(0.35)
+    await _found(keys, "stranger")
+    assert key_server.asked == 2
+    await keys.close()
+
+
+@pytest.mark.parametrize(("status", "document"), [(500, jwks()), (302, jwks()), (200, "<html>"), (404, "")])
+async def test_an_address_that_fails_is_unavailable_and_never_a_pass(
+    key_server: KeyServer, status: int, document: str
+) -> None:
+    key_server.status, key_server.document = status, document
+    keys = KeyAddress(key_server.url, again_s=0.05)
+    with pytest.raises(Unavailable):
+        await keys.find("rsa")
+    assert key_server.asked == 1  # a redirect is not followed
+    key_server.status, key_server.document = 200, jwks()
+    await asyncio.sleep(0.06)
+    await _found(keys, "rsa")
+    await keys.close()
+
+
+async def test_keys_that_are_known_outlast_their_address_for_a_while(key_server: KeyServer) -> None:
+    keys = KeyAddress(key_server.url, fresh_s=0.05, again_s=0.05, kept_s=0.5)
+    await _found(keys, "rsa")
+    key_server.status = 503
+    await asyncio.sleep(0.1)
+    await _found(keys, "rsa")
+    assert key_server.asked == 2
+    with pytest.raises(Unavailable):
+        await keys.find("stranger")
+    await asyncio.sleep(0.5)
+    with pytest.raises(Unavailable):  # but not for ever
+        await keys.find("rsa")
+    await keys.close()
+
+
+async def test_while_an_address_hangs_known_keys_go_on(key_server: KeyServer) -> None:
+    keys = KeyAddress(key_server.url, fresh_s=0.05, again_s=0.01)
+    await _found(keys, "rsa")
+    key_server.delay_s = 1
+    await asyncio.sleep(0.1)
+    reading = asyncio.create_task(_found(keys, "rsa"))
+    await asyncio.sleep(0.1)
+    begun = time.monotonic()
+    await _found(keys, "rsa")
+    assert time.monotonic() - begun < 0.5
+    assert not reading.done()
+    await reading
+    await keys.close()
+
+
+async def test_nothing_at_the_address_is_unavailable() -> None:
+    keys = KeyAddress(f"http://127.0.0.1:{free_port()}/jwks.json")
+    with pytest.raises(Unavailable, match="cannot be read"):
+        await keys.find("rsa")
+    await keys.close()

@@ -1,0 +1,42 @@
+from uuid import UUID
+
+import pytest
+from psycopg.rows import tuple_row
+
+from services.conversations.turns import Turns
+from services.errors import Conflict, InvalidInput
+from services.identity.tenants import DEFAULT_SYSTEM_PROMPT, DEFAULT_TENANT, Tenants
+from services.jobs.queue import JobQueue
+from services.platform.postgres import Database
+from tests.support.turns import new_turn
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_new_tenant_can_be_talked_to_like_the_first(database: Database) -> None:
+    tenants = Tenants(database)
+    shop = await tenants.create("shop")
+    turn = await Turns(database, JobQueue(database)).open(new_turn(tenant_id=shop.id))
+    assert (turn.expert, turn.system_prompt) == ("default", DEFAULT_SYSTEM_PROMPT)
+    seeded = "SELECT system_prompt FROM experts WHERE name = 'default'"
+    assert await database.fetch(DEFAULT_TENANT, seeded, {}, tuple_row) == [(DEFAULT_SYSTEM_PROMPT,)]
+    assert [tenant.name for tenant in await tenants.list()] == ["default", "shop"]
+
+
+async def test_a_tenant_is_found_by_its_name_and_its_id(database: Database) -> None:
+    tenants = Tenants(database)
+    assert await tenants.by_name_or_id("shop") is None
+    shop = await tenants.create("shop")
+    for text in ("shop", str(shop.id), shop.id.hex, "shop"):
+        assert await tenants.by_name_or_id(text) == shop
+    assert await tenants.by_name_or_id("0190a000-0000-7000-8000-0000000000aa") is None
+
+
+async def test_a_name_is_given_once_and_never_looks_like_an_id(database: Database) -> None:
+    tenants = Tenants(database)
+    for wrong in ("", "two words", "x" * 129, str(UUID(int=7)), UUID(int=7).hex):
+        with pytest.raises(InvalidInput, match="must be 1 to 128"):
+            await tenants.create(wrong)
+    with pytest.raises(Conflict, match="default already"):
+        await tenants.create("default")
+    assert [tenant.name for tenant in await tenants.list()] == ["default"]
