@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from api.access import ServicesOf
 from api.schemas import ReadinessView
-from services.health import check_dependencies, overall
+from services.health import check_dependencies, measure_jobs, overall
 
 router = APIRouter(tags=["health"])
 
@@ -32,6 +32,7 @@ async def readyz(services: ServicesOf) -> JSONResponse:
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-async def metrics() -> Response:
+async def metrics(services: ServicesOf) -> Response:
     """Prometheus metrics."""
+    await measure_jobs(services.jobs)
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
