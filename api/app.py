@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi_offline import FastAPIOffline
 
-from api import chat, health, jobs, reading
+from api import chat, health, jobs, reading, users
 from api.body_limit import BodyLimit, TooLarge, too_large_response
 from api.problems import add_problem_handlers
 from api.same_host import LOOPBACK_NAMES, SameHost
@@ -36,7 +36,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, _too_large)
-    for routes in (chat.router, reading.router, jobs.router, health.router):
+    for routes in (chat.router, reading.router, users.router, jobs.router, health.router):
         app.include_router(routes)
     return app
 

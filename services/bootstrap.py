@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from services.context.prompt import ContextBudget
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
+from services.erasure.erasure import Erasure
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.chat_models import ChatModels
@@ -46,6 +47,7 @@ class Services:
     tool_executor: ToolExecutor
     budget: ContextBudget
     jobs: JobQueue
+    erasure: Erasure
 
 
 @dataclass(frozen=True)
@@ -140,4 +142,24 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tool_executor=ToolExecutor(tools),
             budget=ContextBudget(settings.context_budget_tokens),
             jobs=jobs,
+            erasure=Erasure(database, cache, jobs),
         )
+
+
+@asynccontextmanager
+async def open_erasure(settings: Settings, database_url: str) -> AsyncIterator[Erasure]:
+    """Connect to the stores that hold something of users, for a command that erases one.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    async with AsyncExitStack() as stack:
+        database = Database(database_url)
+        stack.push_async_callback(database.close)
+        await database.open()
+        cache = redis.connect(settings.redis_url)
+        stack.push_async_callback(cache.aclose)
+        jobs = JobQueue(database)
+        await jobs.open()
+        yield Erasure(database, cache, jobs)

@@ -1,6 +1,6 @@
 """`anamnesis`: every command, and what they share."""
 
-from api.cli import chat, doctor, migrate, serve, worker
+from api.cli import chat, doctor, erase, migrate, serve, worker
 from api.cli.shell import make_shell
 
 app = make_shell()
@@ -9,6 +9,7 @@ app.command(name="worker")(worker.worker)
 app.command(name="chat")(chat.chat)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)
+app.command(name="erase")(erase.erase)
 
 if __name__ == "__main__":
     app()
