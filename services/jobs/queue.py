@@ -77,6 +77,7 @@ class JobQueue:
         self.records = JobRecords(database)
         self._worker: asyncio.Task[None] | None = None
         self._working = False
+        self._stopping = False
         self.app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         self.app.job_manager = Outcomes(self.app.connector)
         self.periodic(_RESCUE, self._tempo.rescue)(self._rescue_lost_jobs)
@@ -183,6 +184,7 @@ class JobQueue:
 
     async def close(self) -> None:
         """Stop the worker; jobs that do not end within the grace go back to the queue."""
+        self._stopping = True  # its cancellation is lost when it cannot tell the database that it ends
         if self._worker is not None:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -223,7 +225,7 @@ class JobQueue:
 
     async def _work(self) -> None:
         """Run the worker. It ends when it loses the database for a moment; then it is started again."""
-        while True:
+        while not self._stopping:
             self._working = True
             try:
                 await self.app.run_worker_async(
@@ -235,9 +237,10 @@ class JobQueue:
                     shutdown_graceful_timeout=self._tempo.grace_s,
                 )
             except Exception as error:  # whatever it was, jobs must go on
-                log.warning("worker stopped, it starts again", reason=reason_of(error))
+                log.warning("worker stopped", reason=reason_of(error), place=place_of(error))
             self._working = False
-            await asyncio.sleep(_BEFORE_ANOTHER_START_S)
+            if not self._stopping:
+                await asyncio.sleep(_BEFORE_ANOTHER_START_S)
 
     async def _rescue_lost_jobs(self, context: procrastinate.JobContext) -> None:
         asking = context.job.worker_id

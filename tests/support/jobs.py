@@ -5,8 +5,12 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
 
+from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue, Tempo
+from services.jobs.records import StoredJob
 from services.platform.postgres import Database
 from tests.support.service_process import ROOT
 
@@ -50,10 +54,13 @@ def worker_process(database_url: str, *, job_s: float) -> "subprocess.Popen[str]
     )
 
 
-def next_line(process: "subprocess.Popen[str]") -> str:
-    """The next line that a process prints."""
+def wait_for_line(process: "subprocess.Popen[str]", beginning: str) -> None:
+    """Read what a process prints up to a line that begins so."""
     assert process.stdout
-    return process.stdout.readline().strip()
+    for line in process.stdout:
+        if line.startswith(beginning):
+            return
+    raise AssertionError(f"the process ended without saying {beginning!r}")
 
 
 @asynccontextmanager
@@ -81,3 +88,21 @@ async def statuses(database: Database, task: str) -> list[str]:
             "SELECT status::text FROM procrastinate_jobs WHERE task_name = %s ORDER BY id", [task]
         )
         return [row[0] for row in await rows.fetchall()]
+
+
+async def defer(database: Database, jobs: JobQueue, task: str, **values: Any) -> bool:
+    """Defer a job of the default tenant, or of another that is named."""
+    async with database.tenant(DEFAULT_TENANT) as connection:
+        return await jobs.defer(connection, task, **{"tenant_id": DEFAULT_TENANT, **values})
+
+
+async def jobs_of(jobs: JobQueue, tenant_id: UUID, task: str) -> list[StoredJob]:
+    """What the tenant sees of a task's jobs, newest first."""
+    found = await jobs.records.page(tenant_id, status=None, after=None, limit=100)
+    return [job for job in found if job.task == task]
+
+
+async def has_ended(database: Database, task: str, status: str) -> bool:
+    """Whether no job of the task waits or runs any more, and how the newest ended."""
+    found = await statuses(database, task)
+    return bool(found) and found[-1] == status and not {"todo", "doing"} & set(found)
