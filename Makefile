@@ -1,6 +1,8 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+# Every process of tests has stores of its own
+AT_ONCE := -n auto --maxprocesses 4
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help
@@ -42,7 +44,7 @@ studio: setup-dev ## Open the graph in LangGraph Studio's server, with the embed
 
 .PHONY: test
 test: setup-dev ## Run all tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest $(AT_ONCE)
 
 .PHONY: check
 check: setup-dev ## Format, lint, types, import contracts, tests with coverage: what CI runs
@@ -50,7 +52,7 @@ check: setup-dev ## Format, lint, types, import contracts, tests with coverage: 
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+	@$(BIN)/python -m pytest $(AT_ONCE) --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 .PHONY: format
 format: setup-dev ## Format the code and mend what the linter can mend

@@ -7,7 +7,7 @@ from fastapi.openapi.models import HTTPBearer
 from fastapi.requests import HTTPConnection
 from fastapi.security.base import SecurityBase
 
-from graph.turns import TurnRunner
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.identity.caller import Caller, Scope
 

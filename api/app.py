@@ -15,7 +15,7 @@ from api.draining import Draining
 from api.early_refusal import EarlyRefusal
 from api.problems import add_problem_handlers, documented
 from api.same_host import LOOPBACK_NAMES, SameHost
-from graph.turns import TurnRunner
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 
 _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)

@@ -17,8 +17,8 @@ from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response
 from api.schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
 from api.streams import SLOW_READER_S, EventStream, last_event
-from graph.opening import TurnRequest
-from graph.turns import TurnRunner
+from graph.turns.opening import TurnRequest
+from graph.turns.runner import TurnRunner
 from services.errors import AnamnesisError
 from services.identity.caller import Caller
 from state.events import TurnEvent

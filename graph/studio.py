@@ -19,8 +19,8 @@ from pydantic import TypeAdapter
 from uuid_utils.compat import uuid7
 
 from graph.builder import build_graph
-from graph.opening import LONGEST_TURN_S, TurnRequest, initial_state, new_turn, turn_context
-from graph.turn_run import CompiledTurnGraph
+from graph.turns.opening import LONGEST_TURN_S, TurnRequest, initial_state, new_turn, turn_context
+from graph.turns.run import CompiledTurnGraph
 from services.bootstrap import Services, migrate_if_owner, open_engines, open_services
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns

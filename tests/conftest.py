@@ -13,6 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
+from redis import Redis
 
 from services.bootstrap import Engines, Services, open_services
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
@@ -114,9 +115,16 @@ async def services(settings: Settings, engines: Engines) -> AsyncIterator[Servic
         yield opened
 
 
+@pytest.fixture
+def redis_server(_redis_server: str) -> str:
+    """The address of a real Redis server with nothing in it."""
+    with Redis.from_url(_redis_server) as client:
+        client.flushall()
+    return _redis_server
+
+
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real Redis server."""
+def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("no redis-server on this machine; install the system's package")

@@ -18,7 +18,7 @@ from services.errors import AnamnesisError
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
-    from graph.turns import TurnRunner
+    from graph.turns.runner import TurnRunner
 
 _STREAMS_END_S = 2
 _GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
@@ -56,7 +56,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         from api.app import make_app  # noqa: PLC0415
         from api.schemas import MAX_BODY_BYTES  # noqa: PLC0415
         from graph.builder import build_graph  # noqa: PLC0415
-        from graph.turns import TurnRunner  # noqa: PLC0415
+        from graph.turns.runner import TurnRunner  # noqa: PLC0415
 
         await migrate_if_owner(engines)
         services = await stack.enter_async_context(open_services(settings, engines))

@@ -12,7 +12,7 @@ import uvicorn
 
 from api.app import make_app
 from graph.builder import build_graph
-from graph.turns import TurnRunner
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from tests.conftest import free_port
 from tests.support.model_server import ModelServer

@@ -59,7 +59,7 @@ async def test_the_command_erases_and_says_what(services: Services, engines: Eng
     assert ownerless.returncode == 2
     assert "ANAMNESIS_MIGRATION_DATABASE_URL" in ownerless.stderr
     elsewhere = _erase("u-1", "--yes", "--tenant", "nobody", **service)
-    assert (elsewhere.returncode, elsewhere.stderr) == (1, "anamnesis: There is no such tenant.\n")
+    assert (elsewhere.returncode, elsewhere.stderr) == (1, "anamnesis: there is no tenant named nobody\n")
 
     done = _erase("u-1", typed="y\n", **service)
     assert done.returncode == 0, done.stderr

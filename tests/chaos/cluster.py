@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
+
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST, free_port, wait_for_port
@@ -53,6 +55,16 @@ class Cluster:
                 )
             )
         await asyncio.gather(*(asyncio.to_thread(process.start) for process in self.processes))
+
+    async def until_ready(self) -> None:
+        """Wait until every API process answers: one may have been started a moment ago."""
+        async with asyncio.timeout(60), httpx.AsyncClient() as http:
+            for address in self.addresses:
+                ready = False
+                while not ready:
+                    with contextlib.suppress(httpx.HTTPError):
+                        ready = (await http.get(f"{address}/readyz")).status_code == 200
+                    await asyncio.sleep(0.1)
 
     async def stop(self) -> None:
         """End everything that is left."""

@@ -7,6 +7,7 @@ prints the figures; the exit code is 1 when a promise was broken. The suite runs
 
 import argparse
 import asyncio
+import contextlib
 import random
 import sys
 import time
@@ -50,10 +51,13 @@ async def run(turns: int, *, at_once: int, seed: int) -> Report:
         ]
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
         async with httpx.AsyncClient(timeout=25, limits=limits) as http:
+            erasing = asyncio.create_task(_erase_users(http, cluster, report))
             await _send_all(told, http, cluster, at_once, chance, report)
-            disturbing.cancel()
-            await asyncio.gather(disturbing, return_exceptions=True)
+            for task in (disturbing, erasing):
+                task.cancel()
+            await asyncio.gather(disturbing, erasing, return_exceptions=True)
             seconds = time.monotonic() - begun
+            await cluster.until_ready()
             await _until_settled(cluster, report)
             blocked = await _blocked(told, http, cluster)
         report.figures |= {
@@ -96,18 +100,43 @@ async def _send_all(
     await asyncio.gather(*(one_after_another() for _ in range(at_once)))
 
 
+async def _erase_users(http: httpx.AsyncClient, cluster: Cluster, report: Report) -> None:
+    """Make users and erase them, until cancelled: each erasure defers a job in its transaction."""
+    report.figures["users erased"] = number = 0
+    while True:
+        user = f"gone-{number}"
+        body = {"user_id": user, "session_id": "s", "message": "forget me"}
+        for method, path in (("POST", "/api/v1/chat"), ("DELETE", f"/api/v1/users/{user}")):
+            answered = False
+            while not answered:
+                with contextlib.suppress(httpx.HTTPError):
+                    url = cluster.addresses[number % 2] + path
+                    answer = await http.request(method, url, json=body if method == "POST" else None)
+                    answered = answer.status_code < 500
+                await asyncio.sleep(0.1)
+        number += 1
+        report.figures["users erased"] = number
+
+
 async def _until_settled(cluster: Cluster, report: Report) -> None:
     """Wait until nothing is under way: turns of processes that died are ended by the others."""
     begun = time.monotonic()
     while time.monotonic() - begun < _SETTLED_WITHIN_S:
         counts = Counter[str](dict(_query(cluster, "SELECT status, count(*) FROM turns GROUP BY status")))
-        if not counts["running"] and not counts["waiting"]:
+        jobs = _query(
+            cluster,
+            "SELECT 1 FROM procrastinate_jobs WHERE status = 'doing' OR task_name = 'erase_traces'"
+            " AND status = 'todo' AND (scheduled_at IS NULL OR scheduled_at < now())",
+        )
+        if not counts["running"] and not counts["waiting"] and not jobs:
             break
         await asyncio.sleep(0.5)
     report.figures["settled after (s)"] = round(time.monotonic() - begun, 1)
     report.figures |= {f"turns {status}": count for status, count in sorted(counts.items())}
     if counts["running"] or counts["waiting"]:
         report.broken.append(f"turns left unfinished: {dict(counts)}")
+    if jobs:
+        report.broken.append(f"{len(jobs)} jobs left undone")
 
 
 async def _blocked(told: list[Told], http: httpx.AsyncClient, cluster: Cluster) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from graph.builder import build_graph
-from graph.turns import TurnRunner
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Engines, Services, open_services
 from services.platform.settings import Settings, load_settings
 from tests.conftest import free_port

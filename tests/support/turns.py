@@ -8,7 +8,7 @@ from uuid import UUID
 
 from langgraph.runtime import Runtime
 
-from graph.turns import TurnRunner
+from graph.turns.runner import TurnRunner
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from graph.builder import build_graph
-from graph.opening import TurnRequest
-from graph.turns import TurnRunner
+from graph.turns.opening import TurnRequest
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Engines, Services
 from services.conversations.event_log import EventLog
 from services.conversations.turn import OpenTurn
@@ -128,11 +128,13 @@ async def test_a_turn_that_runs_is_stopped_before_anything_is_removed(
     turn_id = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
     await first_token(runner, turn_id)
     waiting = await runner.start(TurnRequest(DEFAULT_TENANT, asked))
+    readers = [asyncio.create_task(events_of(runner, turn)) for turn in (turn_id, waiting)]
+    await asyncio.sleep(0)
     erased = await services.erasure.erase(DEFAULT_TENANT, "u-1")
     assert erased.removed["postgresql"]["turns"] == 2
     assert erased.removed["postgresql"]["messages"] == 3, "what it had said was stored before"
-    for turn in (turn_id, waiting):
-        assert (await events_of(runner, turn))[-1].content["code"] == "cancelled"
+    for events in await asyncio.gather(*readers):
+        assert events[-1].content["code"] == "cancelled"
     await runner.close()
     assert [await _rows(services.database, table) for table in TABLES] == [0] * len(TABLES)
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from graph.turn_log import TurnLog
+from graph.turns.log import TurnLog
 
 pytestmark = pytest.mark.anyio
 

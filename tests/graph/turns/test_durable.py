@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 from redis.asyncio import Redis
 
-from graph.opening import TurnRequest
-from graph.turns import TurnRunner
+from graph.turns.opening import TurnRequest
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Engines, Services
 from services.conversations.turn import StoredTurn
 from services.errors import NotFound

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from graph.endings import of_stored
+from graph.turns.endings import of_stored
 from services.conversations.event_log import EventLog
 from services.conversations.turn import StoredTurn
 from services.conversations.turns import Turns

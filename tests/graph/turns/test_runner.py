@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from graph.builder import build_graph
-from graph.opening import TurnRequest
-from graph.places import Places
-from graph.turn_log import TurnLog
-from graph.turn_run import TurnDriver, TurnRun
-from graph.turns import TurnRunner
+from graph.turns.log import TurnLog
+from graph.turns.opening import TurnRequest
+from graph.turns.places import Places
+from graph.turns.run import TurnDriver, TurnRun
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.identity.tenants import DEFAULT_TENANT

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import structlog
 
-from graph.turn_log import TurnLog
+from graph.turns.log import TurnLog
 from services.conversations.event_log import EventLog
 from services.errors import Unavailable
 

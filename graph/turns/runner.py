@@ -14,13 +14,13 @@ from uuid import UUID
 
 import structlog
 
-from graph import endings
-from graph.event_writer import EventWriter
-from graph.following import follow_anywhere
-from graph.keeper import end_from_outside, keep
-from graph.opening import TurnRequest, adopted_request, new_turn
-from graph.places import Places
-from graph.turn_run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
+from graph.turns import endings
+from graph.turns.following import follow_anywhere
+from graph.turns.keeper import end_from_outside, keep
+from graph.turns.opening import TurnRequest, adopted_request, new_turn
+from graph.turns.places import Places
+from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
+from graph.turns.writer import EventWriter
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.conversations.signals import PlaceFree, turn_signals

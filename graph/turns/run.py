@@ -9,10 +9,10 @@ from typing import Any, Literal, cast
 import structlog
 from langgraph.graph.state import CompiledStateGraph
 
-from graph import endings
-from graph.opening import LONGEST_TURN_S, initial_state, turn_context
-from graph.places import Places
-from graph.turn_log import TurnLog
+from graph.turns import endings
+from graph.turns.log import TurnLog
+from graph.turns.opening import LONGEST_TURN_S, initial_state, turn_context
+from graph.turns.places import Places
 from services.conversations.turn import OpenTurn, StopReason, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound

@@ -10,8 +10,8 @@ from uuid import UUID
 import structlog
 from uuid_utils.compat import uuid7
 
-from graph import endings
-from graph.turn_run import TurnRun
+from graph.turns import endings
+from graph.turns.run import TurnRun
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, StopReason, TurnOutcome, TurnStatus

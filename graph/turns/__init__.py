@@ -1,0 +1,1 @@
+"""How a turn is run, followed, stopped and recovered."""
