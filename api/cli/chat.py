@@ -1,11 +1,13 @@
 """`anamnesis chat`: talk to the running service in the terminal."""
 
+import contextlib
 import getpass
 import json
 import signal
 import sys
-from collections.abc import Iterator
+import time
 from typing import Annotated, Any
+from uuid import uuid4
 
 import httpx
 import typer
@@ -16,6 +18,8 @@ from api.cli.shell import fail, settings_or_exit
 from services.platform.settings import KEY_VARIABLE
 
 _SHOWN_ON_RETURN = 6
+_TRIES = 8
+_BETWEEN_TRIES_S = 0.5
 
 console = Console()
 
@@ -80,27 +84,67 @@ def _show_history(client: httpx.Client, request: dict[str, Any]) -> None:
 
 
 def _ask(client: httpx.Client, body: dict[str, Any]) -> None:
-    """Show the answer as it comes. Ctrl-C stops showing it; the service finishes and keeps it."""
+    """Show the answer as it comes. Ctrl-C cancels it; what there is of it is kept."""
     console.print("[bold green]anam[/] ", end="")
     before = signal.getsignal(signal.SIGINT)
+    answer = _Answer(client)
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        with client.stream("POST", "/api/v1/chat/stream", json=body) as response:
-            _check(response)
-            for event in _events(response):
-                _show(event)
+        answer.show(body)
     except KeyboardInterrupt:
-        console.print("\n[dim](stopped here; the whole answer is kept in the conversation)[/]")
+        answer.cancel()
+        console.print("\n[dim](stopped; what there is of the answer is kept in the conversation)[/]")
     except httpx.HTTPError as error:
         console.print(f"\n[red]The connection broke: {escape(str(error) or type(error).__name__)}[/]")
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _events(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    for line in response.iter_lines():
-        if line.startswith("data: "):
-            yield json.loads(line.removeprefix("data: "))
+class _Answer:
+    """One answer as it comes, over as many connections as it takes."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._key = {"Idempotency-Key": uuid4().hex}
+        self._turn_id = ""
+        self._seen = 0
+
+    def show(self, body: dict[str, Any]) -> None:
+        """Send the message and show its answer; a connection that breaks is taken up where it broke."""
+        for attempt in range(_TRIES):
+            try:
+                if self._turn_id:
+                    address, headers = f"/api/v1/turns/{self._turn_id}/stream", {"Last-Event-ID": str(self._seen)}
+                    ended = self._read("GET", address, headers, None)
+                else:
+                    ended = self._read("POST", "/api/v1/chat/stream", self._key, body)
+                if ended:
+                    return
+            except httpx.HTTPError:
+                if attempt == _TRIES - 1:
+                    raise
+            time.sleep(_BETWEEN_TRIES_S)
+
+    def cancel(self) -> None:
+        """Stop the turn."""
+        if self._turn_id:
+            with contextlib.suppress(httpx.HTTPError):
+                self._client.post(f"/api/v1/turns/{self._turn_id}/cancel", timeout=5)
+
+    def _read(self, method: str, address: str, headers: dict[str, str], body: dict[str, Any] | None) -> bool:
+        with self._client.stream(method, address, headers=headers, json=body) as response:
+            _check(response)
+            for line in response.iter_lines():
+                if line.startswith("id: "):
+                    self._seen = int(line.removeprefix("id: "))
+                elif line.startswith("data: "):
+                    event = json.loads(line.removeprefix("data: "))
+                    if event["status"] == "turn":
+                        self._turn_id = event["content"]["turn_id"]
+                    _show(event)
+                    if event["status"] in {"done", "error"}:
+                        return True
+        return False
 
 
 def _show(event: dict[str, Any]) -> None:

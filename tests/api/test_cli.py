@@ -12,6 +12,7 @@ import pytest
 from services.bootstrap import Engines
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.conftest import free_port
+from tests.support.cutting_proxy import CuttingProxy
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ROOT, ServiceProcess
 
@@ -176,15 +177,29 @@ def test_a_conversation_in_the_terminal(service: ServiceProcess, model_server: M
     terminal.types("Count.\n")
     terminal.sees("one ")
     terminal.types("\x03")
-    terminal.sees("the whole answer is kept")
+    terminal.sees("what there is of the answer is kept")
     terminal.types("Still there?\n")
     terminal.sees("Certainly, here is the answer.")
     assert terminal.leaves() == 0
 
     again = _Terminal("chat", "--user", "ada", **address)
     again.sees("Hello [bold]there[/]")
+    again.sees("(broke off)")
     again.sees("Still there?")
     assert again.leaves() == 0
+
+
+def test_an_answer_goes_on_where_its_connection_broke(service: ServiceProcess, model_server: ModelServer) -> None:
+    with CuttingProxy(int(service.url.rsplit(":", 1)[1]), cut_at=b"three ") as proxy:
+        terminal = _Terminal("chat", "--user", "ada", ANAMNESIS_PORT=str(proxy.port))
+        terminal.sees("A new conversation")
+        model_server.script(Reply(["one ", "two ", "three ", "four ", "five"], gap_s=0.3))
+        terminal.types("Count.\n")
+        terminal.sees("one two three four five")
+        assert terminal.leaves() == 0
+        proxy.shutdown()
+    assert proxy.cuts == 1
+    assert len(model_server.requests) == 1
 
 
 def test_an_error_is_shown_and_the_program_goes_on(service: ServiceProcess, model_server: ModelServer) -> None:

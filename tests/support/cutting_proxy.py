@@ -1,0 +1,50 @@
+"""A proxy that cuts a connection in the midst of an answer, once."""
+
+import socket
+import socketserver
+import threading
+from typing import Any
+
+
+class CuttingProxy(socketserver.ThreadingTCPServer):
+    """Passes on what comes to a port of its own; the first connection ends behind the word `cut_at`."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, cut_at: bytes) -> None:
+        self._target = ("127.0.0.1", port)
+        self._cut_at = cut_at
+        self.cuts = 0
+        super().__init__(("127.0.0.1", 0), _Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+    def pass_on(self, client: socket.socket) -> None:
+        """One connection."""
+        with socket.create_connection(self._target) as service:
+            threading.Thread(target=_copy, args=[client, service], daemon=True).start()
+            heard = b""
+            while data := service.recv(4096):
+                client.sendall(data)
+                heard += data
+                if self._cut_at in heard and not self.cuts:
+                    self.cuts += 1
+                    return
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        server: Any = self.server
+        server.pass_on(self.request)
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    try:
+        while data := source.recv(4096):
+            target.sendall(data)
+    except OSError:  # it was cut
+        pass
