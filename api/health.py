@@ -9,7 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from api.access import ServicesOf
 from api.schemas import ReadinessView
-from services.health import check_dependencies, overall
+from services.health import check_dependencies, measure_jobs, overall
 
 router = APIRouter(tags=["health"])
 
@@ -23,15 +23,14 @@ async def healthz() -> str:
 @router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
 async def readyz(services: ServicesOf) -> JSONResponse:
     """Whether the service can answer, and how each dependency is; 503 when one is down that it needs."""
-    dependencies = await check_dependencies(
-        services.settings, services.database, services.redis, services.milvus, services.jobs
-    )
+    dependencies = await check_dependencies(services)
     state = overall(dependencies)
     status = HTTPStatus.SERVICE_UNAVAILABLE if state == "down" else HTTPStatus.OK
     return JSONResponse({"state": state, "dependencies": [asdict(d) for d in dependencies]}, status)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-async def metrics() -> Response:
+async def metrics(services: ServicesOf) -> Response:
     """Prometheus metrics."""
+    await measure_jobs(services.jobs)
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

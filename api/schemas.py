@@ -194,6 +194,35 @@ class MessagePage(BaseModel):
     next: str | None
 
 
+class JobView(BaseModel):
+    """A background job."""
+
+    id: int
+    task: str
+    status: Literal["waiting", "running", "succeeded", "failed", "cancelled"]
+    ids: dict[str, Any] = Field(description="What it is for.")
+    failures: int = Field(description="How often it failed since it was deferred, or retried by hand.")
+    reason: str | None = Field(description="Of the last failure: the error's class, and a fixed text.")
+    failed_at: datetime | None
+    not_before: datetime | None = Field(description="When a job that waits may run.")
+    created_at: datetime
+
+
+class JobPage(BaseModel):
+    """Jobs, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[JobView]
+    next: str | None
+
+
+class ErasureView(BaseModel):
+    """What was removed of a user, by store and kind."""
+
+    user_id: str
+    removed: dict[str, dict[str, int]]
+    pending: list[str] = Field(description="Stores that did not answer; a background job goes on trying.")
+
+
 class DependencyView(BaseModel):
     """One thing that the service needs, or can do without."""
 

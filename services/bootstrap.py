@@ -14,8 +14,10 @@ from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
+from services.erasure.erasure import Erasure
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
+from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.chat_models import ChatModels
@@ -55,6 +57,7 @@ class Services:
     tool_executor: ToolExecutor
     budget: ContextBudget
     jobs: JobQueue
+    erasure: Erasure
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         jobs = JobQueue(database)
         stack.push_async_callback(jobs.close)
         await jobs.open()
+        leases = TurnLeases(database)
+        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools)
         yield Services(
             settings=settings,
@@ -166,12 +171,34 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             models=models,
             embeddings=make_embeddings(settings),
             turns=Turns(database, jobs),
-            leases=TurnLeases(database),
-            events=EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s),
+            leases=leases,
+            events=events,
             transcript=Transcript(database),
             knowledge=KnowledgeSearch(),
             tools=tools,
             tool_executor=ToolExecutor(tools),
             budget=ContextBudget(settings.context_budget_tokens),
             jobs=jobs,
+            erasure=Erasure(database, leases, events, jobs, events_keep_s=settings.turn_events_keep_s),
         )
+
+
+@asynccontextmanager
+async def open_erasure(settings: Settings, database_url: str) -> AsyncIterator[tuple[Tenants, Erasure]]:
+    """Connect to the stores that hold something of users, for a command that erases one.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    async with AsyncExitStack() as stack:
+        database = Database(database_url)
+        stack.push_async_callback(database.close)
+        await database.open()
+        cache = redis.connect(settings.redis_url)
+        stack.push_async_callback(cache.aclose)
+        jobs = JobQueue(database)
+        await jobs.open()
+        keep_s = settings.turn_events_keep_s
+        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=keep_s)
+        yield Tenants(database), Erasure(database, TurnLeases(database), events, jobs, events_keep_s=keep_s)

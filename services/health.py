@@ -1,22 +1,23 @@
-"""Whether each thing that the service uses answers."""
+"""Whether each thing that the service uses answers, and how the job queue stands."""
 
 import asyncio
+import contextlib
+import math
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Literal
 
-from redis.asyncio import Redis
-
+from services.bootstrap import Services
 from services.errors import AnamnesisError
 from services.jobs.queue import JobQueue
-from services.platform import redis
-from services.platform.milvus import Milvus
-from services.platform.postgres import Database
+from services.platform import metrics, redis
 from services.platform.settings import Settings
 
 State = Literal["ok", "degraded", "down"]
 
 _PATIENCE_S = 3.0
+_PATIENCE_OF_A_SCRAPE_S = 1.0
+_WORKER_IS_SILENT_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -29,21 +30,22 @@ class Dependency:
     detail: str
 
 
-async def check_dependencies(
-    settings: Settings, database: Database, cache: Redis, milvus: Milvus, jobs: JobQueue
-) -> list[Dependency]:
-    """Ask every dependency, all at once."""
-    stores = await asyncio.gather(
-        _ask("postgres", database.ping(), _where(settings.database_url), needed=True),
-        _ask("milvus", milvus.ping(), _where(settings.milvus_uri), needed=False),
-        _ask("redis", redis.ping(cache), _where(settings.redis_url, embedded="in-process"), needed=False),
+async def check_dependencies(services: Services) -> list[Dependency]:
+    """Ask every dependency, all at once; of the model and the embeddings, tell how they were of late."""
+    settings = services.settings
+    *stores, worker = await asyncio.gather(
+        _ask("postgres", services.database.ping(), _where(settings.database_url), needed=True),
+        _ask("milvus", services.milvus.ping(), _where(settings.milvus_uri), needed=False),
+        _ask("redis", redis.ping(services.redis), _where(settings.redis_url, embedded="in-process"), needed=False),
+        _worker(settings, services.jobs),
     )
-    worker = jobs.worker_state
     model = settings.llm_model or "built-in offline model (quotes only); set ANAMNESIS_LLM_MODEL"
+    failing = services.models.failing
+    away = f"; did not answer when it was asked last: {', '.join(failing)}" if failing else ""
     return [
         *stores,
-        Dependency("worker", "degraded" if worker == "stopped" else "ok", None, worker),
-        Dependency("llm", "ok", None, model),
+        worker,
+        Dependency("llm", "degraded" if away else "ok", None, f"{model}{away}"),
         Dependency("embeddings", "ok", None, settings.embedding_model or "built-in lexical embedder"),
     ]
 
@@ -52,6 +54,35 @@ def overall(dependencies: list[Dependency]) -> State:
     """The worst state among them."""
     states = {dependency.state for dependency in dependencies}
     return "down" if "down" in states else "degraded" if "degraded" in states else "ok"
+
+
+async def measure_jobs(jobs: JobQueue) -> None:
+    """Set the gauges of the job queue; they are NaN while the database does not answer."""
+    gauges = (metrics.JOBS_WAITING, metrics.JOBS_RUNNING, metrics.JOBS_FAILED, metrics.JOBS_OLDEST_SECONDS)
+    values: tuple[float, ...] = (math.nan,) * len(gauges)
+    with contextlib.suppress(AnamnesisError, TimeoutError):
+        async with asyncio.timeout(_PATIENCE_OF_A_SCRAPE_S):
+            state = await jobs.records.state()
+        values = (state.waiting, state.running, state.failed, state.oldest_s or 0.0)
+    for gauge, value in zip(gauges, values, strict=True):
+        gauge.set(value)
+
+
+async def _worker(settings: Settings, jobs: JobQueue) -> Dependency:
+    where = jobs.worker_state
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            state = await jobs.records.state()
+    except (AnamnesisError, TimeoutError):
+        return Dependency("worker", "degraded", None, f"{where}: the queue cannot be read")
+    if where != "external":
+        return Dependency("worker", "ok" if where == "running" else "degraded", None, f"{where}: {state}")
+    silent = state.heartbeat_s is None or state.heartbeat_s > _WORKER_IS_SILENT_S
+    if silent and settings.worker == "inline":  # asked by a command: the service brings its own
+        return Dependency("worker", "ok", None, f"starts with the service: {state}")
+    if silent:
+        return Dependency("worker", "degraded", None, f"none runs: {state}")
+    return Dependency("worker", "ok", None, f"runs in another process: {state}")
 
 
 def _where(url: object, *, embedded: str = "embedded") -> str:

@@ -76,6 +76,11 @@ SELECT pg_notify('anamnesis_turns', 'stop:' || id || ':' || %(reason)s) FROM ask
 
 _RUNNING = "SELECT id FROM turns WHERE conversation_id = %(conversation_id)s AND status = 'running'"
 
+_UNFINISHED = """
+SELECT id FROM turns
+WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running')
+"""
+
 
 @dataclass(frozen=True)
 class ExpiredTurn:
@@ -160,6 +165,11 @@ class TurnLeases:
         """The turn of a conversation that runs."""
         rows = await self._database.fetch(tenant_id, _RUNNING, {"conversation_id": conversation_id}, tuple_row)
         return rows[0][0] if rows else None
+
+    async def unfinished(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> list[UUID]:
+        """Those of these turns that have not ended."""
+        values = {"tenant_id": tenant_id, "turn_ids": list(turn_ids)}
+        return [row[0] for row in await self._database.fetch(tenant_id, _UNFINISHED, values, tuple_row)]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
 
+import psycopg
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
@@ -177,7 +178,10 @@ class Turns:
         values = _values(new, turn_id, message_id)
         lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"
         while True:
-            found = await self._database.fetch(new.tenant_id, _OPEN, values, class_row(_Found), lock=lock)
+            try:
+                found = await self._database.fetch(new.tenant_id, _OPEN, values, class_row(_Found), lock=lock)
+            except psycopg.errors.ForeignKeyViolation:  # the user was erased at this moment, and comes anew
+                continue
             if not found:
                 raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
             one = found[0]

@@ -1,84 +1,261 @@
 """The job queue: procrastinate on the service's own PostgreSQL.
 
 Jobs are deferred in the transaction that causes them, so none is lost and none is for data that does
-not exist. They carry ids only.
+not exist. They carry ids only. A job runs at least once: when its worker is lost, it runs again.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import procrastinate
-from procrastinate import builtin_tasks
+import structlog
+from procrastinate import builtin_tasks, exceptions
+from procrastinate.job_context import AbortReason
 
+from services.jobs.outcomes import Outcomes
+from services.jobs.records import JobRecords
+from services.jobs.tasks import (
+    LONGEST_S,
+    RETRIES,
+    Ids,
+    RunningJob,
+    Task,
+    Tries,
+    TryFailed,
+    as_arguments,
+    as_ids,
+    place_of,
+    reason_of,
+)
 from services.platform.postgres import Connection, Database
 
 AFTER_TURN: tuple[str, ...] = ()
 """Names of the tasks that every completed turn causes."""
 
 _KEEP_FINISHED_HOURS = 72
-_STOP_SECONDS = 2.0
+_KEEP_FAILED_HOURS = 30 * 24
+_CONCURRENCY = 2
+_BEFORE_ANOTHER_START_S = 1.0
+_FIRST = 100  # priority of what keeps the queue itself in order
+
+_RESCUE = "rescue_lost_jobs"
+_REMOVE = "remove_finished_jobs"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Tempo:
+    """How long the queue waits, in seconds, and how often it looks."""
+
+    retry_wait_s: float = 2.0
+    """Before the first retry; before each further one twice as long."""
+    poll_s: float = 2.0
+    """Looks for jobs whose time has come; new ones announce themselves."""
+    heartbeat_s: float = 5.0
+    stalled_s: float = 25.0
+    """A worker that has been silent for so long is lost, and its jobs run again."""
+    rescue: str = "* * * * * */15"
+    """When lost jobs are looked for: a cron expression, its last field the seconds."""
+    grace_s: float = 5.0
+    """What running jobs have to end by themselves when their worker stops."""
 
 
 class JobQueue:
     """Defers jobs and, in a process that is a worker, runs them."""
 
-    def __init__(self, database: Database, *, after_turn: Sequence[str] = AFTER_TURN) -> None:
+    def __init__(
+        self, database: Database, *, after_turn: Sequence[str] = AFTER_TURN, tempo: Tempo | None = None
+    ) -> None:
         self._database = database
         self._after_turn = tuple(after_turn)
+        self._tempo = tempo or Tempo()
+        self.records = JobRecords(database)
         self._worker: asyncio.Task[None] | None = None
+        self._working = False
+        self._stopping = False
         self.app = procrastinate.App(connector=procrastinate.PsycopgConnector())
-        self.app.periodic(cron="17 4 * * *")(
-            self.app.task(name="remove_finished_jobs", queueing_lock="remove_finished_jobs", pass_context=True)(
-                _remove_finished_jobs
-            )
-        )
+        self.app.job_manager = Outcomes(self.app.connector)
+        self.periodic(_RESCUE, self._tempo.rescue)(self._rescue_lost_jobs)
+        self.periodic(_REMOVE, "17 4 * * *")(_remove_finished_jobs)
 
     async def open(self) -> None:
         """Use the database's connections."""
         await self.app.open_async(self._database.pool)
+
+    def task(self, name: str, *, longest_s: float = LONGEST_S) -> Callable[[Task], Task]:
+        """Register a task of the queue: it has three retries, and `longest_s` seconds for each try.
+
+        A job that is cut off by its worker's stop goes back to the queue and keeps its tries.
+        """
+
+        def register(task: Task) -> Task:
+            async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
+                ids = as_ids(arguments)
+                job = RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
+                await task(job, **ids)
+
+            self._register(name, run, longest_s)
+            return task
+
+        return register
+
+    def periodic(
+        self, name: str, cron: str
+    ) -> Callable[[Callable[[procrastinate.JobContext], Awaitable[None]]], None]:
+        """Register a task of no tenant that runs when `cron` says, once for all processes."""
+
+        def register(task: Callable[[procrastinate.JobContext], Awaitable[None]]) -> None:
+            async def run(context: procrastinate.JobContext, _: dict[str, Any]) -> None:
+                await task(context)
+
+            # Not a lock, which a lost job would hold: only one may wait.
+            registered = self._register(name, run, LONGEST_S, queueing_lock=name, priority=_FIRST)
+            self.app.periodic(cron=cron)(registered)
+
+        return register
+
+    async def defer(
+        self,
+        connection: Connection,
+        task_name: str,
+        *,
+        tenant_id: UUID,
+        lock: str | None = None,
+        queueing_lock: str | None = None,
+        delay_s: float = 0,
+        **ids: Ids,
+    ) -> bool:
+        """Defer a job in the caller's transaction; return whether there is a new one.
+
+        Args:
+            connection: of an open transaction.
+            task_name: as it is registered.
+            tenant_id: whose job it is.
+            lock: jobs with the same lock run one after the other.
+            queueing_lock: while a job with the same one waits, no other is added.
+            delay_s: it does not run before.
+            **ids: what the task is given.
+        """
+        schedule: dict[str, Any] = {"schedule_in": {"seconds": delay_s}} if delay_s else {}
+        deferrer = self.app.configure_task(
+            task_name, connection=connection, lock=lock, queueing_lock=queueing_lock, **schedule
+        )
+        arguments = as_arguments({"tenant_id": tenant_id, **ids})
+        if queueing_lock is None:
+            await deferrer.defer_async(**arguments)
+            return True
+        try:
+            async with connection.transaction():  # a savepoint: a refusal leaves the caller's own as it is
+                await deferrer.defer_async(**arguments)
+        except exceptions.AlreadyEnqueued:
+            return False
+        return True
 
     async def defer_after_turn(
         self, connection: Connection, *, tenant_id: UUID, conversation_id: UUID, turn_id: UUID
     ) -> None:
         """Defer, in the caller's transaction, the jobs that a completed turn causes."""
         for name in self._after_turn:
-            await self.app.configure_task(name, connection=connection).defer_async(
-                tenant_id=str(tenant_id), conversation_id=str(conversation_id), turn_id=str(turn_id)
+            await self.defer(
+                connection, name, tenant_id=tenant_id, conversation_id=conversation_id, turn_id=turn_id
             )
 
     def start_worker(self) -> None:
         """Run jobs in this process, beside whatever else it does."""
-        self._worker = asyncio.create_task(
-            self.app.run_worker_async(
-                install_signal_handlers=False,
-                concurrency=2,
-                fetch_job_polling_interval=30.0,  # for notifications that were missed
-                shutdown_graceful_timeout=_STOP_SECONDS,
-            ),
-            name="worker",
-        )
+        self._working = True
+        self._worker = asyncio.create_task(self._work(), name="worker")
 
     async def worker_ended(self) -> None:
-        """Wait until the worker stops by itself, which it does only when it fails."""
+        """Wait until the worker has ended for good, which it does not do by itself."""
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
     @property
     def worker_state(self) -> str:
-        """`running`, `stopped` after a failure, or `external` when another process does the work."""
+        """`running`, `stopped` between a failure and the next start, or `external`: none in this process."""
         if self._worker is None:
             return "external"
-        return "stopped" if self._worker.done() else "running"
+        return "running" if self._working and not self._worker.done() else "stopped"
 
     async def close(self) -> None:
-        """Stop the worker; jobs that do not end within two seconds are aborted, and tried again if they retry."""
+        """Stop the worker; jobs that do not end within the grace go back to the queue."""
+        self._stopping = True  # its cancellation is lost when it cannot tell the database that it ends
         if self._worker is not None:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._worker
 
+    def _register(
+        self,
+        name: str,
+        run: Callable[[procrastinate.JobContext, dict[str, Any]], Awaitable[None]],
+        longest_s: float,
+        **options: Any,
+    ) -> Any:
+        async def one_try(context: procrastinate.JobContext, /, **arguments: Any) -> None:
+            try:
+                async with asyncio.timeout(longest_s):
+                    await run(context, arguments)
+            except asyncio.CancelledError:
+                if context.abort_reason() is AbortReason.USER_REQUEST:
+                    raise exceptions.JobAborted from None
+                raise
+            except Exception as error:  # the edge of a job
+                await self._failed(context, error)
 
-async def _remove_finished_jobs(context: procrastinate.JobContext, timestamp: int) -> None:  # noqa: ARG001
-    await builtin_tasks.remove_old_jobs(context, max_hours=_KEEP_FINISHED_HOURS)
+        tries = Tries(self._tempo.retry_wait_s)
+        return self.app.task(name=name, pass_context=True, retry=tries, **options)(one_try)
+
+    async def _failed(self, context: procrastinate.JobContext, error: Exception) -> None:
+        job_id, reason = _id_of(context), reason_of(error)
+        failures = await self.records.count_failure(job_id, reason)
+        if failures is None:  # it was erased
+            raise exceptions.JobAborted from None
+        write = log.warning if failures <= RETRIES else log.error
+        write(
+            "job failed", task=context.job.task_name, job_id=job_id, failures=failures, reason=reason,
+            place=place_of(error),
+        )  # fmt: skip
+        raise TryFailed(failures) from None
+
+    async def _work(self) -> None:
+        """Run the worker. It ends when it loses the database for a moment; then it is started again."""
+        while not self._stopping:
+            self._working = True
+            try:
+                await self.app.run_worker_async(
+                    install_signal_handlers=False,
+                    concurrency=_CONCURRENCY,
+                    fetch_job_polling_interval=self._tempo.poll_s,
+                    update_heartbeat_interval=self._tempo.heartbeat_s,
+                    stalled_worker_timeout=self._tempo.stalled_s,
+                    shutdown_graceful_timeout=self._tempo.grace_s,
+                )
+            except Exception as error:  # whatever it was, jobs must go on
+                log.warning("worker stopped", reason=reason_of(error), place=place_of(error))
+            self._working = False
+            if not self._stopping:
+                await asyncio.sleep(_BEFORE_ANOTHER_START_S)
+
+    async def _rescue_lost_jobs(self, context: procrastinate.JobContext) -> None:
+        asking = context.job.worker_id
+        for task in await self.records.give_back_lost(stalled_s=self._tempo.stalled_s, asking=asking):
+            log.warning("job lost its worker", task=task)
+        await self.records.remove_older(_RESCUE, _id_of(context))  # it runs often
+
+
+async def _remove_finished_jobs(context: procrastinate.JobContext) -> None:
+    await builtin_tasks.remove_old_jobs(
+        context, max_hours=_KEEP_FINISHED_HOURS, remove_cancelled=True, remove_aborted=True
+    )
+    await builtin_tasks.remove_old_jobs(context, max_hours=_KEEP_FAILED_HOURS, remove_failed=True)
+
+
+def _id_of(context: procrastinate.JobContext) -> int:
+    assert context.job.id is not None  # noqa: S101 — it comes from the database
+    return context.job.id

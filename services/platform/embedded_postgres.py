@@ -31,6 +31,9 @@ SERVICE_ROLE = "anamnesis"
 DATABASE = "anamnesis"
 
 _LONGEST_SOCKET_FOLDER = 90  # a socket's whole path may have 107 bytes on Linux, 103 on macOS
+# Its log never holds a value that a user sent: no DETAIL lines, no statements, no parameters.
+_DISCREET = ("log_error_verbosity=terse", "log_min_error_statement=panic", "log_parameter_max_length_on_error=0")
+
 _START_SECONDS = 60.0
 _STOP_SECONDS = 4.0
 
@@ -81,7 +84,7 @@ class EmbeddedPostgres:
                     self._programs / "postgres",
                     *("-D", self._folder, "-k", self._sockets, "-h", ""),
                     *("-c", "unix_socket_permissions=0700", "-c", "jit=off"),
-                    *(part for option in self._options for part in ("-c", option)),
+                    *(part for option in (*_DISCREET, *self._options) for part in ("-c", option)),
                 ],
                 log=self._log,
                 death_signal=signal.SIGINT,

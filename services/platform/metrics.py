@@ -12,3 +12,9 @@ FIRST_TOKEN_SECONDS = Histogram(
 )
 NODE_SECONDS = Histogram("anamnesis_node_seconds", "Time in each node.", ["node"], buckets=_SECONDS)
 LLM_TOKENS = Counter("anamnesis_llm_tokens_total", "Tokens as the provider reports them.", ["kind"])
+
+# Of the whole queue, set when they are asked for.
+JOBS_WAITING = Gauge("anamnesis_jobs_waiting", "Background jobs that wait, those for their next try included.")
+JOBS_RUNNING = Gauge("anamnesis_jobs_running", "Background jobs that run.")
+JOBS_FAILED = Gauge("anamnesis_jobs_failed", "Background jobs that failed for good and are still kept.")
+JOBS_OLDEST_SECONDS = Gauge("anamnesis_jobs_oldest_waiting_seconds", "Age of the oldest job that could run.")

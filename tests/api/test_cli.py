@@ -32,7 +32,7 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **measured}
 
 
-@pytest.mark.parametrize("command", ["serve", "worker", "chat", "migrate", "doctor"])
+@pytest.mark.parametrize("command", ["serve", "worker", "chat", "migrate", "doctor", "erase"])
 def test_every_command_has_help_with_an_example(command: str) -> None:
     shown = _anamnesis(command, "--help")
     assert shown.returncode == 0

@@ -224,3 +224,24 @@ async def _until_ended(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any
             return stored
         await asyncio.sleep(0.05)
     raise AssertionError(f"still {stored['status']}")
+
+
+async def test_a_reader_that_takes_nothing_holds_up_nobody(
+    url: str, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["x" * 100_000] * 60))
+    host, port = url.removeprefix("http://").split(":")
+    _, writer = await asyncio.open_connection(host, int(port), limit=1)
+    body = b'{"user_id": "u-1", "session_id": "s-1", "message": "Hello"}'
+    writer.write(
+        b"POST /api/v1/chat/stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+    )
+    conversation = ""
+    while not conversation:
+        items = (await client.get("/api/v1/conversations")).json()["items"]
+        conversation = items[0]["id"] if items else ""
+    first = (await client.get(f"/api/v1/conversations/{conversation}/messages")).json()["items"][0]
+    stored = await _until_ended(client, first["turn_id"])
+    assert (stored["status"], len(stored["answer"])) == ("completed", 6_000_000)
+    writer.close()

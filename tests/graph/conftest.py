@@ -13,7 +13,8 @@ from tests.conftest import free_port
 
 
 @asynccontextmanager
-async def _process(settings: Settings, engines: Engines) -> AsyncIterator[tuple[Services, TurnRunner]]:
+async def process_of(settings: Settings, engines: Engines) -> AsyncIterator[tuple[Services, TurnRunner]]:
+    """Services and a turn runner, as a process has them."""
     async with open_services(settings, engines) as services:
         runner = TurnRunner(build_graph(services).compile(), services)
         runner.open()
@@ -31,14 +32,14 @@ def shared_settings(settings: Settings, redis_server: str) -> Settings:
 @pytest.fixture
 async def here(shared_settings: Settings, engines: Engines) -> AsyncIterator[tuple[Services, TurnRunner]]:
     """One process."""
-    async with _process(shared_settings, engines) as process:
+    async with process_of(shared_settings, engines) as process:
         yield process
 
 
 @pytest.fixture
 async def there(shared_settings: Settings, engines: Engines) -> AsyncIterator[tuple[Services, TurnRunner]]:
     """Another process."""
-    async with _process(shared_settings, engines) as process:
+    async with process_of(shared_settings, engines) as process:
         yield process
 
 
@@ -47,5 +48,5 @@ async def runner_without_redis(settings: Settings, engines: Engines) -> AsyncIte
     """A process whose Redis is not there."""
     values = settings.model_dump(exclude_unset=True)
     away = load_settings(**{**values, "redis_url": f"redis://127.0.0.1:{free_port()}/0"})
-    async with _process(away, engines) as process:
+    async with process_of(away, engines) as process:
         yield process

@@ -1,7 +1,11 @@
 """Turns that wait, are stopped, followed from elsewhere, and outlive their process."""
 
 import asyncio
+import shutil
+import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -10,12 +14,15 @@ from redis.asyncio import Redis
 
 from graph.opening import TurnRequest
 from graph.turns import TurnRunner
-from services.bootstrap import Services
+from services.bootstrap import Engines, Services
 from services.conversations.turn import StoredTurn
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings, load_settings
 from state.conversation import TurnInput
 from state.events import TurnEvent
+from tests.conftest import free_port, wait_for_port
+from tests.graph.conftest import process_of
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import events_of, first_token, new_turn, some_uuid
 
@@ -239,3 +246,50 @@ async def test_closing_hands_waiting_turns_to_another_process(
     events = await elsewhere
     assert [event.status for event in events].count("turn") == 1
     assert events[-1].content["answer"] == _tokens(events) == "Adopted."
+
+
+async def test_a_redis_that_hangs_costs_a_turn_nothing_and_is_found_again(
+    settings: Settings, engines: Engines, own_redis: "subprocess.Popen[bytes]", redis_port: int
+) -> None:
+    values = settings.model_dump(exclude_unset=True)
+    hanging = load_settings(**{**values, "redis_url": f"redis://127.0.0.1:{redis_port}/0"})
+    async with process_of(hanging, engines) as (services, runner):
+        await events_of(runner, await runner.start(_request("before")))
+        own_redis.send_signal(signal.SIGSTOP)
+        took = []
+        for number in range(8):
+            begun = time.monotonic()
+            last = (await events_of(runner, await runner.start(_request(f"message {number}"))))[-1]
+            took.append(time.monotonic() - begun)
+            assert last.status == "done"
+            await asyncio.sleep(0.5)
+        assert max(took) < 0.5, "the writer waits for Redis, and no turn does"
+        assert last.content["degraded"] == ["redis"]
+        own_redis.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(15):
+            while services.events.failing:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        turn = await runner.start(_request("after"))
+        events = await events_of(runner, turn)
+        assert events[-1].content["degraded"] == []
+        await asyncio.sleep(0.2)
+        assert await services.events.read(turn, 0) == events
+
+
+@pytest.fixture
+def redis_port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def own_redis(redis_port: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """A Redis that the test may stop."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("no redis-server on this machine")
+    process = subprocess.Popen([program, "--port", str(redis_port), "--save", ""], stdout=subprocess.DEVNULL)
+    wait_for_port(redis_port)
+    yield process
+    process.send_signal(signal.SIGCONT)
+    process.terminate()
+    process.wait(5)

@@ -1,17 +1,19 @@
 from dataclasses import replace
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 from services.bootstrap import Services
-from services.health import check_dependencies, overall
+from services.errors import ModelFailed
+from services.health import Dependency, check_dependencies, overall
+from services.platform.settings import Settings
+from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_what_is_up_and_what_is_not_is_told_apart(services: Services) -> None:
-    found = await check_dependencies(
-        services.settings, services.database, services.redis, services.milvus, services.jobs
-    )
+    found = await check_dependencies(services)
     states = {dependency.name: dependency.state for dependency in found}
     assert states == {
         "postgres": "ok",
@@ -28,14 +30,41 @@ async def test_what_is_up_and_what_is_not_is_told_apart(services: Services) -> N
 
 async def test_without_its_database_the_service_is_down(services: Services) -> None:
     await services.database.close()
-    found = await check_dependencies(
-        services.settings, services.database, services.redis, services.milvus, services.jobs
-    )
+    found = await check_dependencies(services)
     assert overall(found) == "down"
     assert overall([replace(dependency, state="ok") for dependency in found]) == "ok"
 
 
+async def _worker(services: Services, settings: Settings | None = None) -> Dependency:
+    found = await check_dependencies(replace(services, settings=settings or services.settings))
+    return next(dependency for dependency in found if dependency.name == "worker")
+
+
 async def test_a_running_worker_is_told(services: Services) -> None:
-    assert services.jobs.worker_state == "external"
+    assert (await _worker(services)).detail == "starts with the service: 0 waiting, 0 failed"
     services.jobs.start_worker()
-    assert services.jobs.worker_state == "running"
+    worker = await _worker(services)
+    assert worker.state == "ok"
+    assert worker.detail.startswith("running: ")
+
+
+async def test_a_worker_elsewhere_is_well_as_long_as_it_gives_signs_of_life(services: Services) -> None:
+    external = services.settings.model_copy(update={"worker": "external"})
+    found = await _worker(services, external)
+    assert (found.state, found.detail) == ("degraded", "none runs: 0 waiting, 0 failed")
+    for age, state in (("10 s", "ok"), ("40 s", "degraded")):
+        async with services.database.pool.connection() as connection:
+            await connection.execute("DELETE FROM procrastinate_workers")
+            await connection.execute(
+                "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - %s::interval)", [age]
+            )
+        assert (await _worker(services, external)).state == state
+
+
+async def test_a_model_that_is_away_is_told(services: Services, model_server: ModelServer) -> None:
+    model_server.default = Reply(status=500)
+    with pytest.raises(ModelFailed):
+        await services.models.answer([HumanMessage("Hello")], on_text=lambda _: None)
+    found = {dependency.name: dependency for dependency in await check_dependencies(services)}
+    assert found["llm"].state == "degraded"
+    assert "did not answer when it was asked last: scripted" in found["llm"].detail

@@ -70,6 +70,11 @@ class ServiceProcess:
         self.process.send_signal(how)
         return self.wait()
 
+    def end(self) -> None:
+        """Stop it, if it runs."""
+        if self.alive:
+            self.stop()
+
     def kill(self) -> None:
         """End it at once, as a power cut would."""
         assert self.process

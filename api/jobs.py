@@ -1,0 +1,38 @@
+"""Background jobs: what waits, what failed and why, and a failed one's next try."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+
+from api.access import Admin, ServicesOf
+from api.problems import documented
+from api.schemas import MAX_PAGE, JobPage, JobView
+from services.jobs.records import JobStatus
+
+_LARGEST_ID = 2**63 - 1
+
+router = APIRouter(
+    prefix="/api/v1/jobs",
+    tags=["jobs"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+@router.get("", response_model=JobPage)
+async def jobs(
+    services: ServicesOf,
+    caller: Admin,
+    status: JobStatus | None = None,
+    after: Annotated[int | None, Query(ge=1, le=_LARGEST_ID, description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+) -> Any:
+    """Jobs of the tenant, newest first. The default tenant also sees those of the service itself."""
+    items = await services.jobs.records.page(caller.tenant_id, status=status, after=after, limit=limit)
+    return {"items": items, "next": str(items[-1].id) if len(items) == limit else None}
+
+
+@router.post("/{job_id}/retry", response_model=JobView, responses=documented(HTTPStatus.CONFLICT))
+async def retry(job_id: Annotated[int, Path(ge=1, le=_LARGEST_ID)], services: ServicesOf, caller: Admin) -> Any:
+    """Let a failed job run again, with all its tries; 409 when it has not failed."""
+    return await services.jobs.records.retry(caller.tenant_id, job_id)

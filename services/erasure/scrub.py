@@ -1,0 +1,31 @@
+"""Making erased bytes unreadable: PostgreSQL leaves a deleted row's bytes in its page until they are needed.
+
+A plain VACUUM gives the space back and does not overwrite it, neither in a table nor in an index. VACUUM FULL
+writes both anew with the living rows only, and drops the old files.
+"""
+
+import asyncio
+
+import psycopg
+from psycopg import sql
+
+from services.erasure.erasure import TABLES
+from services.errors import DatabaseUnavailable
+
+
+async def scrub(owner_url: str) -> None:
+    """Write the tables of users anew. Each is locked while it is written.
+
+    Raises:
+        DatabaseUnavailable: nothing answers at the address.
+    """
+    await asyncio.to_thread(_scrub, owner_url)
+
+
+def _scrub(owner_url: str) -> None:
+    try:
+        with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
+            for table in TABLES:
+                connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable("The tables cannot be written anew; try again.") from error

@@ -1,0 +1,50 @@
+"""How a job's end is stored: with patience, and for a job that is not there any more not at all."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psycopg
+import structlog
+from procrastinate import exceptions
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+
+log = structlog.get_logger(__name__)
+
+_WAITS_S = (0.2, 1.0, 3.0)
+
+
+class Outcomes(JobManager):
+    """The library's manager, whose own two methods give up at once.
+
+    A worker that lives keeps a job whose end it could not store, and nobody would take it from there.
+    """
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        """Store that a job has ended."""
+        await _with_patience(job, lambda: super(Outcomes, self).finish_job(job, status, delete_job))
+
+    async def retry_job(self, job: Job, *arguments: Any, **options: Any) -> None:
+        """Put a job back; or end it, when another one with its queueing lock waits already."""
+        try:
+            await _with_patience(job, lambda: super(Outcomes, self).retry_job(job, *arguments, **options))
+        except exceptions.UniqueViolation:
+            await self.finish_job(job, Status.ABORTED, delete_job=False)
+
+
+async def _with_patience(job: Job, store: Callable[[], Awaitable[None]]) -> None:
+    for wait_s in (*_WAITS_S, None):
+        try:
+            return await store()
+        except exceptions.ConnectorException as error:
+            if isinstance(error.__cause__, psycopg.errors.RaiseException):
+                # The library's functions raise this for a job that is not running: it was erased, or given back.
+                log.info("job had ended already", job_id=job.id, task=job.task_name)
+                return None
+            if wait_s is None or not isinstance(
+                error.__cause__, psycopg.OperationalError | psycopg.InterfaceError
+            ):
+                raise
+        await asyncio.sleep(wait_s)
+    return None

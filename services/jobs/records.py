@@ -1,0 +1,246 @@
+"""What is known of the jobs: how many wait, which failed and why, and which have lost their worker."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row, tuple_row
+
+from services.errors import Conflict, NotFound
+from services.jobs.tasks import RETRIES, WORKER_LOST
+from services.platform.postgres import Connection, Database, driver_errors_made_ours
+
+JobStatus = Literal["waiting", "running", "succeeded", "failed", "cancelled"]
+
+# Each part by an index of its own: succeeded jobs, which are most, are never read. A job that waits for its
+# next try is not late before that.
+_STATE = """
+SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo') AS waiting,
+       (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing') AS running,
+       (SELECT count(*) FROM procrastinate_jobs WHERE status = 'failed') AS failed,
+       extract(epoch FROM now() - least(
+           (SELECT min(scheduled_at) FROM procrastinate_jobs WHERE status = 'todo' AND scheduled_at <= now()),
+           (SELECT e.at FROM procrastinate_jobs j JOIN procrastinate_events e ON e.job_id = j.id
+            WHERE j.status = 'todo' AND j.scheduled_at IS NULL AND e.type = 'deferred' ORDER BY j.id LIMIT 1)
+       ))::float AS oldest_s,
+       (SELECT extract(epoch FROM now() - max(last_heartbeat))::float FROM procrastinate_workers) AS heartbeat_s
+"""
+
+_COUNT_FAILURE = """
+INSERT INTO job_failures (job_id, failures, reason)
+SELECT id, 1, %(reason)s FROM procrastinate_jobs WHERE id = %(job_id)s
+ON CONFLICT (job_id) DO UPDATE
+SET failures = job_failures.failures + 1, reason = excluded.reason, failed_at = excluded.failed_at
+RETURNING failures
+"""
+
+_LOST = """
+SELECT j.id FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
+WHERE j.status = 'doing' AND (%(asking)s::bigint IS NULL OR j.worker_id IS DISTINCT FROM %(asking)s)
+  AND (w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(stalled_s)s))
+ORDER BY j.id
+"""
+
+# Whether it is lost is asked once more, under the row's lock: it may have been given back meanwhile.
+_GIVE_BACK = """
+WITH lost AS (
+    SELECT j.id FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
+    WHERE j.id = %(job_id)s AND j.status = 'doing'
+      AND (w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(stalled_s)s))
+    FOR UPDATE OF j SKIP LOCKED
+), counted AS (
+    INSERT INTO job_failures (job_id, failures, reason) SELECT id, 1, %(reason)s FROM lost
+    ON CONFLICT (job_id) DO UPDATE
+    SET failures = job_failures.failures + 1, reason = excluded.reason, failed_at = excluded.failed_at
+    RETURNING job_id, failures
+)
+UPDATE procrastinate_jobs j
+SET worker_id = NULL, abort_requested = false, attempts = attempts + 1, scheduled_at = now(),
+    status = (CASE WHEN j.abort_requested OR %(replaced)s THEN 'aborted'
+                   WHEN counted.failures > %(retries)s THEN 'failed'
+                   ELSE 'todo' END)::procrastinate_job_status
+FROM counted WHERE counted.job_id = j.id
+RETURNING j.task_name
+"""
+
+_REMOVE_OLDER = """
+DELETE FROM procrastinate_jobs WHERE task_name = %(task)s AND status = 'succeeded' AND id < %(job_id)s
+"""
+
+_JOBS = """
+SELECT * FROM (
+    SELECT j.id, j.task_name AS task,
+           CASE j.status WHEN 'todo' THEN 'waiting' WHEN 'doing' THEN 'running' WHEN 'succeeded' THEN 'succeeded'
+                         WHEN 'failed' THEN 'failed' ELSE 'cancelled' END AS status,
+           j.args - '{tenant_id,timestamp}'::text[] AS ids, coalesce(f.failures, 0) AS failures,
+           CASE WHEN j.status = 'failed' THEN coalesce(f.reason, 'TaskNotFound: This version has no such task.')
+                ELSE f.reason END AS reason,
+           f.failed_at, CASE WHEN j.status = 'todo' THEN j.scheduled_at END AS not_before,
+           (SELECT min(e.at) FROM procrastinate_events e WHERE e.job_id = j.id AND e.type = 'deferred')
+               AS created_at
+    FROM procrastinate_jobs j LEFT JOIN job_failures f ON f.job_id = j.id
+    WHERE coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text
+      AND (%(job_id)s::bigint IS NULL OR j.id = %(job_id)s)
+      AND (%(after)s::bigint IS NULL OR j.id < %(after)s)
+) AS jobs
+WHERE %(status)s::text IS NULL OR status = %(status)s
+ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_RETRY = """
+WITH found AS (
+    SELECT id, status FROM procrastinate_jobs
+    WHERE id = %(job_id)s
+      AND coalesce(args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text
+    FOR UPDATE
+), again AS (
+    UPDATE procrastinate_jobs j SET status = 'todo', scheduled_at = now(), attempts = attempts + 1
+    FROM found WHERE j.id = found.id AND found.status = 'failed'
+    RETURNING j.id
+), forgiven AS (
+    UPDATE job_failures SET failures = 0 FROM again WHERE job_id = again.id
+)
+SELECT status = 'failed' FROM found
+"""
+
+
+@dataclass(frozen=True)
+class QueueState:
+    """The queue of all tenants at a moment."""
+
+    waiting: int
+    running: int
+    failed: int
+    oldest_s: float | None
+    """Age of the oldest job that could run; None when none waits."""
+    heartbeat_s: float | None
+    """Since the last sign of life of any worker; None when there is none."""
+
+    def __str__(self) -> str:
+        oldest = "" if self.oldest_s is None else f" (oldest {self.oldest_s:.0f} s)"
+        return f"{self.waiting} waiting{oldest}, {self.failed} failed"
+
+
+@dataclass(frozen=True)
+class StoredJob:
+    """A job as it stands in the queue."""
+
+    id: int
+    task: str
+    status: JobStatus
+    ids: dict[str, Any]
+    failures: int
+    reason: str | None
+    """Of its last failure."""
+    failed_at: datetime | None
+    not_before: datetime | None
+    created_at: datetime
+
+
+class JobRecords:
+    """Reads the queue and keeps its failures."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def state(self) -> QueueState:
+        """How the queue stands.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with (
+            self._connection() as connection,
+            connection.cursor(row_factory=class_row(QueueState)) as cursor,
+        ):
+            found = await (await cursor.execute(_STATE)).fetchone()
+        assert found is not None  # noqa: S101 — a SELECT without FROM has one row
+        return found
+
+    async def count_failure(self, job_id: int, reason: str) -> int | None:
+        """Keep a failure; return the number of the job's failures, None when there is no such job any more.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._connection() as connection:
+            cursor = await connection.execute(_COUNT_FAILURE, {"job_id": job_id, "reason": reason})
+            row = await cursor.fetchone()
+        return row[0] if row else None
+
+    async def give_back_lost(self, *, stalled_s: float, asking: int | None) -> list[str]:
+        """Let the jobs run again whose worker is gone, or fail them when they had their tries.
+
+        Args:
+            stalled_s: a worker that has been silent for so long is gone.
+            asking: the worker that asks, which lives.
+
+        Returns:
+            The names of their tasks.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        names: list[str] = []
+        async with self._connection() as connection:
+            values = {"stalled_s": stalled_s, "asking": asking}
+            for (job_id,) in await (await connection.execute(_LOST, values)).fetchall():
+                given_back = {"job_id": job_id, "stalled_s": stalled_s, "retries": RETRIES, "reason": WORKER_LOST}
+                try:
+                    cursor = await connection.execute(_GIVE_BACK, {**given_back, "replaced": False})
+                except psycopg.errors.UniqueViolation:  # its queueing lock: another job for the same waits already
+                    cursor = await connection.execute(_GIVE_BACK, {**given_back, "replaced": True})
+                names.extend(row[0] for row in await cursor.fetchall())
+        return names
+
+    async def remove_older(self, task: str, job_id: int) -> None:
+        """Remove the task's succeeded jobs that are older than this one.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._connection() as connection:
+            await connection.execute(_REMOVE_OLDER, {"task": task, "job_id": job_id})
+
+    async def page(
+        self, tenant_id: UUID, *, status: JobStatus | None, after: int | None, limit: int
+    ) -> list[StoredJob]:
+        """Jobs of the tenant, newest first; those of no tenant are the default tenant's.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "status": status, "after": after, "limit": limit, "job_id": None}
+        return await self._database.fetch(tenant_id, _JOBS, values, class_row(StoredJob))
+
+    async def retry(self, tenant_id: UUID, job_id: int) -> StoredJob:
+        """Let a failed job run again, with all its tries.
+
+        Raises:
+            NotFound: the tenant has no such job.
+            Conflict: it has not failed, or another one for the same waits already.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "job_id": job_id}
+        try:
+            found = await self._database.fetch(tenant_id, _RETRY, values, tuple_row)
+        except psycopg.errors.UniqueViolation:
+            raise Conflict("Another job for the same waits already.") from None
+        if not found:
+            raise NotFound("There is no such job.")
+        if not found[0][0]:
+            raise Conflict("Only a failed job can be retried.")
+        values = {**values, "status": None, "after": None, "limit": 1}
+        jobs = await self._database.fetch(tenant_id, _JOBS, values, class_row(StoredJob))
+        if not jobs:
+            raise NotFound("There is no such job.")
+        return jobs[0]
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        async with driver_errors_made_ours(), self._database.pool.connection() as connection:
+            yield connection

@@ -1,0 +1,107 @@
+"""What a task is: a function over ids, how often it is tried, and what is kept of a failure."""
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import procrastinate
+from procrastinate.jobs import Job
+
+from services.errors import AnamnesisError
+from services.platform.postgres import Connection, Database
+
+RETRIES = 3
+"""A job that fails is tried again so often."""
+
+LONGEST_S = 600.0
+"""A try that takes longer fails."""
+
+WORKER_LOST = "WorkerLost: The process that ran the job ended before the job did."
+
+Ids = UUID | list[UUID]
+
+
+@dataclass(frozen=True)
+class RunningJob:
+    """The job for which a task runs. A job may run more than once: what it does must bear that."""
+
+    id: int
+    tenant_id: UUID
+    _database: Database = field(repr=False)
+
+    def transaction(self) -> AbstractAsyncContextManager[Connection]:
+        """Open a transaction that sees the job's tenant only; it is committed at the end.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        return self._database.tenant(self.tenant_id)
+
+
+Task = Callable[..., Awaitable[None]]
+"""`async def task(job: RunningJob, *, conversation_id: UUID, …)`: ids are all that it is given."""
+
+
+class TryFailed(Exception):
+    """A try of a job failed; the failure is counted and logged already."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        super().__init__(f"failed {failures} times")
+
+
+class Tries(procrastinate.BaseRetryStrategy):
+    """When a job is tried again: after 1, 2 and 4 times `wait_s`, then never."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> procrastinate.RetryDecision | None:
+        """Decide after a failure. A job that was cut off by its worker's stop goes back at once, uncounted."""
+        if isinstance(exception, asyncio.CancelledError):
+            return procrastinate.RetryDecision(retry_at=datetime.now(UTC))
+        failures = exception.failures if isinstance(exception, TryFailed) else 1
+        if failures > RETRIES:
+            return None
+        wait = timedelta(seconds=self._wait_s * 2 ** (failures - 1))
+        return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + wait)
+
+
+def as_arguments(ids: Mapping[str, Ids]) -> dict[str, Any]:
+    """Ids as a job carries them."""
+    return {
+        name: [str(UUID(str(each))) for each in value] if isinstance(value, list) else str(UUID(str(value)))
+        for name, value in ids.items()
+    }
+
+
+def as_ids(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The ids that a job carries.
+
+    Raises:
+        ValueError: something in it is no id.
+    """
+    return {
+        name: [UUID(each) for each in value] if isinstance(value, list) else UUID(value)
+        for name, value in arguments.items()
+    }
+
+
+def reason_of(error: Exception) -> str:
+    """What is kept of an error: its class and a text of ours. Its message may quote what a user said."""
+    name = type(error).__name__
+    if isinstance(error, AnamnesisError):
+        return f"{name}: {(type(error).__doc__ or '').strip().splitlines()[0]}"
+    if isinstance(error, TimeoutError):
+        return f"{name}: The job, or something that it asked, took too long."
+    return f"{name}: Not expected; the log has the place."
+
+
+def place_of(error: Exception) -> str:
+    """Where an error was raised, without its message."""
+    return "".join(traceback.format_tb(error.__traceback__)).rstrip()

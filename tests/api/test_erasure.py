@@ -1,0 +1,74 @@
+"""A user is erased over HTTP and from the command line."""
+
+import json
+import os
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from services.bootstrap import Engines, Services
+from tests.support.service_process import ROOT
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+
+def _erase(*arguments: str, typed: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    return subprocess.run(
+        [sys.executable, "-m", "api.cli.main", "erase", *arguments],
+        capture_output=True,
+        text=True,
+        input=typed,
+        timeout=60,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **measured, **variables},
+    )
+
+
+async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    erased = await client.delete("/api/v1/users/u-1")
+    assert erased.status_code == 200
+    assert erased.json() == {
+        "user_id": "u-1",
+        "removed": {
+            "postgresql": {"users": 1, "conversations": 1, "messages": 2, "turns": 1},
+            "queue": {"jobs": 0},
+            "redis": {"turn_events": 0},
+        },
+        "pending": [],
+    }
+    for path in (f"turns/{turn.turn_id}", f"conversations/{turn.conversation_id}"):
+        assert (await client.get(f"/api/v1/{path}")).status_code == 404
+    assert (await client.delete("/api/v1/users/u-1")).json()["code"] == "not_found"
+    assert (await client.delete("/api/v1/users/no%20id")).status_code == 422
+
+
+async def test_the_command_erases_and_says_what(services: Services, engines: Engines) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
+    service = {"ANAMNESIS_DATABASE_URL": engines.database_url}
+    owner = {**service, "ANAMNESIS_MIGRATION_DATABASE_URL": str(engines.owner_url)}
+
+    refused = _erase("u-1", typed="n\n", **service)
+    assert (refused.returncode, refused.stdout.strip()) == (1, "")
+    ownerless = _erase("u-1", "--yes", "--scrub", **service)
+    assert ownerless.returncode == 2
+    assert "ANAMNESIS_MIGRATION_DATABASE_URL" in ownerless.stderr
+    elsewhere = _erase("u-1", "--yes", "--tenant", "nobody", **service)
+    assert (elsewhere.returncode, elsewhere.stderr) == (1, "anamnesis: There is no such tenant.\n")
+
+    done = _erase("u-1", typed="y\n", **service)
+    assert done.returncode == 0, done.stderr
+    assert "postgresql: 1 users, 1 conversations, 2 messages, 1 turns" in done.stdout
+    again = _erase("u-1", "--yes", **service)
+    assert (again.returncode, again.stderr) == (1, "anamnesis: There is no such user.\n")
+
+    scrubbed = _erase("u-2", "--yes", "--scrub", "--json", **owner)
+    assert scrubbed.returncode == 0, scrubbed.stderr
+    told = json.loads(scrubbed.stdout)
+    assert told["scrubbed"] is True
+    assert told["removed"]["postgresql"]["messages"] == 2

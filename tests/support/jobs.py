@@ -1,0 +1,108 @@
+"""The job queue in a hurry, and as a process of its own."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue, Tempo
+from services.jobs.records import StoredJob
+from services.platform.postgres import Database
+from tests.support.service_process import ROOT
+
+HURRIED = Tempo(retry_wait_s=0.05, poll_s=0.05, heartbeat_s=0.2, stalled_s=1.0, rescue="* * * * * *", grace_s=0.2)
+
+_WORKER = """
+import asyncio, sys
+from services.platform.postgres import Database
+from services.jobs.queue import JobQueue
+from tests.support.jobs import HURRIED
+
+async def main():
+    database = Database(sys.argv[1])
+    await database.open()
+    jobs = JobQueue(database, tempo=HURRIED)
+    @jobs.task("look")
+    async def look(job, **ids):
+        print("started", job.id, flush=True)
+        await asyncio.sleep(float(sys.argv[2]))
+        print("ended", job.id, flush=True)
+    @jobs.periodic("tick", "* * * * * *")
+    async def tick(context):
+        print("tick", context.job.task_kwargs["timestamp"], flush=True)
+    await jobs.open()
+    jobs.start_worker()
+    print("ready", flush=True)
+    await jobs.worker_ended()
+
+asyncio.run(main())
+"""
+
+
+def worker_process(database_url: str, *, job_s: float) -> "subprocess.Popen[str]":
+    """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _WORKER, database_url, str(job_s)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+    )
+
+
+def wait_for_line(process: "subprocess.Popen[str]", beginning: str) -> None:
+    """Read what a process prints up to a line that begins so."""
+    assert process.stdout
+    for line in process.stdout:
+        if line.startswith(beginning):
+            return
+    raise AssertionError(f"the process ended without saying {beginning!r}")
+
+
+@asynccontextmanager
+async def hurried_queue(database: Database) -> AsyncIterator[JobQueue]:
+    """A queue whose worker is stopped at the end."""
+    jobs = JobQueue(database, tempo=HURRIED)
+    await jobs.open()
+    try:
+        yield jobs
+    finally:
+        await jobs.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def statuses(database: Database, task: str) -> list[str]:
+    """The queue's own word for each job of a task, oldest first."""
+    async with database.pool.connection() as connection:
+        rows = await connection.execute(
+            "SELECT status::text FROM procrastinate_jobs WHERE task_name = %s ORDER BY id", [task]
+        )
+        return [row[0] for row in await rows.fetchall()]
+
+
+async def defer(database: Database, jobs: JobQueue, task: str, **values: Any) -> bool:
+    """Defer a job of the default tenant, or of another that is named."""
+    async with database.tenant(DEFAULT_TENANT) as connection:
+        return await jobs.defer(connection, task, **{"tenant_id": DEFAULT_TENANT, **values})
+
+
+async def jobs_of(jobs: JobQueue, tenant_id: UUID, task: str) -> list[StoredJob]:
+    """What the tenant sees of a task's jobs, newest first."""
+    found = await jobs.records.page(tenant_id, status=None, after=None, limit=100)
+    return [job for job in found if job.task == task]
+
+
+async def has_ended(database: Database, task: str, status: str) -> bool:
+    """Whether no job of the task waits or runs any more, and how the newest ended."""
+    found = await statuses(database, task)
+    return bool(found) and found[-1] == status and not {"todo", "doing"} & set(found)
