@@ -1,9 +1,10 @@
 """Many streams open at once, in the service and in the floor: errors, throughput, first tokens, memory.
 
-`python -m benchmarks.load [--streams 500] [--rounds 2] [--api chat] [--json FILE]`
+`python -m benchmarks.load [--streams 500] [--rounds 2] [--pace slow|paced|burst] [--api chat] [--json FILE]`
 
-The stand-in model takes about 16 s for an answer, so that every stream is open while the others are. Each
-stream is read event by event. Exit code 1 when one was not complete.
+With the pace `slow` the stand-in model takes about 16 s for an answer, so that every stream is open while the
+others are; with the others the servers are the slower ones, and throughput is theirs. Each stream is read
+event by event. Exit code 1 when one was not complete.
 """
 
 import argparse
@@ -98,11 +99,11 @@ def load_once(client: "subprocess.Popen[str]", server: Server, streams: int) -> 
     return Samples(**json.loads(line)), (most - before) / 1024
 
 
-def run(streams: int, rounds: int, api: Api) -> dict[str, Loaded]:
+def run(streams: int, rounds: int, pace: str, api: Api) -> dict[str, Loaded]:
     """Load floor and service by turns, both up all the time, in every round in the other order."""
     with stand_in() as llm_port, child(["-m", "benchmarks.load_client"], piped=True) as client:
-        base_url = f"http://127.0.0.1:{llm_port}"
-        with floor(f"{base_url}/slow/v1", api) as bare, service(f"{base_url}/slow/v1", api) as ours:
+        base_url = f"http://127.0.0.1:{llm_port}/{pace}/v1"
+        with floor(base_url, api) as bare, service(base_url, api) as ours:
             servers = [bare, ours]
             results = {server.name: Loaded() for server in servers}
             for server in servers:
@@ -134,10 +135,10 @@ _ROWS: list[tuple[str, str, Callable[[float], str]]] = [
 ]
 
 
-def show(results: dict[str, Loaded], streams: int, api: str) -> None:
+def show(results: dict[str, Loaded], title: str) -> None:
     """Print the table."""
     figures = {name: one.figures() for name, one in results.items()}
-    table = Table(title=f"{streams} streams at once ({api})")
+    table = Table(title=title)
     table.add_column("")
     for heading in ("floor", "ours", "ours to floor"):
         table.add_column(heading, justify="right")
@@ -156,6 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("--streams", type=int, default=500, help="how many at once")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--pace", choices=("slow", "paced", "burst"), default="slow", help="the model's")
     parser.add_argument("--api", choices=get_args(Api), default="responses", help="the model's API")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     options = parser.parse_args()
@@ -163,10 +165,10 @@ def main() -> None:
         signal.signal(number, interrupt_once)
     allow_files(options.streams)
     try:
-        results = run(options.streams, options.rounds, options.api)
+        results = run(options.streams, options.rounds, options.pace, options.api)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    show(results, options.streams, options.api)
+    show(results, f"{options.streams} streams at once ({options.pace}, {options.api})")
     if options.json:
         figures: dict[str, Any] = {name: one.figures() for name, one in results.items()}
         options.json.write_text(json.dumps({"streams": options.streams, **figures}, indent=1) + "\n")
