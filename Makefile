@@ -63,6 +63,10 @@ format: setup-dev ## Format the code and mend what the linter can mend
 bench: setup-dev ## Measure what a turn costs, as ratios to the floor
 	@$(BIN)/python -m benchmarks.turn_overhead
 
+.PHONY: load
+load: setup-dev ## Open 500 streams at once, in the service and in the floor
+	@$(BIN)/python -m benchmarks.load --streams 500
+
 .PHONY: chaos
 chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every promise
 	@$(BIN)/python -m tests.chaos.run --turns 1000

@@ -5,6 +5,7 @@ of samples, and so on until the input ends.
 """
 
 import asyncio
+import itertools
 import json
 import sys
 import time
@@ -13,6 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 import uvloop
+
+from benchmarks.stream_check import what_is_wrong
 
 _TURN_LIMIT_S = 60.0
 
@@ -30,6 +33,8 @@ class Load:
     """What stands in the stream with the first token, and not before it."""
     done_marker: str
     """What stands in the stream of every complete answer."""
+    answer: str | None = None
+    """Where it is given, every stream is read event by event: it must tell this and end once, as its last."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ class Samples:
     elapsed_s: float
     failures: list[str]
     """Beginnings of the responses that were not complete answers."""
+    most_open: int = 0
+    """Turns that had their first token and not yet their end, at the same time."""
 
 
 class _Connection(asyncio.Protocol):
@@ -87,8 +94,11 @@ class _Connection(asyncio.Protocol):
         self._received, self._tail, self.first = [], b"", 0.0
         self._ended = asyncio.get_running_loop().create_future()
         self._transport.write(request)
-        async with asyncio.timeout(_TURN_LIMIT_S):
-            await self._ended
+        try:
+            async with asyncio.timeout(_TURN_LIMIT_S):
+                await self._ended
+        except TimeoutError:
+            self._transport.abort()
         return b"".join(self._received)
 
     def close(self) -> None:
@@ -105,11 +115,15 @@ async def run(load: Load) -> Samples:
     samples = Samples([], [], [], 0.0, [])
     lanes = deque([[_request(load, body) for body in lane] for lane in load.lanes])
     begun = time.perf_counter()
-    await asyncio.gather(*(_worker(load, lanes, samples) for _ in range(load.concurrency)))
-    return Samples(**{**asdict(samples), "elapsed_s": time.perf_counter() - begun})
+    spans: list[tuple[float, float]] = []
+    await asyncio.gather(*(_worker(load, lanes, samples, spans) for _ in range(load.concurrency)))
+    elapsed_s = time.perf_counter() - begun
+    return Samples(**{**asdict(samples), "elapsed_s": elapsed_s, "most_open": _most_at_once(spans)})
 
 
-async def _worker(load: Load, lanes: deque[list[bytes]], samples: Samples) -> None:
+async def _worker(
+    load: Load, lanes: deque[list[bytes]], samples: Samples, spans: list[tuple[float, float]]
+) -> None:
     connection = await _connect(load)
     done = load.done_marker.encode()
     while lanes:
@@ -120,11 +134,15 @@ async def _worker(load: Load, lanes: deque[list[bytes]], samples: Samples) -> No
             response = await connection.turn(request)
             full = time.perf_counter() - begun
             if not response.startswith(b"HTTP/1.1 200 ") or done not in response or not connection.first:
-                samples.failures.append(response[:500].decode(errors="replace"))
+                samples.failures.append(response[:500].decode(errors="replace") or "no answer")
+                continue
+            if load.answer is not None and (wrong := what_is_wrong(response, load.answer)):
+                samples.failures.append(wrong)
                 continue
             samples.first_ms.append(round((connection.first - begun) * 1000, 3))
             samples.full_ms.append(round(full * 1000, 3))
             samples.wire_bytes.append(len(response))
+            spans.append((connection.first, begun + full))
     connection.close()
 
 
@@ -141,6 +159,11 @@ def _request(load: Load, body: dict[str, str]) -> bytes:
         f"Accept: text/event-stream\r\nContent-Length: {len(data)}\r\n\r\n"
     )
     return head.encode() + data
+
+
+def _most_at_once(spans: list[tuple[float, float]]) -> int:
+    changes = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
+    return max(itertools.accumulate((change for _, change in changes), initial=0))
 
 
 def _is_refusal(data: bytes) -> bool:

@@ -1,8 +1,8 @@
 """A stand-in for the language model: an OpenAI-compatible server that costs next to nothing.
 
 It listens on a free loopback port and prints it. `/paced/v1` sends the first token after 200 ms and
-the others 5 ms apart; `/burst/v1` sends all at once. Both speak the Responses API and Chat
-Completions, and every token is a write of its own.
+the others 5 ms apart, `/slow/v1` 250 ms apart; `/burst/v1` sends all at once. Each speaks the Responses
+API and Chat Completions, and every token is a write of its own.
 """
 
 import asyncio
@@ -15,10 +15,13 @@ Api = Literal["responses", "chat"]
 
 FIRST_TOKEN_S = 0.200
 TOKEN_GAP_S = 0.005
+SLOW_GAP_S = 0.250
 TOKENS = 64
 CHARACTERS = 320
 
+_FOLDERS = (b"/paced", b"/slow", b"/burst")
 _PIECES = [f"tok{number:02d}" for number in range(TOKENS)]
+ANSWER = "".join(_PIECES)
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
     b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -65,7 +68,7 @@ def chat_script() -> Script:
         "total_tokens": 100 + TOKENS,
         "prompt_tokens_details": {"cached_tokens": 0},
     }
-    message = {"role": "assistant", "content": "".join(_PIECES)}
+    message = {"role": "assistant", "content": ANSWER}
     return Script(
         [chunk({"role": "assistant", "content": ""})],
         [chunk({"content": piece}) for piece in _PIECES],
@@ -98,7 +101,7 @@ def responses_script() -> Script:
         "temperature": 1.0,
         "top_p": 1.0,
     }
-    whole = "".join(_PIECES)
+    whole = ANSWER
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
     item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
@@ -153,27 +156,29 @@ class StandIn(asyncio.Protocol):
             return
         self._received = b""
         path = head.split(b" ", 2)[1]
-        script = self._scripts.get(path.removeprefix(b"/paced").removeprefix(b"/burst"))
+        folder = next((name for name in _FOLDERS if path.startswith(name)), b"")
+        script = self._scripts.get(path.removeprefix(folder))
         if script is None:
             self._write(_NOT_FOUND)
         elif b'"stream":true' not in body.replace(b" ", b""):
             self._write(script.whole)
-        elif path.startswith(b"/burst"):
+        elif folder == b"/burst":
             self._write(script.before)
             for token in script.tokens:
                 self._write(token)
             self._write(script.after)
         else:
             self._write(script.before)
-            self._pace(script, 0, asyncio.get_running_loop().time() + FIRST_TOKEN_S)
+            gap_s = SLOW_GAP_S if folder == b"/slow" else TOKEN_GAP_S
+            self._pace(script, 0, asyncio.get_running_loop().time() + FIRST_TOKEN_S, gap_s)
 
-    def _pace(self, script: Script, number: int, when: float) -> None:
-        asyncio.get_running_loop().call_at(when, partial(self._paced, script, number, when))
+    def _pace(self, script: Script, number: int, when: float, gap_s: float) -> None:
+        asyncio.get_running_loop().call_at(when, partial(self._paced, script, number, when, gap_s))
 
-    def _paced(self, script: Script, number: int, when: float) -> None:
+    def _paced(self, script: Script, number: int, when: float, gap_s: float) -> None:
         self._write(script.tokens[number])
         if number + 1 < TOKENS:
-            self._pace(script, number + 1, when + TOKEN_GAP_S)
+            self._pace(script, number + 1, when + gap_s, gap_s)
         else:
             self._write(script.after)
 

@@ -219,7 +219,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     options = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt_once)
+        signal.signal(number, interrupt_once)
     try:
         results = run(QUICK if options.quick else FULL, options.api)
     except KeyboardInterrupt:
@@ -229,7 +229,7 @@ def main() -> None:
         options.json.write_text(json.dumps(results.as_json(), indent=1) + "\n")
 
 
-def _interrupt_once(*_: Any) -> None:
+def interrupt_once(*_: Any) -> None:
     """Leave through the `finally` blocks, which end our processes; let nothing interrupt those."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

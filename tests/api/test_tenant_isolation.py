@@ -1,0 +1,235 @@
+"""Parties that share a service share nothing: every endpoint, asked with the ids of others."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import aiohttp
+import httpx
+import psycopg
+import pytest
+from websockets.asyncio.client import connect
+
+from graph.opening import TurnRequest
+from graph.turns import TurnRunner
+from services.bootstrap import Services
+from services.identity.api_keys import ApiKeys
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.platform.embedded_postgres import EmbeddedPostgres
+from services.platform.settings import Settings, load_settings
+from state.conversation import TurnInput
+from tests.support.endpoints import CHAT, CONVERSATIONS, MESSAGES, TABLE, words_with_key
+from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
+from tests.support.model_server import ModelServer
+from tests.support.parties import CANARY, SHARED_SESSIONS, SHARED_USERS, Ask, Party
+from tests.support.walk import (
+    KINDS,
+    Endpoint,
+    Operation,
+    Said,
+    Walk,
+    echo,
+    owners,
+    shown_to_others,
+    wrongly_stored,
+)
+
+pytestmark = pytest.mark.anyio
+
+TENANTS = 10
+OPERATIONS = 10_000
+AT_ONCE = 64
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, model_server: ModelServer, tmp_path: Path) -> Settings:
+    """Settings with API keys, or with tokens."""
+    model_server.default = echo
+    jwt = {"jwt_jwks": str(key_file(tmp_path)), "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE}
+    by_token = getattr(request, "param", "api_key") == "jwt"
+    return load_settings(
+        auth="jwt" if by_token else "api_key",
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="k",
+        **(jwt if by_token else {}),
+    )
+
+
+@pytest.fixture
+async def walk(url: str) -> AsyncIterator[Walk]:
+    """A walk over every endpoint of the document."""
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=AT_ONCE), timeout=aiohttp.ClientTimeout(60)
+    ) as http:
+        document = await (await http.get(f"{url}/openapi.json")).json()
+        listed = _endpoints(document)
+        assert listed - set(TABLE) == set(), "endpoints of the document that the table does not ask"
+        assert set(TABLE) - listed == set(), "endpoints of the table that the document does not have"
+        yield Walk(http, url, TABLE)
+
+
+@pytest.fixture
+def superuser_url(postgres: EmbeddedPostgres, database_name: str) -> str:
+    """The test's database, for one who sees past row-level security."""
+    return postgres.url("postgres", database_name)
+
+
+def _endpoints(document: dict[str, Any]) -> set[Endpoint]:
+    return {
+        (method.upper(), path)
+        for path, methods in document["paths"].items()
+        if path.startswith("/api/")
+        for method in methods
+    }
+
+
+async def _tenant(services: Services, superuser_url: str, number: int) -> Party:
+    tenant = await Tenants(services.database).create(f"tenant-{number}")
+    _, key = await ApiKeys(services.database).create(tenant.id, "test", ["admin"])
+    party = Party(tenant.id, bearer(key), f"canary-{secrets.token_hex(8)}")
+    party.add("user", *SHARED_USERS)
+    party.add("own user", f"user-{party.canary}")
+    party.add("leaving user", "leaving" if number % 2 else "nobody")
+    party.add("expert", f"expert-{party.canary}", "default")
+    with psycopg.connect(superuser_url) as connection:
+        connection.execute(
+            "INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (gen_random_uuid(), %s, %s, %s)",
+            [tenant.id, f"expert-{party.canary}", f"You are of {party.canary}."],
+        )
+    await _failed_jobs(services, party, superuser_url)
+    return party
+
+
+async def _failed_jobs(services: Services, party: Party, superuser_url: str) -> None:
+    async with services.database.tenant(party.tenant_id) as connection:
+        for _ in range(3):
+            await services.jobs.defer(connection, f"look-{party.canary}", tenant_id=party.tenant_id)
+    with psycopg.connect(superuser_url) as superuser:
+        failed = superuser.execute(
+            "UPDATE procrastinate_jobs SET status = 'failed' WHERE args->>'tenant_id' = %s RETURNING id",
+            [str(party.tenant_id)],
+        ).fetchall()
+    party.add("job", str(failed[0][0]))
+    party.add("kept job", *(str(row[0]) for row in failed[1:]))
+
+
+async def _user(number: int) -> Party:
+    name, canary = f"u-{number}", f"canary-{secrets.token_hex(8)}"
+    party = Party(DEFAULT_TENANT, bearer(token(sub=name)), canary, user=name)
+    for kind in ("user", "own user", "leaving user"):
+        party.add(kind, name)
+    party.add("expert", "default")
+    party.add("job", "1")
+    party.add("kept job", "1")
+    return party
+
+
+async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
+    """Let the party say a few things, and remember under which ids they are stored."""
+    party.add("session", *SHARED_SESSIONS, f"session-{party.canary}")
+    party.add("shared session", *SHARED_SESSIONS)
+    party.add("phrase", "hello", "更多", "'; --")
+    party.add("event", "0", "1", "3")
+    party.add("limit", "1", "2", "200")
+    party.add("key", f"key-{party.canary}")
+    leaving = () if party.user else ("leaving",)
+    for user in dict.fromkeys((*party.things["user"], *party.things["own user"], *leaving)):
+        for session in party.things["session"]:
+            message = f"{party.canary} says {words_with_key(party.things['key'][0])}"
+            ask = Ask(
+                headers={"Idempotency-Key": party.things["key"][0]},
+                body={"user_id": user, "session_id": session, "message": message},
+            )
+            answer = await walk.make(Operation(CHAT, "own", party, ask))
+            if user != "leaving":
+                party.add("conversation", answer["conversation_id"])
+                party.add("turn", answer["turn_id"])
+                party.add("ended turn", answer["turn_id"])
+    page = await walk.make(Operation(CONVERSATIONS, "own", party, Ask(query={"limit": "2"})))
+    place = {"conversation_id": party.things["conversation"][0]}
+    more = await walk.make(Operation(MESSAGES, "own", party, Ask(place, {"limit": "1"})))
+    party.add("cursor", page["next"], more["next"])
+    slow = Said(party.tenant_id, party.things["user"][0], "s-slow", f"{party.canary} speaks slowly")
+    asked = TurnInput(user_id=slow.user, session_id=slow.session, message=slow.message, images=[])
+    turn_id = str(await runner.start(TurnRequest(party.tenant_id, asked)))
+    walk.said[turn_id] = slow
+    party.add("turn", turn_id)
+    party.add("running turn", turn_id)
+
+
+async def _prove(
+    walk: Walk, parties: list[Party], operations: int, superuser_url: str, model_server: ModelServer
+) -> None:
+    before = owners(superuser_url)
+    assert len({owner[0 if parties[0].user is None else 1] for owner in before.values()}) == len(parties)
+    chance = Random(11)
+    await walk.run(walk.plan(parties, operations, chance), at_once=AT_ONCE)
+    for party in parties:  # its slow turn has ended
+        slow = Ask({"turn_id": party.things["running turn"][0]}, headers={"Last-Event-ID": "0"})
+        await walk.make(Operation(("GET", "/api/v1/turns/{turn_id}/stream"), "own", party, slow))
+    wrong = [
+        *walk.wrong,
+        *shown_to_others(walk, parties, before | owners(superuser_url)),
+        *wrongly_stored(walk, parties, superuser_url),
+    ]
+    assert not wrong, f"{len(wrong)} things are wrong: " + "\n".join(wrong[:20])
+    for received in model_server.requests:
+        assert len(set(CANARY.findall(json.dumps(received.body)))) == 1, received.body
+    assert sum(walk.counts.values()) >= operations
+    assert set(walk.counts) == {(endpoint, kind) for endpoint in walk.table for kind in KINDS}
+
+
+async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
+    walk: Walk, services: Services, runner: TurnRunner, superuser_url: str, model_server: ModelServer
+) -> None:
+    parties = [await _tenant(services, superuser_url, number) for number in range(TENANTS)]
+    await asyncio.gather(*(_settle(walk, runner, party) for party in parties))
+    await _prove(walk, parties, OPERATIONS, superuser_url, model_server)
+    assert walk.erased == {(party.tenant_id, "leaving") for party in parties[1::2]}
+    with psycopg.connect(superuser_url) as superuser:
+        failed = superuser.execute("SELECT id::text FROM procrastinate_jobs WHERE status = 'failed'").fetchall()
+    assert {row[0] for row in failed} == {job for party in parties for job in party.things["kept job"]}
+
+
+@pytest.mark.parametrize("settings", ["jwt"], indirect=True)
+async def test_users_of_one_tenant_neither_see_nor_touch_each_other(
+    walk: Walk, runner: TurnRunner, superuser_url: str, model_server: ModelServer
+) -> None:
+    parties = [await _user(number) for number in range(4)]
+    await asyncio.gather(*(_settle(walk, runner, party) for party in parties))
+    await _prove(walk, parties, 1_000, superuser_url, model_server)
+
+
+async def test_a_socket_is_told_of_its_own_tenant_only(
+    walk: Walk, services: Services, runner: TurnRunner, superuser_url: str, url: str
+) -> None:
+    one, other = [await _tenant(services, superuser_url, number) for number in range(2)]
+    await _settle(walk, runner, one)
+    ask = {"user_id": "u-1", "session_id": "s-1", "idempotency_key": one.things["key"][0]}
+    address = url.replace("http", "ws") + "/api/v1/chat/ws"
+    async with connect(address, additional_headers=other.headers) as socket:
+        for frame in ('{"user_id": "\\u0000"}', "[" * 5000, "' OR 1=1", b"\x00\xff"):
+            await socket.send(frame)
+            assert json.loads(await socket.recv())["status"] == "error"
+        await socket.send(json.dumps({**ask, "expert": f"expert-{one.canary}", "message": "Hello"}))
+        assert json.loads(await socket.recv())["content"]["code"] == "invalid_input"
+        await socket.send(json.dumps({**ask, "message": f"{other.canary} says hello"}))
+        told = [json.loads(await socket.recv())]
+        while told[-1]["status"] not in {"done", "error"}:
+            told.append(json.loads(await socket.recv()))
+    assert told[-1]["content"]["answer"] == f"You said: {other.canary} says hello"
+    assert told[-1]["content"]["turn_id"] not in one.things["turn"]
+    assert one.canary not in json.dumps(told)
+
+
+async def test_a_nul_in_a_header_is_refused(url: str) -> None:
+    port = httpx.URL(url).port
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /api/v1/conversations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\x00b\r\n\r\n")
+    assert (await asyncio.wait_for(reader.read(100), 5)).startswith(b"HTTP/1.1 400 ")
+    writer.close()

@@ -1,0 +1,106 @@
+"""How each endpoint of the API is asked with somebody's names and ids, and what it may answer."""
+
+import zlib
+from random import Random
+from typing import Any
+
+from tests.support.parties import Ask, Names, Party, header_safe
+from tests.support.walk import Endpoint, Entry
+
+CHAT: Endpoint = ("POST", "/api/v1/chat")
+CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
+MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
+
+
+def _is_anothers(me: Party, ids: Names) -> bool:
+    return isinstance(ids, Party) and ids is not me
+
+
+def _chat(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    session = ids.pick("shared session" if _is_anothers(me, ids) else "session", chance)
+    body: dict[str, Any] = {"user_id": ids.pick("user", chance), "session_id": session}
+    headers = {}
+    phrase = more.pick("phrase", chance)
+    if chance.random() < 0.3:
+        headers["Idempotency-Key"] = header_safe(more.pick("key", chance))
+        phrase = words_with_key(headers["Idempotency-Key"])
+    elif chance.random() < 0.3 and me.user is None:
+        body |= {"expert": more.pick("expert", chance), "session_id": f"new-{chance.randrange(40)}"}
+    if chance.random() < 0.2:
+        body["kb_prefix"] = more.pick("user", chance)
+    return Ask(headers=headers, body={**body, "message": f"{me.canary} says {phrase}"})
+
+
+def words_with_key(key: str) -> str:
+    """The same words whenever the same key is sent, but never another's canary."""
+    return f"number {zlib.crc32(key.encode())}"
+
+
+def _conversations(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    query = {}
+    if chance.random() < 0.6:
+        query["user_id"] = ids.pick(chance.choice(("user", "own user")), chance)
+    if chance.random() < 0.6:
+        query["session_id"] = ids.pick("session", chance)
+    return Ask(query={**query, **_page(more, chance)})
+
+
+def _page(more: Names, chance: Random, cursor: str = "cursor") -> dict[str, str]:
+    query = {"limit": more.pick("limit", chance)}
+    if chance.random() < 0.5:
+        query["after"] = more.pick(cursor, chance)
+    return query
+
+
+def _conversation(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    return Ask({"conversation_id": ids.pick("conversation", chance)})
+
+
+def _messages(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask({"conversation_id": ids.pick("conversation", chance)}, _page(more, chance))
+
+
+def _turn(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    return Ask({"turn_id": ids.pick("turn", chance)})
+
+
+def _turn_stream(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    headers = {"Last-Event-ID": header_safe(more.pick("event", chance))}
+    return Ask({"turn_id": ids.pick("turn", chance)}, headers=headers)
+
+
+def _cancel(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    # One's own turn that is under way would end.
+    kind = chance.choice(("ended turn", "running turn")) if _is_anothers(me, ids) else "ended turn"
+    return Ask({"turn_id": ids.pick(kind, chance)})
+
+
+def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
+    return Ask(query=_page(more, chance, "job"))
+
+
+def _retry(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({"job_id": ids.pick("kept job" if _is_anothers(me, ids) else "job", chance)})
+
+
+def _erase(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({"user_id": ids.pick("own user" if _is_anothers(me, ids) else "leaving user", chance)})
+
+
+OK, GONE = frozenset({200}), frozenset({404})
+ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
+
+TABLE: dict[Endpoint, Entry] = {
+    # Another tenant's names are one's own names, too; another's expert is refused.
+    CHAT: Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
+    ("POST", "/api/v1/chat/stream"): Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
+    ("GET", "/api/v1/turns/{turn_id}"): Entry(_turn, OK, GONE, GONE),
+    ("GET", "/api/v1/turns/{turn_id}/stream"): Entry(_turn_stream, OK, GONE, GONE),
+    ("POST", "/api/v1/turns/{turn_id}/cancel"): Entry(_cancel, OK, GONE, GONE),
+    CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
+    ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
+    MESSAGES: Entry(_messages, OK, GONE, GONE),
+    ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
+    ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
+    ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=6, is_admins=True),
+}
