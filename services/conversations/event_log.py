@@ -62,7 +62,7 @@ class EventLog:
             body = [event for event in events if not event.is_last]
             if body:
                 pipeline.execute_command("XADD", key, f"{body[-1].sequence}-0", "events", _encode(body))
-            if body and body[0].sequence == 1:
+            if events[0].sequence == 1 and not events[-1].is_last:
                 pipeline.expire(key, _WHILE_IT_RUNS_S)
             if events[-1].is_last:
                 pipeline.execute_command("XADD", key, _END, "events", _encode(events[-1:]))

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from websockets.asyncio.client import connect
 
-from graph.opening import TurnRequest
-from graph.turns import TurnRunner
+from graph.turns.opening import TurnRequest
+from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
