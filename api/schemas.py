@@ -205,7 +205,7 @@ class JobView(BaseModel):
     reason: str | None = Field(description="Of the last failure: the error's class, and a fixed text.")
     failed_at: datetime | None
     not_before: datetime | None = Field(description="When a job that waits may run.")
-    created_at: datetime
+    created_at: datetime | None
 
 
 class JobPage(BaseModel):

@@ -20,8 +20,9 @@ from benchmarks.processes import child, environment_without_settings
 from graph.builder import build_graph
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
-from services.bootstrap import migrate_if_owner, open_engines, open_services
+from services.bootstrap import open_services
 from services.conversations.event_log import EventLog
+from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.logs import configure_logs
 from services.platform.settings import Settings, load_settings

@@ -21,9 +21,10 @@ from uuid_utils.compat import uuid7
 from graph.builder import build_graph
 from graph.turns.opening import LONGEST_TURN_S, TurnRequest, initial_state, new_turn, turn_context
 from graph.turns.run import CompiledTurnGraph
-from services.bootstrap import Services, migrate_if_owner, open_engines, open_services
+from services.bootstrap import Services, open_services
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
+from services.engines import migrate_if_owner, open_engines
 from services.errors import Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import load_settings

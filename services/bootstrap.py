@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import structlog
-from langchain_core.embeddings import Embeddings
 from redis.asyncio import Redis
 
 from services.context.prompt import ContextBudget
@@ -14,26 +13,25 @@ from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
+from services.engines import Engines
 from services.erasure.erasure import Erasure
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
-from services.llm.chat_models import ChatModels
-from services.llm.embeddings import make_embeddings
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
-from services.platform.embedded_milvus import EmbeddedMilvus
-from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import migrate, role_of
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 
-log = structlog.get_logger(__name__)
+if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
+    from services.llm.chat_models import ChatModels
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,8 @@ class Services:
     database: Database
     redis: Redis
     milvus: Milvus
-    models: ChatModels
-    embeddings: Embeddings
+    models: "ChatModels"
+    embeddings: "Embeddings"
     turns: Turns
     leases: TurnLeases
     events: EventLog
@@ -58,81 +56,6 @@ class Services:
     budget: ContextBudget
     jobs: JobQueue
     erasure: Erasure
-
-
-@dataclass(frozen=True)
-class Engines:
-    """Where the stores are."""
-
-    database_url: str
-    owner_url: str | None
-    """The tables' owner; None when the operator migrates by hand."""
-    milvus_uri: str
-
-
-@asynccontextmanager
-async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
-    """Start what is embedded; stop it at the end.
-
-    Raises:
-        ConfigurationError: an engine cannot be started.
-    """
-    async with AsyncExitStack() as stack:
-        milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
-        database_url, owner_url = await stack.enter_async_context(open_postgres(settings))
-        yield Engines(database_url, owner_url, milvus_uri)
-
-
-@asynccontextmanager
-async def open_postgres(settings: Settings) -> AsyncIterator[tuple[str, str | None]]:
-    """Addresses of the database for the service and, where it is known, for the tables' owner."""
-    if settings.database_url is not None:
-        owner = settings.migration_database_url
-        yield settings.database_url.get_secret_value(), owner.get_secret_value() if owner else None
-        return
-    postgres = EmbeddedPostgres(settings.data_dir)
-    try:
-        await postgres.start()
-        yield postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
-    finally:
-        await postgres.stop()
-
-
-async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
-    milvus = EmbeddedMilvus(settings.data_dir)
-    await asyncio.to_thread(milvus.launch)
-    stack.push_async_callback(milvus.stop)
-    return milvus.uri
-
-
-async def migrate_if_owner(engines: Engines) -> None:
-    """Bring the schema up to date, where the owner's address is known.
-
-    Raises:
-        ConfigurationError: the service's role is missing.
-        DatabaseUnavailable: the database does not answer.
-    """
-    if engines.owner_url:
-        await asyncio.to_thread(migrate, engines.owner_url, role_of(engines.database_url))
-
-
-@asynccontextmanager
-async def open_database(settings: Settings) -> AsyncIterator[Database]:
-    """The database alone, for what needs nothing else; migrated where the owner's address is known.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-        DatabaseUnavailable: the database does not answer.
-    """
-    async with open_postgres(settings) as (database_url, owner_url):
-        if owner_url:
-            await asyncio.to_thread(migrate, owner_url, role_of(database_url))
-        database = Database(database_url)
-        try:
-            await database.open()
-            yield database
-        finally:
-            await database.close()
 
 
 @asynccontextmanager
@@ -151,7 +74,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(cache.aclose)
         milvus = Milvus(engines.milvus_uri, settings.milvus_token)
         stack.push_async_callback(milvus.close)
-        models = await asyncio.to_thread(ChatModels, settings)
+        models, embeddings = await asyncio.to_thread(_make_models, settings)
         stack.push_async_callback(models.close)
         authenticator = Authenticator(settings, database)
         stack.push_async_callback(authenticator.close)
@@ -169,7 +92,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             redis=cache,
             milvus=milvus,
             models=models,
-            embeddings=make_embeddings(settings),
+            embeddings=embeddings,
             turns=Turns(database, jobs),
             leases=leases,
             events=events,
@@ -181,6 +104,14 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             jobs=jobs,
             erasure=Erasure(database, leases, events, jobs, events_keep_s=settings.turn_events_keep_s),
         )
+
+
+def _make_models(settings: Settings) -> "tuple[ChatModels, Embeddings]":
+    # Their client library takes a second to import: commands that ask no model do without.
+    from services.llm.chat_models import ChatModels  # noqa: PLC0415
+    from services.llm.embeddings import make_embeddings  # noqa: PLC0415
+
+    return ChatModels(settings), make_embeddings(settings)
 
 
 @asynccontextmanager

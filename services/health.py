@@ -5,13 +5,15 @@ import contextlib
 import math
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from services.bootstrap import Services
 from services.errors import AnamnesisError
 from services.jobs.queue import JobQueue
 from services.platform import metrics, redis
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.bootstrap import Services
 
 State = Literal["ok", "degraded", "down"]
 
@@ -30,7 +32,7 @@ class Dependency:
     detail: str
 
 
-async def check_dependencies(services: Services) -> list[Dependency]:
+async def check_dependencies(services: "Services") -> list[Dependency]:
     """Ask every dependency, all at once; of the model and the embeddings, tell how they were of late."""
     settings = services.settings
     *stores, worker = await asyncio.gather(

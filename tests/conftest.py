@@ -15,7 +15,8 @@ import pytest
 from psycopg import sql
 from redis import Redis
 
-from services.bootstrap import Engines, Services, open_services
+from services.bootstrap import Services, open_services
+from services.engines import Engines
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
@@ -24,6 +25,11 @@ from tests.support.model_server import ModelServer
 
 TEMPLATE = "anamnesis"
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first, so that none is left for one process at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from api.cli.shell import FAILED, fail, settings_or_exit
-from services.bootstrap import migrate_if_owner, open_engines, open_services
+from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
 from services.health import Dependency, check_dependencies, overall
 from services.platform.settings import Settings
@@ -47,6 +47,8 @@ def doctor(
 
 
 async def _check(settings: Settings) -> list[Dependency]:
+    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from api.cli.shell import FAILED, WRONG_USE, fail, settings_or_exit
-from services.bootstrap import Engines, migrate_if_owner, open_erasure, open_postgres
+from services.engines import Engines, migrate_if_owner, open_postgres
 from services.erasure.erasure import Erased
 from services.erasure.scrub import scrub as scrub_tables
 from services.errors import AnamnesisError
@@ -42,6 +42,8 @@ def erase(
 
 
 async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> Erased:
+    from services.bootstrap import open_erasure  # noqa: PLC0415 — help needs none of it
+
     async with open_postgres(settings) as (database_url, owner_url):
         if scrub and owner_url is None:
             fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)

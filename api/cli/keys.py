@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from api.cli.shell import AsJson, fail, settings_or_exit
-from services.bootstrap import open_database
+from services.engines import open_database
 from services.errors import AnamnesisError, NotFound
 from services.identity.api_keys import ApiKey, ApiKeys
 from services.identity.caller import SCOPES, Scope, known_scopes

@@ -5,7 +5,7 @@ import asyncio
 import typer
 
 from api.cli.shell import fail, settings_or_exit
-from services.bootstrap import open_postgres
+from services.engines import open_postgres
 from services.errors import AnamnesisError
 from services.platform import migrate as migration
 from services.platform.settings import Settings

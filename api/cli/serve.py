@@ -45,7 +45,8 @@ def serve(
 
 
 async def _serve(settings: Settings, listening: socket.socket) -> None:
-    from services.bootstrap import migrate_if_owner, open_engines, open_services  # noqa: PLC0415
+    from services.bootstrap import open_services  # noqa: PLC0415
+    from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
 
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _GRACE_S:

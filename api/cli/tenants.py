@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from api.cli.shell import AsJson, fail, settings_or_exit
-from services.bootstrap import open_database
+from services.engines import open_database
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings

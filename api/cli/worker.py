@@ -6,7 +6,7 @@ import signal
 import typer
 
 from api.cli.shell import fail, settings_or_exit
-from services.bootstrap import migrate_if_owner, open_engines, open_services
+from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
 
@@ -24,6 +24,8 @@ def worker() -> None:
 
 
 async def _work(settings: Settings) -> None:
+    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -138,7 +138,7 @@ class StoredJob:
     """Of its last failure."""
     failed_at: datetime | None
     not_before: datetime | None
-    created_at: datetime
+    created_at: datetime | None
 
 
 class JobRecords:

@@ -27,6 +27,7 @@ _WAIT_FOR_CONNECTION_S = 5.0
 _TRANSIENT = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
+    psycopg.errors.IdleInTransactionSessionTimeout,
     psycopg_pool.PoolTimeout,
     psycopg_pool.PoolClosed,
 )
@@ -36,6 +37,9 @@ _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
 _SET_TENANT_AND_LOCK = (
     "SELECT set_config('anamnesis.tenant_id', %s, true), pg_advisory_xact_lock(hashtextextended(%s, 0))"
 )
+
+# A process that is paused in the midst of a transaction must not hold up the others for long.
+_LIMITS = "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '5s'"
 
 _REVISION = "SELECT version_num FROM alembic_version"
 
@@ -215,6 +219,7 @@ async def _begin_by_hand(connection: Connection) -> None:
     # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
     # argument of the pool: the queue's listener makes its own connection from the same arguments.
     await connection.set_autocommit(True)
+    await connection.execute(_LIMITS)
 
 
 async def _check_role(connection: Connection) -> None:

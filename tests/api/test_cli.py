@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.bootstrap import Engines
+from services.engines import Engines
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.conftest import free_port
 from tests.support.cutting_proxy import CuttingProxy

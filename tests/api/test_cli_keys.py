@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from api.cli import keys, tenants
-from services.bootstrap import Engines
+from services.engines import Engines
 from tests.conftest import free_port
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer

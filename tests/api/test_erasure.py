@@ -8,7 +8,8 @@ import sys
 import httpx
 import pytest
 
-from services.bootstrap import Engines, Services
+from services.bootstrap import Services
+from services.engines import Engines
 from tests.support.service_process import ROOT
 from tests.support.turns import exchange
 
@@ -47,6 +48,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
     assert (await client.delete("/api/v1/users/no%20id")).status_code == 422
 
 
+@pytest.mark.slow
 async def test_the_command_erases_and_says_what(services: Services, engines: Engines) -> None:
     await exchange(services.turns, "Hello", "Hi")
     await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.service_process import ServiceProcess
 
 
+@pytest.mark.slow
 def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(
@@ -16,7 +19,7 @@ def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: P
             f"{service.url}/openapi.json",
             *("--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"),
             *("--phases", "examples,coverage,fuzzing"),
-            *("--max-examples", "25", "--request-timeout", "30", "--seed", "1", "--no-color"),
+            *("--max-examples", "8", "--request-timeout", "30", "--seed", "1", "--no-color"),
         ],
         capture_output=True,
         text=True,

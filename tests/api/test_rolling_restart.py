@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from services.bootstrap import Engines
+from services.engines import Engines
 from tests.conftest import free_port, wait_for_port
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ServiceProcess, answer_of, events_of

@@ -184,6 +184,7 @@ async def _prove(
     assert set(walk.counts) == {(endpoint, kind) for endpoint in walk.table for kind in KINDS}
 
 
+@pytest.mark.slow
 async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
     walk: Walk, services: Services, runner: TurnRunner, superuser_url: str, model_server: ModelServer
 ) -> None:

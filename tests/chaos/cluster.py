@@ -33,7 +33,7 @@ class Cluster:
         self._folder = folder
         self._redis_url = redis_url
         self.processes: list[ServiceProcess] = []
-        self.counts = {"api killed": 0, "worker killed": 0, "redis paused": 0}
+        self.counts = {"api killed": 0, "api paused": 0, "worker killed": 0, "redis paused": 0}
 
     async def start(self) -> None:
         """Start two of each."""
@@ -82,12 +82,19 @@ class Cluster:
         try:
             while True:
                 await asyncio.sleep(random.uniform(1.0, 3.0))
-                what = random.choices(("api", "worker", "redis"), (5, 2, 3))[0]
+                what = random.choices(("api", "pause", "worker", "redis"), (5, 2, 2, 3))[0]
                 if what == "redis":
                     self._redis.send_signal(signal.SIGSTOP)
                     self.counts["redis paused"] += 1
                     await asyncio.sleep(random.uniform(0.3, 3.0))
                     self._redis.send_signal(signal.SIGCONT)
+                elif what == "pause":
+                    # The longer one is thought dead by the others, and goes on nevertheless.
+                    process = random.choice(self.processes[:2])
+                    process.send(signal.SIGSTOP)
+                    self.counts["api paused"] += 1
+                    await asyncio.sleep(random.choice((1.0, 2.0, 3.0, 18.0)))
+                    process.send(signal.SIGCONT)
                 else:
                     process = random.choice(self.processes[:2] if what == "api" else self.processes[2:])
                     process.kill()
@@ -97,6 +104,7 @@ class Cluster:
         finally:
             self._redis.send_signal(signal.SIGCONT)
             for process in self.processes:
+                process.send(signal.SIGCONT)
                 if not process.alive:
                     await asyncio.to_thread(process.start)
 

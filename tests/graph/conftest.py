@@ -7,7 +7,8 @@ import pytest
 
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
-from services.bootstrap import Engines, Services, open_services
+from services.bootstrap import Services, open_services
+from services.engines import Engines
 from services.platform.settings import Settings, load_settings
 from tests.conftest import free_port
 

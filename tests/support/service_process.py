@@ -70,6 +70,11 @@ class ServiceProcess:
         self.process.send_signal(how)
         return self.wait()
 
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it runs."""
+        if self.process is not None and self.alive:
+            self.process.send_signal(number)
+
     def end(self) -> None:
         """Stop it, if it runs."""
         if self.alive:

@@ -14,8 +14,9 @@ from redis.asyncio import Redis
 
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
-from services.bootstrap import Engines, Services
+from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
+from services.engines import Engines
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings

@@ -209,7 +209,8 @@ async def test_closing_ends_running_turns_as_interrupted(
 async def test_a_turn_survives_a_restart_of_the_database(
     postgres: EmbeddedPostgres, model_server: ModelServer, settings: Any, tmp_path: Any
 ) -> None:
-    from services.bootstrap import Engines, open_services
+    from services.bootstrap import open_services
+    from services.engines import Engines
     from services.platform.migrate import migrate
 
     own = EmbeddedPostgres(tmp_path)

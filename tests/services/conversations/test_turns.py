@@ -5,9 +5,10 @@ import psycopg
 import pytest
 from uuid_utils.compat import uuid7
 
-from services.bootstrap import Engines, Services
+from services.bootstrap import Services
 from services.conversations.messages import title_of
 from services.conversations.turn import TurnOutcome
+from services.engines import Engines
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from tests.support.turns import exchange, new_turn

@@ -11,9 +11,10 @@ from redis.asyncio import Redis
 from graph.builder import build_graph
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
-from services.bootstrap import Engines, Services
+from services.bootstrap import Services
 from services.conversations.event_log import EventLog
 from services.conversations.turn import OpenTurn
+from services.engines import Engines
 from services.erasure.erasure import TABLES, Erasure
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT

@@ -3,7 +3,7 @@ import hashlib
 import psycopg
 import pytest
 
-from services.bootstrap import Engines
+from services.engines import Engines
 from services.errors import InvalidInput, NotFound, Unauthenticated
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Caller

@@ -6,7 +6,7 @@ import signal
 import psycopg
 import pytest
 
-from services.bootstrap import Engines
+from services.engines import Engines
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue

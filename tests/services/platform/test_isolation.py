@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from services.bootstrap import Engines
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
+from services.engines import Engines
 from services.errors import ConfigurationError, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from services.bootstrap import Engines
+from services.engines import Engines
 from services.errors import ConfigurationError, DatabaseUnavailable
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import current_revision, migrate, newest_revision, role_of

@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -127,3 +128,23 @@ async def test_under_a_lock_a_statement_sees_what_those_before_it_have_done(data
     )
     await asyncio.gather(*(database.fetch(DEFAULT_TENANT, insert, {}, tuple_row, lock="x") for _ in range(15)))
     assert len(await database.tenants()) == 16
+
+
+async def test_a_transaction_that_hangs_is_ended_and_holds_up_nobody_for_long(database: Database) -> None:
+    async def insert_and_wait(seconds: float) -> None:
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            await connection.execute(
+                "INSERT INTO users (id, tenant_id, external_id) VALUES (gen_random_uuid(), %s, 'u-1')",
+                [DEFAULT_TENANT],
+            )
+            await asyncio.sleep(seconds)
+
+    hanging = asyncio.create_task(insert_and_wait(12))
+    await asyncio.sleep(0.2)
+    begun = time.monotonic()
+    with pytest.raises(DatabaseUnavailable):
+        await insert_and_wait(0)
+    assert 4 < time.monotonic() - begun < 8
+    with pytest.raises(DatabaseUnavailable):
+        await hanging
+    assert await _users(database) == 0

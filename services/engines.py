@@ -1,0 +1,87 @@
+"""The stores that a process works on: those at the operator's addresses, the others embedded and started here."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from services.platform.embedded_milvus import EmbeddedMilvus
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate, role_of
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+
+
+@dataclass(frozen=True)
+class Engines:
+    """Where the stores are."""
+
+    database_url: str
+    owner_url: str | None
+    """The tables' owner; None when the operator migrates by hand."""
+    milvus_uri: str
+
+
+@asynccontextmanager
+async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
+    """Start what is embedded; stop it at the end.
+
+    Raises:
+        ConfigurationError: an engine cannot be started.
+    """
+    async with AsyncExitStack() as stack:
+        milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
+        database_url, owner_url = await stack.enter_async_context(open_postgres(settings))
+        yield Engines(database_url, owner_url, milvus_uri)
+
+
+@asynccontextmanager
+async def open_postgres(settings: Settings) -> AsyncIterator[tuple[str, str | None]]:
+    """Addresses of the database for the service and, where it is known, for the tables' owner."""
+    if settings.database_url is not None:
+        owner = settings.migration_database_url
+        yield settings.database_url.get_secret_value(), owner.get_secret_value() if owner else None
+        return
+    postgres = EmbeddedPostgres(settings.data_dir)
+    try:
+        await postgres.start()
+        yield postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
+    finally:
+        await postgres.stop()
+
+
+async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
+    milvus = EmbeddedMilvus(settings.data_dir)
+    await asyncio.to_thread(milvus.launch)
+    stack.push_async_callback(milvus.stop)
+    return milvus.uri
+
+
+async def migrate_if_owner(engines: Engines) -> None:
+    """Bring the schema up to date, where the owner's address is known.
+
+    Raises:
+        ConfigurationError: the service's role is missing.
+        DatabaseUnavailable: the database does not answer.
+    """
+    if engines.owner_url:
+        await asyncio.to_thread(migrate, engines.owner_url, role_of(engines.database_url))
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """The database alone, for what needs nothing else; migrated where the owner's address is known.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    async with open_postgres(settings) as (database_url, owner_url):
+        if owner_url:
+            await asyncio.to_thread(migrate, owner_url, role_of(database_url))
+        database = Database(database_url)
+        try:
+            await database.open()
+            yield database
+        finally:
+            await database.close()
