@@ -20,7 +20,16 @@ from services.platform.postgres import Connection, Database
 
 ERASE_TRACES = "erase_traces"
 
-TABLES = ("users", "conversations", "messages", "turns")
+TABLES = (
+    "users",
+    "conversations",
+    "messages",
+    "turns",
+    "conversation_summaries",
+    "summary_parts",
+    "topics",
+    "context_epochs",
+)
 """Tables with rows of a user: each falls with the row in `users`."""
 
 _LONGEST_TURN_S = 600 + 60
@@ -41,11 +50,14 @@ WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s
 """
 
 _COUNT = """
-SELECT 1, (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s),
-       (SELECT count(*) FROM messages m JOIN conversations c ON c.id = m.conversation_id
-        WHERE c.user_id = %(user_id)s),
-       (SELECT count(*) FROM turns t JOIN conversations c ON c.id = t.conversation_id
-        WHERE c.user_id = %(user_id)s)
+WITH his AS (SELECT id FROM conversations WHERE user_id = %(user_id)s)
+SELECT 1, (SELECT count(*) FROM his),
+       (SELECT count(*) FROM messages JOIN his ON his.id = conversation_id),
+       (SELECT count(*) FROM turns JOIN his ON his.id = conversation_id),
+       (SELECT count(*) FROM conversation_summaries JOIN his ON his.id = conversation_id),
+       (SELECT count(*) FROM summary_parts JOIN his ON his.id = conversation_id),
+       (SELECT count(*) FROM topics WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM context_epochs JOIN his ON his.id = conversation_id)
 """
 
 _JOBS = """

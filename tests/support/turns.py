@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from graph.turns.runner import TurnRunner
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
+from services.platform.postgres import Database
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.events import TurnEvent
@@ -52,6 +54,34 @@ async def exchange(turns: Turns, content: str, answer: str, **values: Any) -> Op
     outcome = TurnOutcome(status="completed", answer=answer)
     await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     return turn
+
+
+_REMEMBERED = """
+WITH summary AS (
+    INSERT INTO conversation_summaries (conversation_id, tenant_id, summary, summary_version,
+        covered_through_created_at, covered_through_message_id, covered_message_count, increments_since_full)
+    VALUES (%(conversation_id)s, %(tenant_id)s, 'Said hello.', 1, now(), %(user_message_id)s, 1, 0)
+), part AS (
+    INSERT INTO summary_parts (conversation_id, part, tenant_id, summary, through_created_at, through_message_id,
+        message_count)
+    VALUES (%(conversation_id)s, 1, %(tenant_id)s, 'Said hello.', now(), %(user_message_id)s, 1)
+), topic AS (
+    INSERT INTO topics (id, tenant_id, conversation_id, user_id, expert_id, title, summary, message_count,
+        first_message_id, last_message_id, first_message_at, last_message_at)
+    SELECT gen_random_uuid(), tenant_id, id, user_id, expert_id, 'Hello', 'Said hello.', 2, %(user_message_id)s,
+        %(answer_message_id)s, now(), now()
+    FROM conversations WHERE id = %(conversation_id)s
+)
+INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
+    summary_version, topics, prefix)
+VALUES (%(conversation_id)s, %(tenant_id)s, 1, 'summary', 'first', now(), 'Said hello.', 1, '[]', '[]')
+"""
+
+
+async def remember(database: Database, turn: OpenTurn) -> None:
+    """What is made of a conversation behind its answers."""
+    async with database.tenant(turn.tenant_id) as connection:
+        await connection.execute(_REMEMBERED, asdict(turn))
 
 
 def context_of(turn: OpenTurn) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from state.conversation import TurnInput
 from tests.conftest import free_port
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import events_of, exchange, first_token, new_turn
+from tests.support.turns import events_of, exchange, first_token, new_turn, remember
 
 pytestmark = pytest.mark.anyio
 
@@ -85,10 +85,12 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
     for number in range(2):
         turn = await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}")
         await _open_stream(services, turn)
+        await remember(services.database, turn)
     running = await services.turns.open(new_turn(session_key="s-2"))
     await _open_stream(services, running)
     other = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
     await _open_stream(services, other)
+    await remember(services.database, other)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         for ids in (
             {"conversation_id": turn.conversation_id},
@@ -101,11 +103,20 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
     erased = await services.erasure.erase(DEFAULT_TENANT, "u-1")
     assert (erased.user_id, erased.pending) == ("u-1", [])
     assert erased.removed == {
-        "postgresql": {"users": 1, "conversations": 3, "messages": 5, "turns": 3},
+        "postgresql": {
+            "users": 1,
+            "conversations": 3,
+            "messages": 5,
+            "turns": 3,
+            "conversation_summaries": 2,
+            "summary_parts": 2,
+            "topics": 2,
+            "context_epochs": 2,
+        },
         "queue": {"jobs": 3},
         "redis": {"turn_events": 3},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, 1]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, 1, 1, 1, 1, 1]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

@@ -12,12 +12,23 @@ from services.errors import ConfigurationError, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.platform.postgres import Database
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange, new_turn, remember
 
 pytestmark = pytest.mark.anyio
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
-ISOLATED = ("users", "experts", "conversations", "messages", "turns", "api_keys")
+ISOLATED = (
+    "users",
+    "experts",
+    "conversations",
+    "messages",
+    "turns",
+    "api_keys",
+    "conversation_summaries",
+    "summary_parts",
+    "topics",
+    "context_epochs",
+)
 
 
 @pytest.fixture
@@ -36,8 +47,8 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
             "sha256(name::bytea), '{chat}' FROM tenants"
         )
     turns = Turns(database, JobQueue(database))
-    await exchange(turns, "ours", "answer")
-    await exchange(turns, "theirs", "answer", tenant_id=OTHER)
+    await remember(database, await exchange(turns, "ours", "answer"))
+    await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER))
     return database
 
 
