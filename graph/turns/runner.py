@@ -37,6 +37,8 @@ _LOOKS = 12
 """How often to look whether the process of a turn has stopped it, before it is ended from outside."""
 _END_WITHIN_S = 3.0
 
+_CANCEL_AGAIN_S = 0.5
+
 
 class TurnRunner:
     """Starts turns and looks after those that run in this process."""
@@ -134,9 +136,7 @@ class TurnRunner:
                 run.stop("stopping")
         if tasks := self._turn_tasks():
             await asyncio.wait(tasks, timeout=_END_WITHIN_S)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _cancel(self._tasks)
         self._tasks.clear()
         await self._writer.close()
 
@@ -195,3 +195,11 @@ class TurnRunner:
             if running is not None and running != turn.turn_id:
                 await self._leases.request_stop(turn.tenant_id, running, "partial")
                 self._stop_here(running, "partial")
+
+
+async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:
+    """Cancel tasks until all have ended: a client library may swallow a cancellation that meets its own time-out."""
+    while running := [task for task in tasks if not task.done()]:
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running, timeout=_CANCEL_AGAIN_S)
