@@ -198,7 +198,7 @@ class TurnRunner:
 
 
 async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:
-    """Cancel tasks until all have ended: a client library may swallow a cancellation that meets its own time-out."""
+    """Cancel tasks until all have ended: a library may swallow a cancellation that meets its own time-out."""
     while running := [task for task in tasks if not task.done()]:
         for task in running:
             task.cancel()

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
-    swallowed = []
+    swallowed: list[bool] = []
 
     async def stubborn() -> None:
         while True:
