@@ -85,6 +85,9 @@ class ChatRequest(BaseModel):
     kb_prefix: Id | None = Field(None, description="Knowledge base to answer from.")
     agent_type: AgentType = "hybrid_agent"
     debug: bool = Field(False, description="Also send what each node did.")
+    max_context_tokens: int | None = Field(
+        None, ge=500, le=1_000_000, description="A smaller budget for this turn's prompt, its message not counted."
+    )
     expert: Id | None = Field(None, description="Expert of a new conversation.")
     images: list[Image] = Field(
         default_factory=list, max_length=MAX_IMAGES, description="http(s) addresses or data URLs."
@@ -110,6 +113,7 @@ class ChatRequest(BaseModel):
             agent_type=self.agent_type,
             expert=self.expert,
             requested_kb_prefix=self.kb_prefix,
+            max_context_tokens=self.max_context_tokens,
             debug=self.debug,
             locale=self.locale,
             timezone=self.timezone,

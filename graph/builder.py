@@ -44,9 +44,17 @@ def build_graph(services: Services) -> TurnGraph:
     """START → route → history → (retrieve) → generate ⇄ tools → persist → END, not compiled."""
     nodes: dict[str, Node] = {
         "route": route,
-        "history": partial(history, transcript=services.transcript, budget=services.budget),
+        "history": partial(
+            history,
+            conversations=services.conversations,
+            topics=services.topics,
+            tools=services.tools,
+            estimators=services.estimators,
+        ),
         "retrieve": partial(retrieve, knowledge=services.knowledge),
-        "generate": partial(generate, models=services.models, tools=services.tools, budget=services.budget),
+        "generate": partial(
+            generate, models=services.models, tools=services.tools, estimators=services.estimators
+        ),
         "tools": partial(tools, executor=services.tool_executor),
         "persist": partial(persist, turns=services.turns),
     }

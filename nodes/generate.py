@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 
 from langgraph.runtime import Runtime
 
-from services.context.prompt import ContextBudget, build_prompt
+from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.llm.chat_models import ChatModels, ModelUsage
+from services.llm.token_estimates import TokenEstimator, TokenEstimators
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage
@@ -20,19 +21,12 @@ async def generate(
     *,
     models: ChatModels,
     tools: ToolRegistry,
-    budget: ContextBudget,
+    estimators: TokenEstimators,
 ) -> ConversationState:
     """Stream the answer's next piece: all of it, or what the model says before it asks for tools."""
-    prompt = build_prompt(
-        budget=budget,
-        system_prompt=state["system_prompt"],
-        history=state.get("history", []),
-        history_dropped=state.get("history_dropped", 0),
-        passages=state.get("retrieval_results", []),
-        message=state["message"],
-        images=state.get("images", []),
-        after=state.get("messages", []),
-    )
+    offered = tools if state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS else None
+    tokens = estimators.of(state.get("model") or "")
+    prompt = _prompt(state, offered.described if offered else "", tokens)
     write = runtime.stream_writer
     pieces: list[str] = []
     timings: dict[str, float] = {}
@@ -47,15 +41,35 @@ async def generate(
         prompt.messages,
         on_text=on_text,
         model=state.get("model"),
-        tools=tools.for_model if state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS else (),
+        tools=offered.for_model if offered else (),
     )
+    used = ModelUsage.of(reply)
+    # What images and calls of tools cost differs from provider to provider.
+    if not prompt.images and not state.get("messages"):
+        tokens.learn(prompt.texts, prompt.overhead, used.input_tokens)
     return {
         "messages": [reply],
         "answer": state.get("answer", "") + "".join(pieces),
-        "usage": _add(state.get("usage"), ModelUsage.of(reply)),
+        "usage": _add(state.get("usage"), used),
         "context_report": prompt.report,
+        "epoch": prompt.epoch,
         "timings": timings,
     }
+
+
+def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator) -> Prompt:
+    parts = Ingredients(
+        budget=state["context_budget"],
+        system_prompt=state["system_prompt"],
+        tools=tools,
+        epoch=state["epoch"],
+        history=state.get("history", []),
+        passages=state.get("retrieval_results", []),
+        message=state["message"],
+        images=state.get("images", []),
+        after=state.get("messages", []),
+    )
+    return build_prompt(parts, tokens)
 
 
 _NOTHING = TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0)

@@ -4,21 +4,53 @@ from uuid import UUID
 
 from langgraph.runtime import Runtime
 
-from services.context.prompt import ContextBudget
-from services.conversations.transcript import Transcript
+from services.context.reading import Asked, ConversationReader, ShownConversation
+from services.llm.token_estimates import TokenEstimators
+from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from services.summaries.topics import TopicArchive
+from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState
 
 
 async def history(
-    state: ConversationState, runtime: Runtime[TurnContext], *, transcript: Transcript, budget: ContextBudget
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    conversations: ConversationReader,
+    topics: TopicArchive,
+    tools: ToolRegistry,
+    estimators: TokenEstimators,
 ) -> ConversationState:
-    """Read the completed messages before this one, the newest that fit the budget."""
+    """Read what the prompt shows of the conversation; where it is full, archive topics first."""
     context = runtime.context
-    messages, dropped = await transcript.window(
-        UUID(context.tenant_id),
-        UUID(context.conversation_id),
+    tokens = estimators.of(state.get("model") or "")
+    asked = Asked(
+        tenant_id=UUID(context.tenant_id),
+        conversation_id=UUID(context.conversation_id),
         before=UUID(state["user_message_id"]),
-        budget=budget.for_history(state["system_prompt"]),
+        policy=state["context_policy"],
+        fixed_tokens=tokens.count(state["system_prompt"]) + MESSAGE_OVERHEAD + tokens.count(tools.described),
+        message_tokens=tokens.count(state["message"])
+        + MESSAGE_OVERHEAD
+        + IMAGE_TOKENS * len(state.get("images", [])),
+        now=state["now"],
+        most_tokens=state.get("max_context_tokens"),
     )
-    return {"history": messages, "history_dropped": dropped}
+    shown = await conversations.read(asked, tokens)
+    degraded = []
+    if shown.full:
+        if await topics.archive_in_time(asked.tenant_id, asked.conversation_id):
+            shown = await conversations.read(asked, tokens)
+        else:
+            degraded.append("topics")
+    return _update(shown, degraded)
+
+
+def _update(shown: ShownConversation, degraded: list[str]) -> ConversationState:
+    update = ConversationState(
+        history=shown.history, epoch=shown.epoch, context_budget=shown.budget, after_turn=shown.jobs
+    )
+    if degraded:
+        update["degraded"] = degraded
+    return update

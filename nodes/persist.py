@@ -23,6 +23,8 @@ async def persist(state: ConversationState, runtime: Runtime[TurnContext], *, tu
         timings={**state.get("timings", {}), "total_ms": total_ms},
         degraded=state.get("degraded", []),
         context_report=state["context_report"],
+        epoch=state.get("epoch"),
+        jobs=state.get("after_turn", []),
     )
     answer_message_id = state["answer_message_id"]
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
 
-from services.context.prompt import ContextBudget
+from services.context.budget import ContextBudget
+from services.context.reading import ConversationReader
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
@@ -20,11 +22,15 @@ from services.identity.rate_limits import RateLimits
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
+from services.llm.token_estimates import TokenEstimators
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+from services.summaries.schedule import SummarySchedule
+from services.summaries.store import SummaryStore
+from services.summaries.topic_store import TopicStore
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from services.llm.chat_models import ChatModels
+    from services.summaries.rolling import RollingSummaries
+    from services.summaries.topics import TopicArchive
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,10 @@ class Services:
     knowledge: KnowledgeSearch
     tools: ToolRegistry
     tool_executor: ToolExecutor
-    budget: ContextBudget
+    estimators: TokenEstimators
+    conversations: ConversationReader
+    summaries: "RollingSummaries"
+    topics: "TopicArchive"
     jobs: JobQueue
     erasure: Erasure
 
@@ -83,6 +94,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         await jobs.open()
         leases = TurnLeases(database)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
+        summaries, topics = _make_summaries(settings, database, models, jobs)
         tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools)
         yield Services(
             settings=settings,
@@ -100,7 +112,10 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             knowledge=KnowledgeSearch(),
             tools=tools,
             tool_executor=ToolExecutor(tools),
-            budget=ContextBudget(settings.context_budget_tokens),
+            estimators=TokenEstimators(),
+            conversations=_conversations(settings, database),
+            summaries=summaries,
+            topics=topics,
             jobs=jobs,
             erasure=Erasure(database, leases, events, jobs, events_keep_s=settings.turn_events_keep_s),
         )
@@ -112,6 +127,46 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embeddings]":
     from services.llm.embeddings import make_embeddings  # noqa: PLC0415
 
     return ChatModels(settings), make_embeddings(settings)
+
+
+def _schedule(settings: Settings) -> SummarySchedule:
+    return SummarySchedule(
+        on=settings.memory_summaries,
+        min_messages=settings.memory_summary_min_messages,
+        update_delta=settings.memory_summary_update_delta,
+        window_size=settings.memory_summary_window_size,
+        full_after=settings.memory_summary_full_after,
+    )
+
+
+def _conversations(settings: Settings, database: Database) -> ConversationReader:
+    budget = ContextBudget(settings.context_budget_tokens)
+    idle = timedelta(minutes=settings.context_idle_minutes)
+    return ConversationReader(database, budget, _schedule(settings), idle=idle)
+
+
+def _make_summaries(
+    settings: Settings, database: Database, models: "ChatModels", jobs: JobQueue
+) -> "tuple[RollingSummaries, TopicArchive]":
+    from services.summaries.rolling import RollingSummaries  # noqa: PLC0415 — they need the models
+    from services.summaries.topics import TopicArchive  # noqa: PLC0415
+    from services.summaries.writer import SummaryWriter  # noqa: PLC0415
+
+    rolling = RollingSummaries(
+        SummaryStore(database),
+        SummaryWriter(models, most_tokens=settings.memory_summary_max_tokens),
+        _schedule(settings),
+        jobs,
+        chunk_tokens=settings.memory_summary_chunk_tokens,
+    )
+    topics = TopicArchive(
+        TopicStore(database),
+        models,
+        jobs,
+        on=settings.memory_topics,
+        keep_newest=settings.memory_summary_window_size,
+    )
+    return rolling, topics
 
 
 @asynccontextmanager

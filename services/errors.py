@@ -11,6 +11,7 @@
     ├── Unavailable             it may work later
     │   ├── DatabaseUnavailable
     │   └── ModelFailed         the language model's endpoint; carries how it failed
+    ├── BadModelOutput          a model answered, but not what it was asked for
     └── ConfigurationError      the operator can mend it; stops the start
 
 Anything else that is raised is a defect of ours. `api/problems.py` maps these to HTTP.
@@ -136,6 +137,12 @@ class ModelFailed(Unavailable):
         self.begun = begun
         self.can_retry, text = MODEL_FAILURES[failure]
         super().__init__(text)
+
+
+class BadModelOutput(AnamnesisError):
+    """A language model's answer is not what it was asked for."""
+
+    code = "bad_model_output"
 
 
 class ConfigurationError(AnamnesisError):

@@ -14,6 +14,8 @@ from typing_extensions import TypedDict
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "default"]
+ContextStrategy = Literal["summary", "topics", "window"]
+"""How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages alone."""
 
 
 class RouteDecision(TypedDict):
@@ -60,6 +62,61 @@ class TokenUsage(TypedDict):
     model_calls: int
 
 
+class ContextPolicy(TypedDict):
+    """What the expert says of the prompt."""
+
+    strategy: ContextStrategy
+    window: int
+    """Tokens that the model's context holds; for the strategy `topics`."""
+    threshold: float
+    """Share of `window` at which topics are archived, 0 to 1."""
+    min_archive_messages: int
+
+
+class TopicSummary(TypedDict):
+    """An archived topic as the prompt shows it."""
+
+    title: str
+    summary: str
+
+
+class PrefixMark(TypedDict):
+    """A place in a prompt, up to which the next one can be compared with it."""
+
+    section: str
+    messages: int
+    """Messages of the prompt up to here."""
+    digest: str
+    """Of all of them."""
+
+
+class Epoch(TypedDict):
+    """What a conversation's prompts begin with until the next epoch, so that their beginning stays the same."""
+
+    number: int
+    """From 1."""
+    strategy: ContextStrategy
+    reason: str
+    """Why it began."""
+    begun_at: datetime
+    summary: str
+    summary_version: int
+    """0 = there was no summary."""
+    topics: list[TopicSummary]
+    history_from: tuple[datetime, str] | None
+    """`created_at` and id of the last message before its history; None = the history is the whole conversation."""
+    prefix: list[PrefixMark]
+    """Of the last prompt of the epoch."""
+
+
+class SharedPrefix(TypedDict):
+    """How much of the prompt begins as the turn before began."""
+
+    tokens: int
+    share: float
+    """Of the prompt but for its volatile tail and the new message, 0 to 1."""
+
+
 class ContextReport(TypedDict):
     """What the prompt was made of."""
 
@@ -69,6 +126,10 @@ class ContextReport(TypedDict):
     """Estimated tokens per section."""
     dropped: list[dict[str, Any]]
     """What did not fit, each with `section`, `items` and `reason`."""
+    strategy: ContextStrategy
+    epoch: int
+    epoch_reason: str
+    prefix: SharedPrefix
 
 
 class TurnInput(TypedDict, total=False):
@@ -86,6 +147,8 @@ class TurnInput(TypedDict, total=False):
     """Name of the expert; None = the default one."""
     requested_kb_prefix: str | None
     """Knowledge base that the caller asked for; None = let `route` decide."""
+    max_context_tokens: int | None
+    """A smaller budget for this turn's prompt; None = the configured one."""
     debug: bool
     locale: str | None
     timezone: str | None
@@ -104,6 +167,7 @@ class ConversationState(TurnInput, total=False):
     """The expert's system prompt."""
     model: str | None
     """The expert's model; None = the configured one."""
+    context_policy: ContextPolicy
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
 
@@ -116,9 +180,12 @@ class ConversationState(TurnInput, total=False):
 
     # history
     history: list[HistoryMessage]
-    """Completed messages of this conversation, oldest first, within the token budget."""
-    history_dropped: int
-    """How many older messages did not fit the budget, among those that were read."""
+    """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
+    epoch: Epoch
+    context_budget: int
+    """Tokens that the prompt may have, the user's message not counted."""
+    after_turn: list[str]
+    """Names of the jobs that the turn causes when it completes."""
 
     # retrieve
     retrieval_results: list[Passage]

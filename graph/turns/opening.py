@@ -70,6 +70,7 @@ def initial_state(
         answer_message_id=str(turn.answer_message_id),
         system_prompt=turn.system_prompt,
         model=turn.model,
+        context_policy=turn.policy,
         now=now,
     )
     if degraded:

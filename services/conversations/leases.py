@@ -15,6 +15,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.turn import LEASE, OpenTurn, StopReason
 from services.platform.postgres import Database
+from state.conversation import ContextPolicy
 
 _RENEW = """
 UPDATE turns SET lease_expires_at = now() + %(lease)s
@@ -55,8 +56,13 @@ FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND t.lease_expires_at < now()
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
 RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.session_key, u.external_id, u.timezone,
-          u.locale, e.name AS expert, e.system_prompt, e.model, m.content, m.parts
+          u.locale, e.name AS expert, e.system_prompt, e.model, m.content, m.parts,
+          jsonb_build_object(
+              'strategy', e.context_strategy, 'window', e.context_window,
+              'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages
+          ) AS policy
 """
+
 
 # A turn that waits is ended at once; one that runs is ended by its process.
 _REQUEST_STOP = """
@@ -151,6 +157,7 @@ class TurnLeases:
             expert=found.expert,
             system_prompt=found.system_prompt,
             model=found.model,
+            policy=found.policy,
             waiting=True,
         )
         images = [part["image_url"]["url"] for part in found.parts]
@@ -187,6 +194,7 @@ class _Adopted:
     model: str | None
     content: str
     parts: list[Any]
+    policy: ContextPolicy
 
 
 def _ids(tenant_id: UUID, turn_id: UUID) -> dict[str, Any]:

@@ -6,32 +6,10 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import class_row
 
 from services.errors import NotFound
 from services.platform.postgres import Database
-from state.conversation import HistoryMessage
-
-_LONGEST_WINDOW = 200
-"""Messages read at the most for a prompt, so that a turn's cost does not grow with the conversation."""
-
-# Newest first until the budget is spent. The sums run over a bounded number of rows; the newest is returned
-# even when it does not fit, for the number of those that were read.
-_WINDOW = """
-SELECT id, role, content, parts, token_count, created_at, spent <= %(budget)s AS fits, read FROM (
-    SELECT *, sum(token_count) OVER newest_first AS spent, row_number() OVER newest_first AS place,
-           count(*) OVER () AS read
-    FROM (
-        SELECT id, role, content, parts, token_count, created_at FROM messages
-        WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
-          AND (created_at, id) < (SELECT created_at, id FROM messages WHERE id = %(before)s)
-        ORDER BY created_at DESC, id DESC LIMIT %(limit)s
-    ) AS newest
-    WINDOW newest_first AS (ORDER BY created_at DESC, id DESC)
-) AS summed
-WHERE spent <= %(budget)s OR place = 1
-ORDER BY created_at, id
-"""
 
 _CONVERSATIONS = """
 SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, c.title, c.created_at
@@ -88,36 +66,6 @@ class Transcript:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def window(
-        self, tenant_id: UUID, conversation_id: UUID, *, before: UUID, budget: int
-    ) -> tuple[list[HistoryMessage], int]:
-        """The newest completed messages before the message `before` that fit into `budget` tokens.
-
-        Returns:
-            The messages, oldest first, and how many of those read did not fit.
-        """
-        values = {
-            "tenant_id": tenant_id,
-            "conversation_id": conversation_id,
-            "before": before,
-            "budget": budget,
-            "limit": _LONGEST_WINDOW,
-        }
-        rows = await self._database.fetch(tenant_id, _WINDOW, values, tuple_row)
-        window = [
-            HistoryMessage(
-                message_id=str(row[0]),
-                role=row[1],
-                content=row[2],
-                parts=row[3],
-                token_count=row[4],
-                created_at=row[5],
-            )
-            for row in rows
-            if row[6]
-        ]
-        return window, rows[0][7] - len(window) if rows else 0
 
     async def conversations(
         self,

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from state.conversation import ContextPolicy, Epoch
+
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
 """`waiting` until the turns before it in its conversation have ended. The last four are final: a whole answer; a
 part of one; none; stopped by its caller, with what there was of the answer."""
@@ -60,6 +62,7 @@ class OpenTurn:
     expert: str
     system_prompt: str
     model: str | None
+    policy: ContextPolicy
     waiting: bool = False
     """Whether it has yet to wait for its place."""
 
@@ -84,6 +87,10 @@ class TurnOutcome:
     degraded: Sequence[str] = ()
     context_report: Any = None
     error: Any = None
+    epoch: Epoch | None = None
+    """Stored with an answer that is complete."""
+    jobs: Sequence[str] = ()
+    """Names of the tasks that it causes, each once a conversation."""
 
 
 @dataclass(frozen=True)

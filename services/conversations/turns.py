@@ -4,8 +4,9 @@ A turn is opened together with its user's message before anything can fail, and 
 in the transaction that stores its answer.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -13,6 +14,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.conversations import turn_sql
 from services.conversations.messages import image_part, message_tokens, title_of, without_nul
 from services.conversations.turn import (
     MOST_WAITING,
@@ -25,110 +27,21 @@ from services.conversations.turn import (
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
-from services.platform.postgres import Database
+from services.platform.postgres import Connection, Database
+from state.conversation import ContextPolicy, Epoch
 
-# Finds the user, the expert and the conversation, or makes them, stores the message and opens its turn. One
-# statement, as it runs before the first token, under a lock of the conversation's name: so it sees every turn
-# that was opened before. A conversation with an unfinished turn makes the new one wait. Where another
-# transaction makes the same user, or starts a waiting turn, at this very moment, ours waits for it, stores
-# nothing and answers nulls: then it is run again.
-_OPEN: LiteralString = """
-WITH expert AS (
-    SELECT e.* FROM experts e
-    LEFT JOIN conversations c ON c.expert_id = e.id AND c.session_key = %(session_key)s
-        AND c.user_id = (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s)
-    WHERE e.tenant_id = %(tenant_id)s AND (c.id IS NOT NULL OR e.name = coalesce(%(expert)s, 'default'))
-    ORDER BY c.id IS NULL LIMIT 1
-), known AS (
-    SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
-), made AS (
-    INSERT INTO users (id, tenant_id, external_id, timezone, locale)
-    SELECT %(new_user_id)s, %(tenant_id)s, %(external_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s
-    FROM expert WHERE NOT EXISTS (SELECT FROM known)
-    ON CONFLICT (tenant_id, external_id) DO NOTHING
-    RETURNING id, timezone, locale
-), person AS (
-    SELECT * FROM known UNION ALL SELECT * FROM made
-), going_on AS (
-    SELECT c.id FROM conversations c JOIN person p ON c.user_id = p.id
-    WHERE c.tenant_id = %(tenant_id)s AND c.session_key = %(session_key)s
-), begun AS (
-    INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
-    SELECT %(new_conversation_id)s, %(tenant_id)s, person.id, expert.id, %(session_key)s, %(title)s
-    FROM person, expert WHERE NOT EXISTS (SELECT FROM going_on)
-    ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
-    RETURNING id
-), conversation AS (
-    SELECT id FROM going_on UNION ALL SELECT id FROM begun
-), unfinished AS (
-    SELECT conversation.id,
-        (SELECT id FROM turns t WHERE t.conversation_id = conversation.id
-            AND t.idempotency_key = %(idempotency_key)s) AS known_turn_id,
-        EXISTS (SELECT FROM turns t
-            WHERE t.conversation_id = conversation.id AND t.status = 'running') AS running,
-        (SELECT count(*) FROM turns t
-            WHERE t.conversation_id = conversation.id AND t.status = 'waiting') AS waiting
-    FROM conversation
-), turn AS (
-    INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, idempotency_key, request,
-                       lease_expires_at)
-    SELECT %(turn_id)s, %(tenant_id)s, id, %(message_id)s,
-        CASE WHEN running OR waiting > 0 THEN 'waiting' ELSE 'running' END, %(idempotency_key)s, %(request)s,
-        now() + %(lease)s
-    FROM unfinished
-    WHERE known_turn_id IS NULL
-      AND (NOT running AND waiting = 0 OR %(on_conflict)s::text <> 'reject' AND waiting < %(most_waiting)s)
-    ON CONFLICT DO NOTHING
-    RETURNING conversation_id, status
-), message AS (
-    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
-    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
-        status = 'running', %(token_count)s
-    FROM turn
+_EPOCH_VALUES = (
+    "epoch_number",
+    "epoch_strategy",
+    "epoch_reason",
+    "epoch_begun_at",
+    "epoch_summary",
+    "epoch_summary_version",
+    "epoch_topics",
+    "epoch_from_at",
+    "epoch_from_id",
+    "epoch_prefix",
 )
-SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
-       expert.name AS expert, expert.system_prompt, expert.model,
-       unfinished.known_turn_id, unfinished.running, unfinished.waiting
-FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
-"""
-
-# Other processes may have turns that wait for this one.
-_END = """
-WITH ended AS (
-    UPDATE turns SET
-        status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
-        usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
-        error = %(error)s, finished_at = clock_timestamp(), lease_expires_at = NULL
-    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
-      AND (NOT %(abandoned)s OR lease_expires_at < now())
-    RETURNING conversation_id
-), message AS (
-    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count)
-    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
-           %(status)s = 'completed', %(token_count)s
-    FROM ended WHERE %(message_id)s::uuid IS NOT NULL
-)
-SELECT conversation_id, CASE WHEN EXISTS (
-    SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
-) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END
-FROM ended
-"""
-
-_ENDED_WITH = """
-SELECT 1 FROM turns
-WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
-  AND assistant_message_id = %(message_id)s
-"""
-
-_GET = """
-SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
-       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error, t.started_at, t.finished_at
-FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
-WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
-  AND (%(user_id)s::text IS NULL OR %(user_id)s = (
-      SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id WHERE c.id = t.conversation_id
-  ))
-"""
 
 
 @dataclass(frozen=True)
@@ -142,6 +55,7 @@ class _Found:
     expert: str
     system_prompt: str
     model: str | None
+    policy: ContextPolicy
     known_turn_id: UUID | None
     running: bool | None
     waiting: int | None
@@ -179,7 +93,9 @@ class Turns:
         lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"
         while True:
             try:
-                found = await self._database.fetch(new.tenant_id, _OPEN, values, class_row(_Found), lock=lock)
+                found = await self._database.fetch(
+                    new.tenant_id, turn_sql.OPEN, values, class_row(_Found), lock=lock
+                )
             except psycopg.errors.ForeignKeyViolation:  # the user was erased at this moment, and comes anew
                 continue
             if not found:
@@ -202,6 +118,7 @@ class Turns:
             expert=one.expert,
             system_prompt=one.system_prompt,
             model=one.model,
+            policy=one.policy,
             waiting=one.status == "waiting",
         )
 
@@ -239,18 +156,40 @@ class Turns:
             "degraded": Jsonb(list(outcome.degraded)),
             "context_report": _jsonb(outcome.context_report),
             "error": _jsonb(outcome.error),
+            **_epoch_values(outcome.epoch),
         }
         async with self._database.tenant(tenant_id) as connection:
-            row = await (await connection.execute(_END, values)).fetchone()
+            row = await (await connection.execute(turn_sql.END, values)).fetchone()
             if row is None:
                 again = {name: values[name] for name in ("turn_id", "tenant_id", "status", "message_id")}
-                if await (await connection.execute(_ENDED_WITH, again)).fetchone():
+                if await (await connection.execute(turn_sql.ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
             if outcome.status == "completed":
-                await self._jobs.defer_after_turn(
-                    connection, tenant_id=tenant_id, conversation_id=row[0], turn_id=turn_id
-                )
+                await self._defer(connection, tenant_id, row[0], turn_id, outcome.jobs)
+
+    async def _defer(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        turn_id: UUID,
+        tasks: Sequence[str],
+    ) -> None:
+        await self._jobs.defer_after_turn(
+            connection, tenant_id=tenant_id, conversation_id=conversation_id, turn_id=turn_id
+        )
+        for task in tasks:
+            # A burst of turns makes one job, and a conversation's jobs of a kind run one after the other.
+            name = f"{task}:{conversation_id}"
+            await self._jobs.defer(
+                connection,
+                task,
+                tenant_id=tenant_id,
+                conversation_id=conversation_id,
+                lock=name,
+                queueing_lock=name,
+            )
 
     async def get(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> StoredTurn:
         """Read a turn, of any user or only when it is this one's.
@@ -259,7 +198,7 @@ class Turns:
             NotFound: the tenant, or the user, has no such turn.
         """
         values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
-        found = await self._database.fetch(tenant_id, _GET, values, class_row(StoredTurn))
+        found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
         if not found:
             raise NotFound("There is no such turn.")
         return found[0]
@@ -288,6 +227,25 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "request": Jsonb(new.request),
         "lease": new.lease,
     }
+
+
+def _epoch_values(epoch: Epoch | None) -> dict[str, Any]:
+    if epoch is None:
+        return dict.fromkeys(_EPOCH_VALUES)
+    from_at, from_id = epoch["history_from"] or (None, None)
+    values = (
+        epoch["number"],
+        epoch["strategy"],
+        epoch["reason"],
+        epoch["begun_at"],
+        epoch["summary"],
+        epoch["summary_version"],
+        Jsonb(epoch["topics"]),
+        from_at,
+        from_id,
+        Jsonb(epoch["prefix"]),
+    )
+    return dict(zip(_EPOCH_VALUES, values, strict=True))
 
 
 def _refuse_conflict(found: _Found, new: NewTurn) -> None:

@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 _TRIES = 3
 _FIRST_PAUSE_S = 0.25
 _CONNECT_TIMEOUT_S = 5.0
+_TEMPERATURE = 0.3
+"""For work behind the answers."""
 _FAILED_TURNS = 5
 """After so many turns in a row for which a model was away, it is left alone for some seconds."""
 
@@ -57,6 +59,7 @@ class ChatModels:
         self._responses_api = settings.llm_api == "responses"
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
+        self._without_temperature: set[str] = set()
         # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
         self._timeout = openai.Timeout(
             settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s)
@@ -97,6 +100,32 @@ class ChatModels:
         return await self._unless_away(names[-1], messages, on_text, tools)
 
     @property
+    def offline(self) -> bool:
+        """Whether only the built-in model answers, which understands nothing."""
+        return self._settings.offline
+
+    async def complete(self, messages: Sequence[BaseMessage], *, temperature: float = _TEMPERATURE) -> str:
+        """Have the small model answer, for work behind the answers; it is asked once, as jobs are tried again.
+
+        Its failures are counted apart from those of turns, so that they cost no turn anything.
+
+        Raises:
+            ModelFailed: it did not answer.
+        """
+        name = OfflineChatModel.NAME if self.offline else self._settings.small_llm_model or self.default_model
+        async with self._breaker(f"{name} (background)").use():
+            if name in self._without_temperature:
+                return (await self._once(name, messages, _ignore, ())).text
+            try:
+                return (await self._once(name, messages, _ignore, (), temperature=temperature)).text
+            except ModelFailed as failure:
+                if failure.failure != "llm_rejected" or "temperature" not in failure.detail:
+                    raise
+        # Models that reason take none.
+        self._without_temperature.add(name)
+        return await self.complete(messages)
+
+    @property
     def failing(self) -> list[str]:
         """Models that were away when they were asked last."""
         return sorted(name for name, breaker in self._breakers.items() if breaker.failing)
@@ -110,16 +139,19 @@ class ChatModels:
         self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
     ) -> AIMessage:
         """Ask a model, unless it has been away for several turns: then the turn does not wait for it again."""
-        breaker = self._breakers.get(name)
-        if breaker is None:
-            breaker = self._breakers[name] = CircuitBreaker(name, failures=_FAILED_TURNS, counts=_is_away)
         try:
-            async with breaker.use():
+            async with self._breaker(name).use():
                 return await self._with_retries(name, messages, on_text, tools)
         except ModelFailed:
             raise
         except Unavailable as error:
             raise ModelFailed("llm_unreachable", "left alone after it was away for several turns") from error
+
+    def _breaker(self, name: str) -> CircuitBreaker:
+        breaker = self._breakers.get(name)
+        if breaker is None:
+            breaker = self._breakers[name] = CircuitBreaker(name, failures=_FAILED_TURNS, counts=_is_away)
+        return breaker
 
     async def _with_retries(
         self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
@@ -139,7 +171,12 @@ class ChatModels:
         raise AssertionError("unreachable")
 
     async def _once(
-        self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
+        self,
+        name: str,
+        messages: Sequence[BaseMessage],
+        on_text: OnText,
+        tools: Sequence[BaseTool],
+        **options: Any,
     ) -> AIMessage:
         heard: list[str] = []
 
@@ -149,7 +186,7 @@ class ChatModels:
 
         model = await self._runnable(name, tools)
         try:
-            answer = await model.ainvoke(list(messages), on_text=note_and_pass_on)
+            answer = await model.ainvoke(list(messages), on_text=note_and_pass_on, **options)
         except EXPECTED as error:
             raise failure_of(error, responses_api=self._responses_api, begun=bool(heard)) from error
         if not isinstance(answer, AIMessage) or not (heard or answer.tool_calls):
@@ -182,6 +219,10 @@ class ChatModels:
             timeout=self._timeout,
             http_async_client=self._http,
         )
+
+
+def _ignore(_: str) -> None:
+    """Nobody reads along."""
 
 
 def _is_away(error: Exception) -> bool:

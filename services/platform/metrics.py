@@ -12,6 +12,8 @@ FIRST_TOKEN_SECONDS = Histogram(
 )
 NODE_SECONDS = Histogram("anamnesis_node_seconds", "Time in each node.", ["node"], buckets=_SECONDS)
 LLM_TOKENS = Counter("anamnesis_llm_tokens_total", "Tokens as the provider reports them.", ["kind"])
+SUMMARIES = Counter("anamnesis_summaries_total", "Rolling summaries: full, increment, or given up.", ["kind"])
+TOPICS = Counter("anamnesis_topics_total", "Topics archived, and archivings given up.", ["kind"])
 
 # Of the whole queue, set when they are asked for.
 JOBS_WAITING = Gauge("anamnesis_jobs_waiting", "Background jobs that wait, those for their next try included.")

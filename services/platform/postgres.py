@@ -5,8 +5,9 @@ import select
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, LiteralString, TypeVar
+from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -20,6 +21,8 @@ from services.platform.migrate import newest_revision
 
 Connection = AsyncConnection[TupleRow]
 Row = TypeVar("Row")
+One = TypeVar("One")
+Other = TypeVar("Other")
 
 _POOL_SIZE = 20
 _WAIT_FOR_CONNECTION_S = 5.0
@@ -41,6 +44,9 @@ _SET_TENANT_AND_LOCK = (
 # A process that is paused in the midst of a transaction must not hold up the others for long.
 _LIMITS = "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '5s'"
 
+# Statements that belong together see the same state.
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+
 _REVISION = "SELECT version_num FROM alembic_version"
 
 _ROLE_CHECK = """
@@ -48,6 +54,15 @@ SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
        EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'messages' AND pg_has_role(r.oid, c.relowner, 'USAGE'))
 FROM pg_roles r WHERE r.rolname = current_user
 """
+
+
+@dataclass(frozen=True)
+class Query(Generic[Row]):
+    """One statement and what its rows become."""
+
+    statement: LiteralString
+    values: Mapping[str, Any]
+    row_factory: AsyncRowFactory[Row]
 
 
 class Database:
@@ -123,6 +138,27 @@ class Database:
                 await cursor.execute(statement, values)
                 await connection.execute("COMMIT")
             return await cursor.fetchall()
+
+    async def fetch_each(
+        self, tenant_id: UUID, one: Query[One], other: Query[Other]
+    ) -> tuple[list[One], list[Other]]:
+        """Run two statements in such a transaction; one round trip for both.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        async with (
+            self._connection() as connection,
+            connection.cursor(row_factory=one.row_factory) as first,
+            connection.cursor(row_factory=other.row_factory) as second,
+        ):
+            async with connection.pipeline():
+                await connection.execute(_BEGIN_READING)
+                await connection.execute(_SET_TENANT, [str(tenant_id)])
+                await first.execute(one.statement, one.values)
+                await second.execute(other.statement, other.values)
+                await connection.execute("COMMIT")
+            return await first.fetchall(), await second.fetchall()
 
     async def notifications(self, channel: LiteralString) -> AsyncGenerator[str, None]:
         """Yield what is notified on a channel, over a connection of its own; first an empty text: it listens.

@@ -100,6 +100,22 @@ class Settings(BaseSettings):
         4000, ge=500, le=1_000_000, description="tokens of the prompt without the user's message, 500 or more"
     )
 
+    context_idle_minutes: float = Field(
+        30.0, gt=0, le=1440, description="minutes after which a prompt's beginning may change; more than 0"
+    )
+
+    # Memory
+    memory_summaries: bool = Field(True, description="on or off")
+    memory_summary_min_messages: int = Field(10, ge=2, le=1000, description="messages, 2 to 1000")
+    memory_summary_update_delta: int = Field(5, ge=1, le=1000, description="messages, 1 to 1000")
+    memory_summary_window_size: int = Field(6, ge=0, le=1000, description="messages, 0 to 1000")
+    memory_summary_full_after: int = Field(10, ge=1, le=10_000, description="increments, 1 to 10000")
+    memory_summary_chunk_tokens: int = Field(
+        8000, ge=500, le=1_000_000, description="tokens of the transcript in one call, 500 or more"
+    )
+    memory_summary_max_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
+    memory_topics: bool = Field(True, description="on or off")
+
     @field_validator("llm_fallback_models", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:

@@ -1,10 +1,13 @@
 """The tools that the model may call. A tool is one module of `services.tools.builtin`."""
 
 import importlib
+import json
 import pkgutil
 from collections.abc import Sequence
+from functools import cached_property
 
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.tools import builtin
 from services.tools.tool import RegisteredTool
@@ -26,6 +29,11 @@ class ToolRegistry:
     def for_model(self) -> list[BaseTool]:
         """The tools as they are offered to the model, always in the same order."""
         return [registered.tool for registered in self._tools.values()]
+
+    @cached_property
+    def described(self) -> str:
+        """The tools as the model reads them, to count their tokens."""
+        return json.dumps([convert_to_openai_tool(tool) for tool in self.for_model], ensure_ascii=False)
 
     def get(self, name: str) -> RegisteredTool | None:
         """The tool of that name; None when there is none, as models invent names."""

@@ -1,0 +1,104 @@
+"""When the beginning of a conversation's prompts may change: rules, and nothing else.
+
+Between two epochs a summary may be renewed as often as it likes; the prompt shows the one of the epoch, and
+the messages behind its covered point, so that it only ever grows at its end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from state.conversation import ContextStrategy, Epoch, HistoryMessage, TopicSummary
+
+Place = tuple[datetime, str]
+"""`created_at` and id of a message."""
+
+
+@dataclass(frozen=True)
+class NewestSummary:
+    """What there is to begin an epoch with."""
+
+    text: str = ""
+    version: int = 0
+    """0 = there is none."""
+    through: Place | None = None
+    """The last message that it covers."""
+    rewritten_version: int = 0
+    """The last version that took in messages which had come late."""
+
+
+NO_SUMMARY = NewestSummary()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What decides whether a new epoch begins."""
+
+    strategy: ContextStrategy
+    now: datetime
+    last_message_at: datetime | None
+    over_high_water: bool
+    """Whether the history of the epoch has passed its mark."""
+
+
+def reason_to_begin(
+    epoch: Epoch | None,
+    summary: NewestSummary,
+    topics: Sequence[TopicSummary],
+    moment: Moment,
+    idle: timedelta,
+) -> str | None:
+    """Why a new epoch begins now; None = the present one goes on."""
+    if epoch is None:
+        return "first turn"
+    if epoch["strategy"] != moment.strategy:
+        return "strategy changed"
+    if moment.strategy == "topics":
+        return "topics archived" if list(topics) != epoch["topics"] else None
+    return _new_summary_shown(epoch, summary, moment, idle) if moment.strategy == "summary" else None
+
+
+def _new_summary_shown(epoch: Epoch, summary: NewestSummary, moment: Moment, idle: timedelta) -> str | None:
+    if summary.version < epoch["summary_version"]:
+        return "summary withdrawn"
+    if summary.rewritten_version > epoch["summary_version"]:
+        return "late messages"
+    if summary.version == epoch["summary_version"]:
+        return None  # a new one would be the same
+    if moment.over_high_water:
+        return "history over its mark"
+    rested = moment.last_message_at is not None and moment.now - moment.last_message_at >= idle
+    return "idle" if rested else None
+
+
+def begin(
+    epoch: Epoch | None,
+    reason: str,
+    summary: NewestSummary,
+    topics: Sequence[TopicSummary],
+    moment: Moment,
+) -> Epoch:
+    """A new epoch, which starts from the newest summary or topics."""
+    summarised = moment.strategy == "summary"
+    return Epoch(
+        number=epoch["number"] + 1 if epoch else 1,
+        strategy=moment.strategy,
+        reason=reason,
+        begun_at=moment.now,
+        summary=summary.text if summarised else "",
+        summary_version=summary.version if summarised else 0,
+        topics=list(topics) if moment.strategy == "topics" else [],
+        history_from=summary.through if summarised else None,
+        prefix=epoch["prefix"] if epoch else [],
+    )
+
+
+def behind(history: Sequence[HistoryMessage], place: Place | None, late: frozenset[str]) -> list[HistoryMessage]:
+    """The messages behind a place, and those that came late and that no summary covers."""
+    if place is None:
+        return list(history)
+    return [
+        message
+        for message in history
+        if (message["created_at"], message["message_id"]) > place or message["message_id"] in late
+    ]

@@ -1,0 +1,243 @@
+"""What of a conversation is shown to the model: read in one round trip, cut at the epoch."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+
+from services.context import epochs
+from services.context.budget import ARCHIVE_SOON, HIGH_WATER, TOPICS_SHARE, ContextBudget
+from services.context.epochs import Moment, NewestSummary
+from services.context.prompt import size_of_stored, topic_line
+from services.llm.token_estimates import TokenEstimator
+from services.llm.tokens import MESSAGE_OVERHEAD
+from services.platform.postgres import Database, Query
+from services.summaries.schedule import ARCHIVE, SUMMARISE, SummarySchedule
+from state.conversation import ContextPolicy, Epoch, HistoryMessage, TopicSummary
+
+_SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1
+_MOST_TOPICS = 10
+
+# What the next epoch would begin with, and what the present one is.
+_BEGINNING: LiteralString = """
+SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e.summary_version AS epoch_version,
+       e.topics AS epoch_topics, e.history_from_created_at, e.history_from_message_id, e.prefix,
+       s.summary, s.summary_version, s.covered_through_created_at, s.covered_through_message_id,
+       s.rewritten_version,
+       CASE WHEN %(strategy)s::text = 'topics' THEN (
+           SELECT jsonb_agg(jsonb_build_object('title', title, 'summary', summary) ORDER BY last_message_at, id)
+           FROM (SELECT * FROM topics t WHERE t.conversation_id = c.id
+                 ORDER BY last_message_at DESC, id DESC LIMIT %(most_topics)s) AS newest
+       ) END AS topics
+FROM conversations c
+LEFT JOIN context_epochs e ON e.conversation_id = c.id
+LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+"""
+
+# The newest first, as many as could fit; messages that came late stand before the epoch's history.
+_HISTORY: LiteralString = """
+WITH before AS (
+    SELECT created_at, id FROM messages WHERE id = %(before)s
+), epoch AS (
+    SELECT history_from_created_at AS at, history_from_message_id AS id FROM context_epochs
+    WHERE conversation_id = %(conversation_id)s AND strategy = 'summary' AND %(strategy)s::text = 'summary'
+      AND history_from_message_id IS NOT NULL
+)
+SELECT id, role, content, parts, token_count, created_at, uncovered FROM (
+    (SELECT m.* FROM messages m, before
+     WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
+       AND (m.created_at, m.id) < (before.created_at, before.id)
+       AND (m.created_at, m.id) > (coalesce((SELECT at FROM epoch), '-infinity'),
+                                   coalesce((SELECT id FROM epoch), '00000000-0000-0000-0000-000000000000'))
+       AND (%(strategy)s::text <> 'topics' OR m.topic_id IS NULL)
+     ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s)
+    UNION ALL
+    (SELECT m.* FROM messages m, epoch
+     WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
+       AND m.uncovered AND (m.created_at, m.id) <= (epoch.at, epoch.id)
+     ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s)
+) AS shown
+ORDER BY created_at, id
+"""
+
+
+@dataclass(frozen=True)
+class _Beginning:
+    number: int | None
+    strategy: Any
+    reason: str | None
+    begun_at: datetime | None
+    epoch_summary: str | None
+    epoch_version: int | None
+    epoch_topics: list[TopicSummary] | None
+    history_from_created_at: datetime | None
+    history_from_message_id: UUID | None
+    prefix: Any
+    summary: str | None
+    summary_version: int | None
+    covered_through_created_at: datetime | None
+    covered_through_message_id: UUID | None
+    rewritten_version: int | None
+    topics: list[TopicSummary] | None
+
+    def epoch(self) -> Epoch | None:
+        if self.number is None or self.begun_at is None:
+            return None
+        at, message_id = self.history_from_created_at, self.history_from_message_id
+        return Epoch(
+            number=self.number,
+            strategy=self.strategy,
+            reason=self.reason or "",
+            begun_at=self.begun_at,
+            summary=self.epoch_summary or "",
+            summary_version=self.epoch_version or 0,
+            topics=self.epoch_topics or [],
+            history_from=(at, str(message_id)) if at and message_id else None,
+            prefix=self.prefix or [],
+        )
+
+    def newest_summary(self) -> NewestSummary:
+        at, message_id = self.covered_through_created_at, self.covered_through_message_id
+        if self.summary is None or at is None or message_id is None:
+            return epochs.NO_SUMMARY
+        return NewestSummary(
+            self.summary, self.summary_version or 0, (at, str(message_id)), self.rewritten_version or 0
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which prompt is to be made."""
+
+    tenant_id: UUID
+    conversation_id: UUID
+    before: UUID
+    """The user's message; only those before it are history."""
+    policy: ContextPolicy
+    fixed_tokens: int
+    """Of the prompt's other parts, the user's message not counted."""
+    message_tokens: int
+    now: datetime
+    most_tokens: int | None = None
+    """A smaller budget for this prompt."""
+
+
+@dataclass(frozen=True)
+class ShownConversation:
+    """What a prompt shows of its conversation."""
+
+    epoch: Epoch
+    history: list[HistoryMessage]
+    budget: int
+    full: bool = False
+    """Whether topics have to be archived before the model is asked."""
+    jobs: list[str] = field(default_factory=list)
+    """Names of the tasks that keep it bounded, once the turn has completed."""
+
+
+class ConversationReader:
+    """Reads what a prompt shows of a conversation."""
+
+    def __init__(
+        self, database: Database, budget: ContextBudget, schedule: SummarySchedule, *, idle: timedelta
+    ) -> None:
+        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt."""
+        self._database = database
+        self._budget = budget
+        self._schedule = schedule
+        self._idle = idle
+
+    async def read(self, asked: Asked, tokens: TokenEstimator) -> ShownConversation:
+        """Read the epoch and the messages behind it; a new epoch begins where it must.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        policy = asked.policy
+        whole = self._budget.of(policy)
+        budget = min(whole, asked.most_tokens or whole)
+        beginning, history, late = await self._fetch(asked, limit=whole // _SHORTEST_MESSAGE + 1)
+        before, summary = beginning.epoch(), beginning.newest_summary()
+        if policy["strategy"] == "summary" and not self._schedule.on:
+            summary = epochs.NO_SUMMARY
+        topics = _that_fit(beginning.topics or [], budget, tokens)
+        shown = epochs.behind(history, before["history_from"] if before else None, late)
+        size = sum(size_of_stored(message, tokens) for message in shown)
+        moment = Moment(
+            strategy=policy["strategy"],
+            now=asked.now,
+            last_message_at=history[-1]["created_at"] if history else None,
+            over_high_water=size > budget * HIGH_WATER,
+        )
+        reason = epochs.reason_to_begin(before, summary, topics, moment, self._idle)
+        epoch = before
+        if reason or epoch is None:
+            epoch = epochs.begin(before, reason or "first turn", summary, topics, moment)
+            shown = epochs.behind(history, epoch["history_from"], late)
+        full, jobs = self._due(asked, whole, shown, summary, late, tokens)
+        return ShownConversation(epoch, shown, budget, full, jobs)
+
+    async def _fetch(self, asked: Asked, limit: int) -> tuple[_Beginning, list[HistoryMessage], frozenset[str]]:
+        values = {
+            "tenant_id": asked.tenant_id,
+            "conversation_id": asked.conversation_id,
+            "before": asked.before,
+            "strategy": asked.policy["strategy"],
+            "most_topics": _MOST_TOPICS,
+            "limit": limit,
+        }
+        beginnings, rows = await self._database.fetch_each(
+            asked.tenant_id,
+            Query(_BEGINNING, values, class_row(_Beginning)),
+            Query(_HISTORY, values, tuple_row),
+        )
+        history = [
+            HistoryMessage(
+                message_id=str(row[0]),
+                role=row[1],
+                content=row[2],
+                parts=row[3],
+                token_count=row[4],
+                created_at=row[5],
+            )
+            for row in rows
+        ]
+        return beginnings[0], history, frozenset(str(row[0]) for row in rows if row[6])
+
+    def _due(
+        self,
+        asked: Asked,
+        budget: int,
+        shown: list[HistoryMessage],
+        summary: NewestSummary,
+        late: frozenset[str],
+        tokens: TokenEstimator,
+    ) -> tuple[bool, list[str]]:
+        """Whether the prompt is full, and which jobs the turn causes."""
+        policy = asked.policy
+        if policy["strategy"] == "topics":
+            size = sum(size_of_stored(message, tokens) for message in shown)
+            share = (asked.fixed_tokens + asked.message_tokens + size) / budget
+            enough = len(shown) >= policy["min_archive_messages"]
+            return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []
+        if policy["strategy"] == "summary":
+            behind = len(epochs.behind(shown, summary.through, frozenset()))
+            # This turn adds the user's message and the answer.
+            if late or self._schedule.is_due(covered=summary.version > 0, behind=behind + 2):
+                return False, [SUMMARISE]
+        return False, []
+
+
+def _that_fit(topics: list[TopicSummary], budget: int, tokens: TokenEstimator) -> list[TopicSummary]:
+    """The newest topics that fit their share, oldest first."""
+    kept: list[TopicSummary] = []
+    left = budget * TOPICS_SHARE
+    for topic in reversed(topics):
+        left -= tokens.count(topic_line(topic))
+        if left < 0:
+            break
+        kept.insert(0, topic)
+    return kept

@@ -1,0 +1,122 @@
+"""The statements of `Turns`."""
+
+from typing import LiteralString
+
+# Finds the user, the expert and the conversation, or makes them, stores the message and opens its turn. One
+# statement, as it runs before the first token, under a lock of the conversation's name: so it sees every turn
+# that was opened before. A conversation with an unfinished turn makes the new one wait. Where another
+# transaction makes the same user, or starts a waiting turn, at this very moment, ours waits for it, stores
+# nothing and answers nulls: then it is run again.
+OPEN: LiteralString = """
+WITH expert AS (
+    SELECT e.* FROM experts e
+    LEFT JOIN conversations c ON c.expert_id = e.id AND c.session_key = %(session_key)s
+        AND c.user_id = (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s)
+    WHERE e.tenant_id = %(tenant_id)s AND (c.id IS NOT NULL OR e.name = coalesce(%(expert)s, 'default'))
+    ORDER BY c.id IS NULL LIMIT 1
+), known AS (
+    SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
+), made AS (
+    INSERT INTO users (id, tenant_id, external_id, timezone, locale)
+    SELECT %(new_user_id)s, %(tenant_id)s, %(external_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s
+    FROM expert WHERE NOT EXISTS (SELECT FROM known)
+    ON CONFLICT (tenant_id, external_id) DO NOTHING
+    RETURNING id, timezone, locale
+), person AS (
+    SELECT * FROM known UNION ALL SELECT * FROM made
+), going_on AS (
+    SELECT c.id FROM conversations c JOIN person p ON c.user_id = p.id
+    WHERE c.tenant_id = %(tenant_id)s AND c.session_key = %(session_key)s
+), begun AS (
+    INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
+    SELECT %(new_conversation_id)s, %(tenant_id)s, person.id, expert.id, %(session_key)s, %(title)s
+    FROM person, expert WHERE NOT EXISTS (SELECT FROM going_on)
+    ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
+    RETURNING id
+), conversation AS (
+    SELECT id FROM going_on UNION ALL SELECT id FROM begun
+), unfinished AS (
+    SELECT conversation.id,
+        (SELECT id FROM turns t WHERE t.conversation_id = conversation.id
+            AND t.idempotency_key = %(idempotency_key)s) AS known_turn_id,
+        EXISTS (SELECT FROM turns t
+            WHERE t.conversation_id = conversation.id AND t.status = 'running') AS running,
+        (SELECT count(*) FROM turns t
+            WHERE t.conversation_id = conversation.id AND t.status = 'waiting') AS waiting
+    FROM conversation
+), turn AS (
+    INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, idempotency_key, request,
+                       lease_expires_at)
+    SELECT %(turn_id)s, %(tenant_id)s, id, %(message_id)s,
+        CASE WHEN running OR waiting > 0 THEN 'waiting' ELSE 'running' END, %(idempotency_key)s, %(request)s,
+        now() + %(lease)s
+    FROM unfinished
+    WHERE known_turn_id IS NULL
+      AND (NOT running AND waiting = 0 OR %(on_conflict)s::text <> 'reject' AND waiting < %(most_waiting)s)
+    ON CONFLICT DO NOTHING
+    RETURNING conversation_id, status
+), message AS (
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
+    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
+        status = 'running', %(token_count)s
+    FROM turn
+)
+SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
+       expert.name AS expert, expert.system_prompt, expert.model,
+       jsonb_build_object(
+           'strategy', expert.context_strategy, 'window', expert.context_window,
+           'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages
+       ) AS policy,
+       unfinished.known_turn_id, unfinished.running, unfinished.waiting
+FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
+"""
+
+# Other processes may have turns that wait for this one.
+END = """
+WITH ended AS (
+    UPDATE turns SET
+        status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
+        usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
+        error = %(error)s, finished_at = clock_timestamp(), lease_expires_at = NULL
+    WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
+      AND (NOT %(abandoned)s OR lease_expires_at < now())
+    RETURNING conversation_id
+), message AS (
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count)
+    SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
+           %(status)s = 'completed', %(token_count)s
+    FROM ended WHERE %(message_id)s::uuid IS NOT NULL
+), epoch AS (
+    INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
+        summary_version, topics, history_from_created_at, history_from_message_id, prefix)
+    SELECT conversation_id, %(tenant_id)s, %(epoch_number)s, %(epoch_strategy)s, %(epoch_reason)s,
+        %(epoch_begun_at)s, %(epoch_summary)s, %(epoch_summary_version)s, %(epoch_topics)s, %(epoch_from_at)s,
+        %(epoch_from_id)s, %(epoch_prefix)s
+    FROM ended WHERE %(epoch_number)s::integer IS NOT NULL
+    ON CONFLICT (conversation_id) DO UPDATE SET
+        number = EXCLUDED.number, strategy = EXCLUDED.strategy, reason = EXCLUDED.reason,
+        begun_at = EXCLUDED.begun_at, summary = EXCLUDED.summary, summary_version = EXCLUDED.summary_version,
+        topics = EXCLUDED.topics, history_from_created_at = EXCLUDED.history_from_created_at,
+        history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix
+)
+SELECT conversation_id, CASE WHEN EXISTS (
+    SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
+) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END
+FROM ended
+"""
+
+ENDED_WITH = """
+SELECT 1 FROM turns
+WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
+  AND assistant_message_id = %(message_id)s
+"""
+
+GET = """
+SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
+       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error, t.started_at, t.finished_at
+FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
+  AND (%(user_id)s::text IS NULL OR %(user_id)s = (
+      SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id WHERE c.id = t.conversation_id
+  ))
+"""

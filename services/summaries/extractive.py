@@ -1,0 +1,52 @@
+"""Summaries without a language model: what the user has said, in their own words, as long as it fits."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from services.llm.language import Language
+from services.llm.lexical import words
+from services.llm.tokens import count_tokens
+from services.summaries.prompts import Said
+
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
+_QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
+_LONGEST_TITLE = 40
+
+
+def extract(summary: str, messages: Sequence[Said], language: Language, most_tokens: int) -> str:
+    """The user's statements, those of the old summary first; over the limit the least telling are left out.
+
+    Telling is a statement whose words are rare among all of them (inverse document frequency).
+    """
+    old = _sentences(summary)
+    new = [
+        sentence
+        for role, text in messages
+        if role == "user"
+        for sentence in _sentences(text)
+        if not _QUESTION.search(sentence)
+    ]
+    kept = list(dict.fromkeys([*old, *new]))
+    seen = Counter(word for sentence in kept for word in set(words(sentence)))
+
+    def telling(sentence: str) -> float:
+        return sum(math.log(1 + len(kept) / seen[word]) for word in set(words(sentence)))
+
+    joint = "" if language == "zh" else " "
+    for sentence in sorted(kept, key=telling):
+        if count_tokens(joint.join(kept)) <= most_tokens:
+            break
+        kept.remove(sentence)
+    return joint.join(kept)
+
+
+def title_from(messages: Sequence[Said]) -> str:
+    """The beginning of the first thing that the user says."""
+    text = next((" ".join(text.split()) for role, text in messages if role == "user"), "…")
+    return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
+
+
+def _sentences(text: str) -> list[str]:
+    return [found.strip() for found in _SENTENCE.findall(text) if found.strip()]

@@ -1,0 +1,179 @@
+"""The rolling summary of a conversation: kept up with it, behind the answers.
+
+Up to its covered point a conversation is in the summary, behind it in the prompt's history; the point moves
+only together with the text that covers it, so no message is ever in neither.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+
+from services.errors import BadModelOutput, Conflict
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.llm.tokens import count_tokens
+from services.platform.metrics import SUMMARIES
+from services.summaries.prompts import Said
+from services.summaries.schedule import SUMMARISE, SummarySchedule
+from services.summaries.store import (
+    NewSummary,
+    Part,
+    Place,
+    SaidMessage,
+    StoredSummary,
+    SummaryState,
+    SummaryStore,
+)
+from services.summaries.writer import SummaryWriter
+
+log = structlog.get_logger(__name__)
+
+_RETRIES = 3
+_FIRST_PAUSE_S = 0.1
+_READ_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class _Conversation:
+    tenant_id: UUID
+    id: UUID
+
+
+class RollingSummaries:
+    """Keeps summaries up to date. Every process with a worker has one: it registers the job."""
+
+    def __init__(
+        self,
+        store: SummaryStore,
+        writer: SummaryWriter,
+        schedule: SummarySchedule,
+        jobs: JobQueue,
+        *,
+        chunk_tokens: int,
+    ) -> None:
+        """Take the numbers, and how many tokens of a transcript one call of the model is given."""
+        self.store = store
+        self._writer = writer
+        self._schedule = schedule
+        self._chunk_tokens = chunk_tokens
+        jobs.task(SUMMARISE)(self._job)
+
+    async def update(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+        """Renew the summary if it is due; return whether it was.
+
+        Raises:
+            ModelFailed: the model did not answer; the summary stays as it was.
+            BadModelOutput: the model answered no summary, twice; the summary stays as it was.
+            Conflict: others changed the conversation, or its summary, again and again.
+            DatabaseUnavailable: the database does not answer.
+        """
+        conversation = _Conversation(tenant_id, conversation_id)
+        for attempt in range(_RETRIES + 1):
+            old = await self.store.get(tenant_id, conversation_id)
+            state = await self.store.state(tenant_id, conversation_id, window=self._schedule.window_size)
+            if state is None or not self._is_due(state, old):
+                return False
+            through = _further(state.through, old)
+            if through is None:
+                return False
+            new = await self._summarise(conversation, state, old, through)
+            if await self.store.write(tenant_id, conversation_id, new):
+                kind = "full" if new.increments == 0 else "increment"
+                SUMMARIES.labels(kind).inc()
+                log.info("summary written", conversation_id=str(conversation_id), kind=kind, covered=new.count)
+                return True
+            if new.increments == 0:
+                await self.store.forget_parts(tenant_id, conversation_id, all_of_them=True)
+            await asyncio.sleep(_FIRST_PAUSE_S * 2**attempt)
+        raise Conflict("The conversation changes faster than it can be summarised.")
+
+    def _is_due(self, state: SummaryState, old: StoredSummary | None) -> bool:
+        if state.strategy != "summary" or not self._schedule.on:
+            return False
+        return state.late or self._schedule.is_due(covered=old is not None, behind=state.behind)
+
+    async def _summarise(
+        self, conversation: _Conversation, state: SummaryState, old: StoredSummary | None, through: Place
+    ) -> NewSummary:
+        if old and not state.late and old.increments_since_full < self._schedule.full_after:
+            new = await self._read(conversation, old.through, through)
+            if sum(message.token_count for message in new) <= self._chunk_tokens:
+                text = await self._writer.increment(old.summary, _said(new, self._chunk_tokens))
+                count = old.covered_message_count + len(new)
+                increments = old.increments_since_full + 1
+                return NewSummary(text, old.summary_version, through, count, increments, rewritten=False)
+        text, count = await self._from_the_beginning(conversation, through)
+        version = old.summary_version if old else 0
+        return NewSummary(text, version, through, count, 0, rewritten=state.late)
+
+    async def _from_the_beginning(self, conversation: _Conversation, through: Place) -> tuple[str, int]:
+        """Summarise the whole transcript; return the summary, and how many messages it covers.
+
+        Stretches that fill a call are summarised once and kept: what they say never changes.
+        """
+        ids = (conversation.tenant_id, conversation.id)
+        await self.store.forget_parts(*ids, all_of_them=False)
+        parts = [part for part in await self.store.parts(*ids) if part.through <= through]
+        rest: list[SaidMessage] = []
+        place = parts[-1].through if parts else None
+        while page := await self.store.messages(*ids, after=place, through=through, limit=_READ_AT_ONCE):
+            for message in page:
+                if rest and sum(m.token_count for m in rest) + message.token_count > self._chunk_tokens:
+                    parts.append(await self._part(conversation, len(parts) + 1, rest))
+                    rest = []
+                rest.append(message)
+            place = page[-1].place
+        count = sum(part.message_count for part in parts) + len(rest)
+        said = _said(rest, self._chunk_tokens)
+        if not parts:
+            return await self._writer.increment("", said), count
+        return await self._writer.whole(await self._fewer([part.summary for part in parts]), said), count
+
+    async def _part(self, conversation: _Conversation, number: int, messages: Sequence[SaidMessage]) -> Part:
+        summary = await self._writer.part(_said(messages, self._chunk_tokens))
+        part = Part(summary, *messages[-1].place, len(messages))
+        await self.store.add_part(conversation.tenant_id, conversation.id, number, part)
+        return part
+
+    async def _fewer(self, summaries: list[str]) -> list[str]:
+        """Summaries that together fit into a call: neighbours are made one until they do."""
+        while len(summaries) > 1 and sum(map(count_tokens, summaries)) > self._chunk_tokens:
+            groups: list[list[str]] = [[]]
+            for summary in summaries:
+                if len(groups[-1]) > 1 and sum(map(count_tokens, [*groups[-1], summary])) > self._chunk_tokens:
+                    groups.append([])
+                groups[-1].append(summary)
+            summaries = [await self._writer.whole(group, []) for group in groups]
+        return summaries
+
+    async def _read(self, conversation: _Conversation, after: Place, through: Place) -> list[SaidMessage]:
+        """Messages of an increment; more than a call takes are not read to their end."""
+        limit = self._chunk_tokens + 1  # each has a token at least
+        return await self.store.messages(
+            conversation.tenant_id, conversation.id, after=after, through=through, limit=limit
+        )
+
+    async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
+        try:
+            await self.update(job.tenant_id, conversation_id)
+        except BadModelOutput as error:
+            # Asked again at once it would answer the same; the next turn brings a new message.
+            log.warning("summary given up", conversation_id=str(conversation_id), reason=error.message)
+            SUMMARIES.labels("given_up").inc()
+
+
+def _further(through: Place | None, old: StoredSummary | None) -> Place | None:
+    """The point never goes back, even when more of the newest messages are to stay out of the summary now."""
+    if old is None or through is None:
+        return through
+    return max(through, old.through)
+
+
+def _said(messages: Sequence[SaidMessage], most_tokens: int) -> list[Said]:
+    """What was said; of a message that alone is longer than a call, its beginning."""
+    return [
+        (m.role, m.content if m.token_count <= most_tokens else f"{m.content[:most_tokens]}…") for m in messages
+    ]

@@ -1,0 +1,34 @@
+"""When a conversation's rolling summary is due."""
+
+from dataclasses import dataclass
+
+SUMMARISE = "update_summary"
+"""Task that renews a conversation's rolling summary."""
+ARCHIVE = "archive_topics"
+"""Task that archives a conversation's topics."""
+
+
+@dataclass(frozen=True)
+class SummarySchedule:
+    """The numbers of the rolling summary, in messages."""
+
+    on: bool = True
+    min_messages: int = 10
+    """A conversation has a summary from so many completed messages on."""
+    update_delta: int = 5
+    """It is renewed when so many more can be covered."""
+    window_size: int = 6
+    """The newest are never covered."""
+    full_after: int = 10
+    """After so many increments it is made anew from the whole transcript, so that errors do not accumulate."""
+
+    def is_due(self, *, covered: bool, behind: int) -> bool:
+        """Whether there is work, with `behind` completed messages behind the covered point.
+
+        `covered`: whether there is a summary already.
+        """
+        if not self.on:
+            return False
+        if not covered:
+            return behind >= max(self.min_messages, self.window_size + 1)
+        return behind - self.window_size >= self.update_delta

@@ -1,0 +1,172 @@
+"""Archived topics in PostgreSQL, and which messages are in none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.platform.postgres import Database, Query
+
+_CONVERSATION = """
+SELECT e.context_strategy AS strategy, e.min_archive_messages
+FROM conversations c JOIN experts e ON e.id = c.expert_id
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+"""
+
+# The oldest, as many as the model's context can hold.
+_UNARCHIVED = """
+SELECT id, role, content, created_at FROM (
+    SELECT m.id, m.role, m.content, m.created_at,
+           sum(m.token_count) OVER (ORDER BY m.created_at, m.id) AS tokens, e.context_window
+    FROM messages m JOIN conversations c ON c.id = m.conversation_id JOIN experts e ON e.id = c.expert_id
+    WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
+      AND m.completed AND m.topic_id IS NULL
+) AS summed
+WHERE tokens <= context_window * 0.9
+ORDER BY created_at, id
+"""
+
+_LOCK = "SELECT 1 FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
+
+_ADD = """
+INSERT INTO topics (id, tenant_id, conversation_id, user_id, expert_id, title, summary, keywords, message_count,
+    first_message_id, last_message_id, first_message_at, last_message_at)
+SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, %(title)s, %(summary)s, %(keywords)s, %(count)s,
+    %(first_id)s, %(last_id)s, %(first_at)s, %(last_at)s
+FROM conversations c WHERE c.id = %(conversation_id)s
+"""
+
+_LINK = "UPDATE messages SET topic_id = %(id)s WHERE id = ANY(%(message_ids)s) AND topic_id IS NULL"
+
+_LIST = """
+SELECT id, title, summary, keywords, message_count, first_message_id, last_message_id, first_message_at,
+       last_message_at, created_at
+FROM topics
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+  AND (%(after_at)s::timestamptz IS NULL OR (last_message_at, id) > (%(after_at)s, %(after_id)s::uuid))
+ORDER BY last_message_at, id LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class StoredTopic:
+    """An archived topic."""
+
+    id: UUID
+    title: str
+    summary: str
+    keywords: list[str]
+    message_count: int
+    first_message_id: UUID
+    last_message_id: UUID
+    first_message_at: datetime
+    last_message_at: datetime
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class UnarchivedMessage:
+    """A message that is in no topic."""
+
+    id: UUID
+    role: Literal["user", "assistant"]
+    content: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Unarchived:
+    """What of a conversation is in no topic, oldest first, as much as the model's context holds."""
+
+    strategy: str
+    min_archive_messages: int
+    messages: list[UnarchivedMessage] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NewTopic:
+    """A topic to be archived, with its messages in order."""
+
+    title: str
+    summary: str
+    keywords: Sequence[str]
+    messages: Sequence[UnarchivedMessage]
+
+
+@dataclass(frozen=True)
+class _Of:
+    strategy: str
+    min_archive_messages: int
+
+
+class TopicStore:
+    """Reads and writes topics of one tenant's conversations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def unarchived(self, tenant_id: UUID, conversation_id: UUID) -> Unarchived | None:
+        """What could be archived; None if the conversation is gone."""
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+        found, messages = await self._database.fetch_each(
+            tenant_id,
+            Query(_CONVERSATION, values, class_row(_Of)),
+            Query(_UNARCHIVED, values, class_row(UnarchivedMessage)),
+        )
+        return Unarchived(found[0].strategy, found[0].min_archive_messages, messages) if found else None
+
+    async def archive(self, tenant_id: UUID, conversation_id: UUID, topics: Sequence[NewTopic]) -> int:
+        """Store the topics and link their messages, all or nothing; return how many topics were stored.
+
+        Nothing is stored when a message is in a topic already: somebody else was faster.
+        """
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(_LOCK, {"tenant_id": tenant_id, "conversation_id": conversation_id})
+            for topic in topics:
+                values = _values(conversation_id, topic)
+                await connection.execute(_ADD, values)
+                linked = await connection.execute(_LINK, values)
+                if linked.rowcount != len(topic.messages):
+                    await connection.execute("ROLLBACK")
+                    return 0
+        return len(topics)
+
+    async def topics(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        *,
+        after: tuple[datetime, UUID] | None = None,
+        limit: int,
+    ) -> list[StoredTopic]:
+        """Topics of a conversation, oldest first; `after` = `last_message_at` and id of the last one seen."""
+        values = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "after_at": after[0] if after else None,
+            "after_id": after[1] if after else None,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, _LIST, values, class_row(StoredTopic))
+
+
+def _values(conversation_id: UUID, topic: NewTopic) -> dict[str, Any]:
+    first, last = topic.messages[0], topic.messages[-1]
+    return {
+        "id": uuid7(),
+        "conversation_id": conversation_id,
+        "title": topic.title,
+        "summary": topic.summary,
+        "keywords": Jsonb(list(topic.keywords)),
+        "count": len(topic.messages),
+        "first_id": first.id,
+        "last_id": last.id,
+        "first_at": first.created_at,
+        "last_at": last.created_at,
+        "message_ids": [message.id for message in topic.messages],
+    }

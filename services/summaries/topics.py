@@ -1,0 +1,147 @@
+"""Topics: stretches of a conversation that leave the prompt, and stay in it as a title and a summary."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
+
+from services.errors import AnamnesisError, BadModelOutput
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.llm.chat_models import ChatModels
+from services.llm.language import Language, language_of
+from services.platform.metrics import TOPICS
+from services.summaries import prompts
+from services.summaries.extractive import extract, title_from
+from services.summaries.prompts import Said
+from services.summaries.schedule import ARCHIVE
+from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
+
+log = structlog.get_logger(__name__)
+
+_TRIES = 2
+_SHORTEST_TOPIC = 10
+"""Messages."""
+_LONGEST_SUMMARY_TOKENS = 200
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _Topic(BaseModel):
+    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+    summary: Annotated[_Text, StringConstraints(max_length=1000)]
+    start: int
+    end: int
+    keywords: list[_Text] = Field(default_factory=list, max_length=20)
+
+
+class _Answer(BaseModel):
+    topics: list[_Topic]
+    user_information: dict[str, Any] = Field(default_factory=dict)
+
+
+class TopicArchive:
+    """Archives topics. Every process with a worker has one: it registers the job."""
+
+    def __init__(
+        self, store: TopicStore, models: ChatModels, jobs: JobQueue, *, on: bool = True, keep_newest: int = 6
+    ) -> None:
+        """Take how many of the newest messages are never archived."""
+        self.store = store
+        self._models = models
+        self._on = on
+        self._keep_newest = keep_newest
+        jobs.task(ARCHIVE)(self._job)
+
+    async def archive_in_time(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+        """Archive before an answer; return whether the prompt is shorter now. A failure is logged, not raised."""
+        try:
+            return await self.archive(tenant_id, conversation_id) > 0
+        except AnamnesisError as error:
+            log.warning("no topics archived", conversation_id=str(conversation_id), reason=error.message)
+            return False
+
+    async def archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
+        """Find the topics of what is not archived yet, and archive them; return how many.
+
+        Raises:
+            ModelFailed: the model did not answer; nothing was archived.
+            BadModelOutput: the model's answer is wrong, twice; nothing was archived.
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self.store.unarchived(tenant_id, conversation_id)
+        if found is None or not self._on or found.strategy != "topics":
+            return 0
+        messages = found.messages[: -self._keep_newest] if self._keep_newest else found.messages
+        if len(messages) < max(_SHORTEST_TOPIC, found.min_archive_messages - self._keep_newest):
+            return 0
+        topics = await self._topics(found, [(m.role, m.content) for m in messages])
+        new = [
+            NewTopic(topic.title, topic.summary, topic.keywords, messages[topic.start - 1 : topic.end])
+            for topic in topics
+        ]
+        archived = await self.store.archive(tenant_id, conversation_id, new)
+        TOPICS.labels("archived").inc(archived)
+        log.info("topics archived", conversation_id=str(conversation_id), topics=archived)
+        return archived
+
+    async def _topics(self, found: Unarchived, said: Sequence[Said]) -> list[_Topic]:
+        language = language_of(text for _, text in said)
+        if self._models.offline:
+            return [_by_rule(said, language)]
+        for tries_left in reversed(range(_TRIES)):
+            text = await self._models.complete(prompts.topics(said, language, least=_SHORTEST_TOPIC))
+            try:
+                return _checked(text, len(said))
+            except BadModelOutput:
+                if not tries_left:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
+        try:
+            await self.archive(job.tenant_id, conversation_id)
+        except BadModelOutput as error:
+            log.warning("topics given up", conversation_id=str(conversation_id), reason=error.message)
+            TOPICS.labels("given_up").inc()
+
+
+def _checked(text: str, messages: int) -> list[_Topic]:
+    """The topics of a model's answer.
+
+    Raises:
+        BadModelOutput: it is no JSON, or a range is out of bounds, too short, or overlaps the one before.
+    """
+    found = _OBJECT.search(text)
+    if found is None:
+        raise BadModelOutput("no JSON object")
+    try:
+        topics = _Answer.model_validate(json.loads(found.group())).topics
+    except json.JSONDecodeError:
+        raise BadModelOutput("not JSON") from None
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise BadModelOutput(f"{place} is wrong: {error.errors()[0]['type']}") from None
+    if not topics:
+        raise BadModelOutput("no topics")
+    end = 0
+    for number, topic in enumerate(topics, 1):
+        if not 1 <= topic.start <= topic.end <= messages:
+            raise BadModelOutput(f"topic {number} is out of bounds: {topic.start} to {topic.end} of {messages}")
+        if topic.start <= end:
+            raise BadModelOutput(f"topic {number} overlaps the one before it, or stands before it")
+        if topic.end - topic.start + 1 < _SHORTEST_TOPIC:
+            raise BadModelOutput(f"topic {number} has fewer than {_SHORTEST_TOPIC} messages")
+        end = topic.end
+    return topics
+
+
+def _by_rule(said: Sequence[Said], language: Language) -> _Topic:
+    """Without a model, all of it is one topic."""
+    summary = extract("", said, language, _LONGEST_SUMMARY_TOKENS) or title_from(said)
+    return _Topic(title=title_from(said), summary=summary[:1000], start=1, end=len(said))
