@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from services.context.prompt import ContextBudget
 from services.conversations.event_log import EventLog
+from services.conversations.experts import Experts
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
@@ -50,6 +51,7 @@ class Services:
     leases: TurnLeases
     events: EventLog
     transcript: Transcript
+    experts: Experts
     knowledge: KnowledgeSearch
     tools: ToolRegistry
     tool_executor: ToolExecutor
@@ -97,6 +99,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             leases=leases,
             events=events,
             transcript=Transcript(database),
+            experts=Experts(database),
             knowledge=KnowledgeSearch(),
             tools=tools,
             tool_executor=ToolExecutor(tools),
