@@ -22,13 +22,15 @@ _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
 
-def _no_nul(text: str) -> str:
+def no_nul(text: str) -> str:
+    """For a text that is stored: PostgreSQL takes no NUL character."""
     if "\x00" in text:
         raise ValueError("holds a NUL character")
     return text
 
 
-def _not_blank(text: str) -> str:
+def not_blank(text: str) -> str:
+    """For a text that must say something."""
     if not text.strip():
         raise ValueError("is empty")
     return text
@@ -57,8 +59,8 @@ Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
 Text = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),
-    AfterValidator(_no_nul),
-    AfterValidator(_not_blank),
+    AfterValidator(no_nul),
+    AfterValidator(not_blank),
 ]
 Image = Annotated[str, AfterValidator(_is_image)]
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_is_time_zone)]

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from services.context.budget import ContextBudget
 from services.context.reading import ConversationReader
 from services.conversations.event_log import EventLog
+from services.conversations.experts import Experts
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
@@ -58,6 +59,7 @@ class Services:
     leases: TurnLeases
     events: EventLog
     transcript: Transcript
+    experts: Experts
     knowledge: KnowledgeSearch
     tools: ToolRegistry
     tool_executor: ToolExecutor
@@ -109,6 +111,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             leases=leases,
             events=events,
             transcript=Transcript(database),
+            experts=Experts(database),
             knowledge=KnowledgeSearch(),
             tools=tools,
             tool_executor=ToolExecutor(tools),

@@ -96,6 +96,8 @@ async def _tenant(services: Services, superuser_url: str, number: int) -> Party:
     party.add("own user", f"user-{party.canary}")
     party.add("leaving user", "leaving" if number % 2 else "nobody")
     party.add("expert", f"expert-{party.canary}", "default")
+    party.add("own expert", f"expert-{party.canary}", f"leaving-{party.canary}")
+    party.add("leaving expert", f"leaving-{party.canary}")
     with psycopg.connect(superuser_url) as connection:
         connection.execute(
             "INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (gen_random_uuid(), %s, %s, %s)",
@@ -123,7 +125,8 @@ async def _user(number: int) -> Party:
     party = Party(DEFAULT_TENANT, bearer(token(sub=name)), canary, user=name)
     for kind in ("user", "own user", "leaving user"):
         party.add(kind, name)
-    party.add("expert", "default")
+    for kind in ("expert", "own expert", "leaving expert"):
+        party.add(kind, "default")
     party.add("job", "1")
     party.add("kept job", "1")
     return party
@@ -136,6 +139,8 @@ async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
     party.add("phrase", "hello", "更多", "'; --")
     party.add("event", "0", "1", "3")
     party.add("limit", "1", "2", "200")
+    party.add("shared expert", "shared-1", "shared-2")
+    party.add("expert place", "default", "shared-1")
     party.add("key", f"key-{party.canary}")
     leaving = () if party.user else ("leaving",)
     for user in dict.fromkeys((*party.things["user"], *party.things["own user"], *leaving)):
@@ -194,7 +199,13 @@ async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
     assert walk.erased == {(party.tenant_id, "leaving") for party in parties[1::2]}
     with psycopg.connect(superuser_url) as superuser:
         failed = superuser.execute("SELECT id::text FROM procrastinate_jobs WHERE status = 'failed'").fetchall()
+        experts = superuser.execute("SELECT tenant_id, name, experts::text FROM experts").fetchall()
     assert {row[0] for row in failed} == {job for party in parties for job in party.things["kept job"]}
+    canaries = {party.tenant_id: {party.canary} for party in parties}
+    for tenant_id, _, whole in experts:
+        assert set(CANARY.findall(whole)) <= canaries.get(tenant_id, set())
+    names = {(tenant_id, name) for tenant_id, name, _ in experts}
+    assert {(party.tenant_id, name) for party in parties for name in party.things["expert"]} <= names
 
 
 @pytest.mark.parametrize("settings", ["jwt"], indirect=True)

@@ -87,7 +87,38 @@ def _erase(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"user_id": ids.pick("own user" if _is_anothers(me, ids) else "leaving user", chance)})
 
 
+def _experts(_: Party, __: Names, more: Names, chance: Random) -> Ask:
+    return Ask(query=_page(more, chance, "expert place"))
+
+
+def _expert(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({"name": ids.pick(_experts_of(me, ids), chance)})
+
+
+def _experts_of(me: Party, ids: Names) -> str:
+    # Both have one that is named default.
+    return "own expert" if _is_anothers(me, ids) else "expert"
+
+
+def _make_expert(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    name = ids.pick("shared expert" if _is_anothers(me, ids) else "leaving expert", chance)
+    return Ask(body={"name": name, "system_prompt": _of(me, more, chance)})
+
+
+def _change_expert(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask({"name": ids.pick(_experts_of(me, ids), chance)}, body={"persona": _of(me, more, chance)})
+
+
+def _remove_expert(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({"name": ids.pick("own expert" if _is_anothers(me, ids) else "leaving expert", chance)})
+
+
+def _of(me: Party, more: Names, chance: Random) -> str:
+    return f"You are of {me.canary}, who says {more.pick('phrase', chance)}"[:3000]
+
+
 OK, GONE = frozenset({200}), frozenset({404})
+MADE, REMOVED = frozenset({201, 409}), frozenset({204})  # 409: the name is taken
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
 TABLE: dict[Endpoint, Entry] = {
@@ -100,6 +131,12 @@ TABLE: dict[Endpoint, Entry] = {
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
+    # Users share their tenant's experts; a name that another tenant has taken is free.
+    ("GET", "/api/v1/experts"): Entry(_experts, OK, OK, OK),
+    ("POST", "/api/v1/experts"): Entry(_make_expert, MADE, MADE, MADE, is_admins=True),
+    ("GET", "/api/v1/experts/{name}"): Entry(_expert, OK, GONE, OK),
+    ("PATCH", "/api/v1/experts/{name}"): Entry(_change_expert, OK, GONE, OK, is_admins=True),
+    ("DELETE", "/api/v1/experts/{name}"): Entry(_remove_expert, REMOVED | GONE, GONE, GONE, is_admins=True),
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
     ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
     ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=6, is_admins=True),

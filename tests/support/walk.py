@@ -172,7 +172,7 @@ class Walk:
             self.erased.add((operation.me.tenant_id, operation.ask.path["user_id"]))
         if not found and "event: done\n" not in text and "event: error\n" not in text:
             self.wrong.append(f"{operation} has no end: {text[-300:]}")
-        if body is None:
+        if body is None or "message" not in body:
             return
         turn_id = found.get("turn_id") or _UUID.findall(text)[0]
         said = Said(operation.me.tenant_id, body["user_id"], body["session_id"], body["message"])

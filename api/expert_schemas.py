@@ -1,0 +1,108 @@
+"""What requests and answers about experts look like, and their limits."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
+from typing_extensions import TypedDict
+
+from api.schemas import Id, no_nul, not_blank
+from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS, ContextStrategy
+
+MAX_PERSONA_CHARACTERS = 4000
+_MAX_PROMPT_CHARACTERS = 32_000
+"""No text so long has few enough tokens; a longer one is not even counted."""
+
+SystemPrompt = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=_MAX_PROMPT_CHARACTERS),
+    AfterValidator(no_nul),
+    AfterValidator(not_blank),
+    Field(
+        description=f"What the model is told first; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens as they are "
+        "estimated here: a token is four letters, and three tokens are four Chinese characters."
+    ),
+]
+Persona = Annotated[
+    str,
+    StringConstraints(max_length=MAX_PERSONA_CHARACTERS),
+    AfterValidator(no_nul),
+    Field(description="Who the expert is."),
+]
+Model = Annotated[
+    str, StringConstraints(min_length=1, max_length=200), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+ModelOrOurs = Annotated[Model | None, Field(description="The model that answers; null = the service's own.")]
+Strategy = Annotated[
+    ContextStrategy, Field(description="What becomes of messages that the window has no room for.")
+]
+Window = Annotated[int, Field(ge=1000, le=2_000_000, description="The model's context window, in tokens.")]
+Threshold = Annotated[float, Field(ge=0.1, le=1.0, multiple_of=0.01)]
+MinMessages = Annotated[int, Field(ge=10, le=1000)]
+Reflection = Annotated[bool, Field(description="Whether the expert reflects on its conversations.")]
+
+_THRESHOLD = "The part of the window from which on older messages are shortened, in hundredths."
+_MESSAGES = "How many messages are shortened at once, at the least."
+
+
+class ExpertRequest(BaseModel):
+    """An expert that is to be made."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"name": "film-critic", "system_prompt": "You are a film critic."}]},
+    )
+
+    name: Id = Field(description="What conversations begin with as `expert`; it cannot be changed.")
+    system_prompt: SystemPrompt
+    persona: Persona = ""
+    model: ModelOrOurs = None
+    context_strategy: Strategy = "summary"
+    context_window: Window = 32_000
+    context_threshold: Threshold | None = Field(
+        None,
+        description=f"{_THRESHOLD} Not given, or null: what is recommended for the window, 0.60 up to 32,000 "
+        "tokens, 0.70 beyond.",
+    )
+    min_archive_messages: MinMessages | None = Field(
+        None,
+        description=f"{_MESSAGES} Not given, or null: what is recommended for the window, 10 up to 32,000 "
+        "tokens, 15 up to 64,000, 20 beyond.",
+    )
+    reflection: Reflection = False
+
+
+@with_config(ConfigDict(extra="forbid"))
+class ExpertChangeRequest(TypedDict, total=False):
+    """What is to be changed of an expert; what is not given stays."""
+
+    system_prompt: SystemPrompt
+    persona: Persona
+    model: ModelOrOurs
+    context_strategy: Strategy
+    context_window: Window
+    context_threshold: Annotated[Threshold, Field(description=_THRESHOLD)]
+    min_archive_messages: Annotated[MinMessages, Field(description=_MESSAGES)]
+    reflection: Reflection
+
+
+class ExpertView(BaseModel):
+    """Who answers in a conversation."""
+
+    name: str
+    persona: str
+    system_prompt: str
+    model: str | None
+    context_strategy: ContextStrategy
+    context_window: int
+    context_threshold: float
+    min_archive_messages: int
+    reflection: bool
+    created_at: datetime
+
+
+class ExpertPage(BaseModel):
+    """Experts by name. `next` is the `after` of the next page, or null."""
+
+    items: list[ExpertView]
+    next: str | None

@@ -1,0 +1,65 @@
+"""Experts: who answers in a conversation. Whoever may chat sees them, an admin makes and changes them."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query, Response
+
+from api.access import Admin, Chatter, ServicesOf
+from api.expert_schemas import ExpertChangeRequest, ExpertPage, ExpertRequest, ExpertView
+from api.problems import documented
+from api.schemas import MAX_PAGE, Id
+from services.conversations.experts import NewExpert
+
+router = APIRouter(
+    prefix="/api/v1/experts",
+    tags=["experts"],
+    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+Name = Annotated[Id, Path()]
+_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
+_CONFLICT = documented(HTTPStatus.CONFLICT)
+
+
+@router.get("", response_model=ExpertPage)
+async def experts(
+    services: ServicesOf,
+    caller: Chatter,
+    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+) -> Any:
+    """Experts of the tenant, by name."""
+    items = await services.experts.page(caller.tenant_id, after=after, limit=limit)
+    return {"items": items, "next": items[-1].name if len(items) == limit else None}
+
+
+@router.post("", response_model=ExpertView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+async def create(expert: ExpertRequest, services: ServicesOf, caller: Admin) -> Any:
+    """Make an expert; 409 when there is one of this name."""
+    return await services.experts.create(caller.tenant_id, NewExpert(**expert.model_dump()))
+
+
+@router.get("/{name}", response_model=ExpertView, responses=_NOT_FOUND)
+async def get(name: Name, services: ServicesOf, caller: Chatter) -> Any:
+    """One expert."""
+    return await services.experts.get(caller.tenant_id, name)
+
+
+@router.patch("/{name}", response_model=ExpertView, responses=_NOT_FOUND)
+async def change(
+    name: Name, changed: Annotated[ExpertChangeRequest, Body()], services: ServicesOf, caller: Admin
+) -> Any:
+    """Change what is given of an expert, for messages that are sent after it."""
+    return await services.experts.update(caller.tenant_id, name, changed)
+
+
+@router.delete(
+    "/{name}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+    responses=_NOT_FOUND | _CONFLICT,
+)
+async def delete(name: Name, services: ServicesOf, caller: Admin) -> None:
+    """Remove an expert; 409 when it has conversations, or is `default`."""
+    await services.experts.delete(caller.tenant_id, name)

@@ -1,0 +1,216 @@
+"""Experts: who answers in a conversation, by which instructions and model."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row, tuple_row
+from typing_extensions import TypedDict
+from uuid_utils.compat import uuid7
+
+from services.errors import Conflict, InvalidInput, NotFound
+from services.llm.tokens import count_tokens
+from services.platform.postgres import Database, Row
+
+ContextStrategy = Literal["summary", "topics", "window"]
+
+MAX_SYSTEM_PROMPT_TOKENS = 1000
+
+_DEFAULT = "default"
+_NO_NAMES = frozenset({".", ".."})
+"""HTTP clients resolve these in a path, so that the expert could not be reached."""
+
+_RECOMMENDED: tuple[tuple[int, float, int], ...] = ((32_000, 0.60, 10), (64_000, 0.70, 15))
+"""Up to which window: when to shorten the history, and how many messages to have for it."""
+_RECOMMENDED_BEYOND = (0.70, 20)
+
+_EXPERTS = """
+SELECT name, persona, system_prompt, model, context_strategy, context_window,
+       context_threshold::float8 AS context_threshold, min_archive_messages, reflection, created_at
+FROM experts
+WHERE tenant_id = %(tenant_id)s
+  AND (%(name)s::text IS NULL OR name = %(name)s)
+  AND (%(after)s::text IS NULL OR name > %(after)s)
+ORDER BY name LIMIT %(limit)s
+"""
+
+_CREATE = """
+INSERT INTO experts (id, tenant_id, name, persona, system_prompt, model, context_strategy, context_window,
+                     context_threshold, min_archive_messages, reflection)
+VALUES (%(id)s, %(tenant_id)s, %(name)s, %(persona)s, %(system_prompt)s, %(model)s, %(context_strategy)s,
+        %(context_window)s, %(context_threshold)s, %(min_archive_messages)s, %(reflection)s)
+ON CONFLICT (tenant_id, name) DO NOTHING
+RETURNING name, persona, system_prompt, model, context_strategy, context_window,
+          context_threshold::float8 AS context_threshold, min_archive_messages, reflection, created_at
+"""
+
+# Only the model may be set to null.
+_UPDATE = """
+UPDATE experts SET
+    persona = coalesce(%(persona)s, persona),
+    system_prompt = coalesce(%(system_prompt)s, system_prompt),
+    model = CASE WHEN %(sets_model)s THEN %(model)s ELSE model END,
+    context_strategy = coalesce(%(context_strategy)s, context_strategy),
+    context_window = coalesce(%(context_window)s, context_window),
+    context_threshold = coalesce(%(context_threshold)s::numeric, context_threshold),
+    min_archive_messages = coalesce(%(min_archive_messages)s, min_archive_messages),
+    reflection = coalesce(%(reflection)s, reflection)
+WHERE tenant_id = %(tenant_id)s AND name = %(name)s
+RETURNING name, persona, system_prompt, model, context_strategy, context_window,
+          context_threshold::float8 AS context_threshold, min_archive_messages, reflection, created_at
+"""
+
+_DELETE = "DELETE FROM experts WHERE tenant_id = %(tenant_id)s AND name = %(name)s RETURNING 1"
+
+
+@dataclass(frozen=True)
+class Expert:
+    """One expert of a tenant."""
+
+    name: str
+    persona: str
+    system_prompt: str
+    model: str | None
+    """None = the service's own."""
+    context_strategy: ContextStrategy
+    context_window: int
+    """In tokens."""
+    context_threshold: float
+    """The part of the window from which on the history is shortened."""
+    min_archive_messages: int
+    """What is shortened at once, at the least."""
+    reflection: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class NewExpert:
+    """An expert that is to be made."""
+
+    name: str
+    system_prompt: str
+    persona: str
+    model: str | None
+    context_strategy: ContextStrategy
+    context_window: int
+    context_threshold: float | None
+    """None = what is recommended for the window."""
+    min_archive_messages: int | None
+    """None = what is recommended for the window."""
+    reflection: bool
+
+
+class ExpertChange(TypedDict, total=False):
+    """What is to be changed of an expert; the rest stays."""
+
+    persona: str
+    system_prompt: str
+    model: str | None
+    context_strategy: ContextStrategy
+    context_window: int
+    context_threshold: float
+    min_archive_messages: int
+    reflection: bool
+
+
+class Experts:
+    """Makes, changes and removes experts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Expert]:
+        """Experts of the tenant by name, those behind the name `after`.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "name": None, "after": after, "limit": limit}
+        return await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert))
+
+    async def get(self, tenant_id: UUID, name: str) -> Expert:
+        """One expert.
+
+        Raises:
+            NotFound: the tenant has none of this name.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "name": name, "after": None, "limit": 1}
+        return _only(await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert)))
+
+    async def create(self, tenant_id: UUID, new: NewExpert) -> Expert:
+        """Make an expert.
+
+        Raises:
+            InvalidInput: the name cannot stand in an address, or the system prompt is too long.
+            Conflict: the tenant has one of this name.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if new.name in _NO_NAMES:
+            raise InvalidInput("name", "cannot stand in the path of an address")
+        _check_system_prompt(new.system_prompt)
+        values = {**asdict(new), "id": uuid7(), "tenant_id": tenant_id}
+        threshold, messages = _recommended(new.context_window)
+        if new.context_threshold is None:
+            values["context_threshold"] = threshold
+        if new.min_archive_messages is None:
+            values["min_archive_messages"] = messages
+        made = await self._database.fetch(tenant_id, _CREATE, values, class_row(Expert))
+        if not made:
+            raise Conflict(f"There is an expert named {new.name} already.")
+        return made[0]
+
+    async def update(self, tenant_id: UUID, name: str, change: ExpertChange) -> Expert:
+        """Change an expert, for messages that come after it.
+
+        Raises:
+            InvalidInput: the system prompt is too long.
+            NotFound: the tenant has none of this name.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if "system_prompt" in change:
+            _check_system_prompt(change["system_prompt"])
+        unchanged = dict.fromkeys(ExpertChange.__annotations__)
+        values = {**unchanged, **change, "sets_model": "model" in change, "tenant_id": tenant_id, "name": name}
+        return _only(await self._database.fetch(tenant_id, _UPDATE, values, class_row(Expert)))
+
+    async def delete(self, tenant_id: UUID, name: str) -> None:
+        """Remove an expert that nobody has talked to.
+
+        Raises:
+            NotFound: the tenant has none of this name.
+            Conflict: it has conversations, or is the one that new conversations get when they name none.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if name == _DEFAULT:
+            raise Conflict("The expert default stays: conversations that name none begin with it.")
+        values = {"tenant_id": tenant_id, "name": name}
+        try:
+            found = await self._database.fetch(tenant_id, _DELETE, values, tuple_row)
+        except psycopg.errors.ForeignKeyViolation:
+            raise Conflict(f"The expert {name} has conversations.") from None
+        _only(found)
+
+
+def _only(found: Sequence[Row]) -> Row:
+    if not found:
+        raise NotFound("There is no such expert.")
+    return found[0]
+
+
+def _check_system_prompt(text: str) -> None:
+    if (tokens := count_tokens(text)) > MAX_SYSTEM_PROMPT_TOKENS:
+        raise InvalidInput(
+            "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
+        )
+
+
+def _recommended(window: int) -> tuple[float, int]:
+    """Threshold and number of messages for a window: a small one fills up sooner."""
+    for largest, threshold, messages in _RECOMMENDED:
+        if window <= largest:
+            return threshold, messages
+    return _RECOMMENDED_BEYOND
