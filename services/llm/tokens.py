@@ -4,8 +4,8 @@ import re
 
 _CJK = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
-_TOKENS_PER_CJK = 0.75
-_TOKENS_PER_OTHER = 0.25
+TOKENS_PER_CJK = 0.75
+TOKENS_PER_OTHER = 0.25
 MESSAGE_OVERHEAD = 4
 """Tokens that a message's role and borders take."""
 IMAGE_TOKENS = 765
@@ -19,6 +19,6 @@ def count_tokens(text: str) -> int:
     token a character; English runs at about four characters a token.
     """
     if text.isascii():
-        return round(len(text) * _TOKENS_PER_OTHER) + 1 if text else 0
+        return round(len(text) * TOKENS_PER_OTHER) + 1 if text else 0
     cjk = len(_CJK.findall(text))
-    return round(cjk * _TOKENS_PER_CJK + (len(text) - cjk) * _TOKENS_PER_OTHER) + 1
+    return round(cjk * TOKENS_PER_CJK + (len(text) - cjk) * TOKENS_PER_OTHER) + 1

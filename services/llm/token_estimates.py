@@ -1,0 +1,123 @@
+"""Estimates of tokens that learn, model by model, from what providers report of their prompts."""
+
+import math
+from collections.abc import Iterable
+
+from services.llm.tokens import TOKENS_PER_CJK, TOKENS_PER_OTHER
+
+_KEEP = 0.95
+"""What is left of an observation's weight after the next one, so that a change behind a name is followed."""
+_DOUBT = (0.002, 0.004)
+"""How firmly the first rates hold (wide characters, others): vocabularies differ most in Chinese."""
+_UNSURE_TOKENS = 100
+"""A prompt of so many tokens weighs half as much as a long one: the borders of its messages are a guess."""
+_ABSURD = 5.0
+_LOWEST, _HIGHEST = 0.05, 3.0
+_MODELS_KEPT = 256
+
+Rates = tuple[float, float]
+"""Tokens of a wide character, and of another one."""
+
+
+def _measure(text: str) -> tuple[float, float]:
+    """Count the wide characters and the others.
+
+    In UTF-8 a CJK character takes two bytes more than it has characters. Others share in that by their
+    dearness: an accented letter is half a wide one, an emoji is one and a half.
+    """
+    if text.isascii():
+        return 0.0, float(len(text))
+    characters = len(text)
+    wide = min(characters, (len(text.encode("utf-8", "surrogatepass")) - characters) / 2)
+    return wide, characters - wide
+
+
+class TokenEstimator:
+    """The tokens of texts as one model counts them: linear in their wide and their other characters.
+
+    The two rates minimise the relative errors over the reported prompts, newer ones weighing more, with the
+    static rates as regulariser: one prompt corrects prompts of its own mixture of scripts, prompts of
+    different mixtures tell the rates apart, and a script that is never seen keeps the static rate.
+    """
+
+    def __init__(self) -> None:
+        self._rates: Rates = (TOKENS_PER_CJK, TOKENS_PER_OTHER)
+        # The faded sums of the normal equations, in multiples of the static rates
+        self._wide_wide = self._wide_other = self._other_other = 0.0
+        self._wide = self._other = 0.0
+
+    @property
+    def rates(self) -> Rates:
+        """The present rates."""
+        return self._rates
+
+    def count(self, text: str) -> int:
+        """Estimate the tokens of a text with what was learned; an empty one has none, any other one or more."""
+        if not text:
+            return 0
+        wide, other = _measure(text)
+        of_wide, of_other = self._rates
+        return max(1, round(wide * of_wide + other * of_other))
+
+    def learn(self, texts: Iterable[str], overhead: int, reported: int) -> None:
+        """Learn from one call of the model.
+
+        Args:
+            texts: The texts of its prompt.
+            overhead: Tokens of the prompt that are no text: the borders of its messages, its images.
+            reported: The tokens of the whole prompt as the provider reported them. Ignored where they cannot
+                be true: not more than the overhead, or far from any tokenizer's count.
+        """
+        wide = other = 0.0
+        for text in texts:
+            of_text = _measure(text)
+            wide, other = wide + of_text[0], other + of_text[1]
+        expected_wide, expected_other = wide * TOKENS_PER_CJK, other * TOKENS_PER_OTHER
+        expected = expected_wide + expected_other
+        tokens = reported - overhead
+        # Held against the static estimate: against a learned one, a false report could shut out the true ones.
+        if not math.isfinite(tokens) or not expected / _ABSURD <= tokens <= expected * _ABSURD or tokens <= 0:
+            return
+        weight = expected / (expected + _UNSURE_TOKENS)
+        # Shares of the static estimate: as shares of the report, reports that are too low would weigh most.
+        of_wide, of_other, ratio = expected_wide / expected, expected_other / expected, tokens / expected
+        self._wide_wide = _KEEP * self._wide_wide + weight * of_wide * of_wide
+        self._wide_other = _KEEP * self._wide_other + weight * of_wide * of_other
+        self._other_other = _KEEP * self._other_other + weight * of_other * of_other
+        self._wide = _KEEP * self._wide + weight * of_wide * ratio
+        self._other = _KEEP * self._other + weight * of_other * ratio
+        self._rates = self._solve()
+
+    def _solve(self) -> Rates:
+        """The rates of the least error within the bounds; the regulariser does not fade."""
+        doubt_wide, doubt_other = _DOUBT
+        wide_wide, other_other = self._wide_wide + doubt_wide, self._other_other + doubt_other
+        wide, other = self._wide + doubt_wide, self._other + doubt_other
+        mixed = self._wide_other
+        factor_wide = (wide * other_other - other * mixed) / (wide_wide * other_other - mixed * mixed)
+        of_wide = _bounded(factor_wide * TOKENS_PER_CJK)
+        # The second one is the best beside the first as it was bounded, and then the first beside the second.
+        of_other = _bounded((other - mixed * of_wide / TOKENS_PER_CJK) / other_other * TOKENS_PER_OTHER)
+        of_wide = _bounded((wide - mixed * of_other / TOKENS_PER_OTHER) / wide_wide * TOKENS_PER_CJK)
+        return of_wide, of_other
+
+
+def _bounded(rate: float) -> float:
+    return min(_HIGHEST, max(_LOWEST, rate))
+
+
+class TokenEstimators:
+    """The estimators of all models that this process has talked to, the latest ones at least."""
+
+    def __init__(self) -> None:
+        self._by_model: dict[str, TokenEstimator] = {}
+
+    def of(self, model: str) -> TokenEstimator:
+        """The estimator of a model; callers may name any number of models, so the oldest is forgotten."""
+        found = self._by_model.pop(model, None)
+        if found is None:
+            found = TokenEstimator()
+            if len(self._by_model) >= _MODELS_KEPT:
+                del self._by_model[next(iter(self._by_model))]
+        self._by_model[model] = found
+        return found
