@@ -7,11 +7,11 @@ from services.llm.tokens import TOKENS_PER_CJK, TOKENS_PER_OTHER
 
 _KEEP = 0.95
 """What is left of an observation's weight after the next one, so that a change behind a name is followed."""
-_DOUBT = (0.004, 0.015)
+_DOUBT = (0.002, 0.004)
 """How firmly the first rates hold (wide characters, others): vocabularies differ most in Chinese."""
 _UNSURE_TOKENS = 100
 """A prompt of so many tokens weighs half as much as a long one: the borders of its messages are a guess."""
-_ABSURD = 5.0
+_ABSURD = 2.5
 _LOWEST, _HIGHEST = 0.05, 3.0
 _MODELS_KEPT = 256
 
