@@ -108,7 +108,7 @@ class Settings(BaseSettings):
     memory_summaries: bool = Field(True, description="on or off")
     memory_summary_min_messages: int = Field(10, ge=2, le=1000, description="messages, 2 to 1000")
     memory_summary_update_delta: int = Field(5, ge=1, le=1000, description="messages, 1 to 1000")
-    memory_summary_window_size: int = Field(6, ge=0, le=1000, description="messages, 0 to 1000")
+    memory_summary_window_size: int = Field(6, ge=2, le=1000, description="messages, 2 to 1000")
     memory_summary_full_after: int = Field(10, ge=1, le=10_000, description="increments, 1 to 10000")
     memory_summary_chunk_tokens: int = Field(
         8000, ge=500, le=1_000_000, description="tokens of the transcript in one call, 500 or more"

@@ -6,7 +6,6 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from nodes.generate import MOST_TOOL_ROUNDS, generate
 from services.bootstrap import Services
-from services.context.prompt import ContextBudget
 from services.errors import ModelFailed
 from state.conversation import ConversationState, HistoryMessage
 from tests.support.model_server import ModelServer, Reply, ToolCall
@@ -23,7 +22,11 @@ def _shown(role: Literal["user", "assistant"], content: str) -> HistoryMessage:
 
 async def _generate(services: Services, values: ConversationState, written: Written) -> ConversationState:
     return await generate(
-        values, runtime(written), models=services.models, tools=services.tools, budget=ContextBudget(4000)
+        values,
+        runtime(written),
+        models=services.models,
+        tools=services.tools,
+        estimators=services.estimators,
     )
 
 
@@ -34,7 +37,7 @@ async def test_the_answer_is_streamed_as_it_comes_and_returned_whole(
     written: Written = []
     update = await _generate(services, state(message="Hi"), written)
 
-    assert set(update) == {"messages", "answer", "usage", "context_report", "timings"}
+    assert set(update) == {"messages", "answer", "usage", "context_report", "epoch", "timings"}
     assert update["answer"] == "Hello there"
     assert "".join(event["content"] for event in written) == "Hello there"
     assert {event["status"] for event in written} == {"token"}
@@ -53,15 +56,17 @@ async def test_the_prompt_is_system_history_then_the_message(
     services: Services, model_server: ModelServer
 ) -> None:
     past = [_shown("user", "I am Ada."), _shown("assistant", "Hello, Ada.")]
-    update = await _generate(services, state(message="Who am I?", history=past, history_dropped=2), [])
+    update = await _generate(services, state(message="Who am I?", history=past), [])
     assert model_server.requests[0].prompt == [
         ("system", "You are kind."),
         ("user", "I am Ada."),
         ("assistant", "Hello, Ada."),
         ("user", "Who am I?"),
     ]
-    assert update["context_report"]["tokens"]["history"] == 10
-    assert update["context_report"]["dropped"] == [{"section": "history", "items": 2, "reason": "over the budget"}]
+    report = update["context_report"]
+    assert set(report["tokens"]) == {"system", "history", "message"}
+    assert (report["epoch"], report["epoch_reason"], report["dropped"]) == (1, "first turn", [])
+    assert [mark["section"] for mark in update["epoch"]["prefix"]] == ["system", "history"]
 
 
 async def test_passages_are_marked_as_data(services: Services, model_server: ModelServer) -> None:
@@ -124,3 +129,20 @@ async def test_a_model_that_fails_raises_how(services: Services, model_server: M
     with pytest.raises(ModelFailed) as failed:
         await _generate(services, state(), [])
     assert failed.value.failure == "llm_unauthorized"
+
+
+async def test_what_the_endpoint_reports_corrects_the_estimate(
+    services: Services, model_server: ModelServer
+) -> None:
+    before = services.estimators.of("").count("word " * 200)
+    await _generate(services, state(message="word " * 30), [])  # it reports 100 tokens
+    assert services.estimators.of("").count("word " * 200) < before
+
+
+async def test_images_and_tool_calls_teach_nothing(services: Services, model_server: ModelServer) -> None:
+    before = services.estimators.of("").count("word " * 200)
+    await _generate(services, state(message="word " * 30, images=["https://example.org/cat.png"]), [])
+    asked = AIMessage("", tool_calls=[{"name": "get_current_time", "args": {}, "id": "c1"}])
+    messages = [asked, ToolMessage("12:00", tool_call_id="c1")]
+    await _generate(services, state(message="word " * 30, messages=messages, tool_rounds=1), [])
+    assert services.estimators.of("").count("word " * 200) == before

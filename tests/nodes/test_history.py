@@ -1,12 +1,35 @@
+from typing import Any
+
 import pytest
 
 from nodes.history import history
 from services.bootstrap import Services
-from services.context.prompt import ContextBudget
-from services.conversations.turn import TurnOutcome
-from tests.support.turns import context_of, exchange, new_turn, runtime, state
+from services.conversations.turn import OpenTurn, TurnOutcome
+from services.identity.tenants import DEFAULT_TENANT
+from services.summaries.schedule import ARCHIVE, SUMMARISE
+from state.conversation import ConversationState
+from tests.support.model_server import ModelServer, Reply
+from tests.support.turns import context_of, epoch, exchange, new_turn, policy, runtime, state
 
 pytestmark = pytest.mark.anyio
+
+TOPIC = '{"topics": [{"title": "Dog", "summary": "Bruno is ill.", "start": 1, "end": 12, "keywords": ["dog"]}]}'
+
+
+async def _history(services: Services, turn: OpenTurn, **values: Any) -> ConversationState:
+    return await history(
+        state(user_message_id=str(turn.user_message_id), **values),
+        runtime(**context_of(turn)),
+        conversations=services.conversations,
+        topics=services.topics,
+        tools=services.tools,
+        estimators=services.estimators,
+    )
+
+
+async def _exchanges(services: Services, count: int, length: int = 40) -> None:
+    for number in range(count):
+        await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number} {'y' * length}")
 
 
 async def test_history_is_the_completed_messages_before_this_one(services: Services) -> None:
@@ -16,14 +39,9 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
     await services.turns.end(broken.tenant_id, broken.turn_id, broken.answer_message_id, partial)
     turn = await services.turns.open(new_turn("My dog is called Bruno."))
 
-    update = await history(
-        state(user_message_id=str(turn.user_message_id)),
-        runtime(**context_of(turn)),
-        transcript=services.transcript,
-        budget=ContextBudget(4000),
-    )
+    update = await _history(services, turn)
 
-    assert set(update) == {"history", "history_dropped"}
+    assert set(update) == {"history", "epoch", "context_budget", "after_turn"}
     shown = [(message["role"], message["content"]) for message in update["history"]]
     # The equal earlier message stays, the broken answer does not enter, nor does the message itself.
     assert shown == [
@@ -31,34 +49,102 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
         ("assistant", "A fine name."),
         ("user", "And my cat?"),
     ]
-    assert update["history_dropped"] == 0
-
-
-async def test_over_the_budget_the_newest_messages_are_kept(services: Services) -> None:
-    for number in range(10):
-        await exchange(services.turns, f"question {number} " + "x" * 400, f"answer {number} " + "y" * 400)
-    turn = await services.turns.open(new_turn("And now?"))
-
-    update = await history(
-        state(user_message_id=str(turn.user_message_id), system_prompt=""),
-        runtime(**context_of(turn)),
-        transcript=services.transcript,
-        budget=ContextBudget(600),
-    )
-
-    assert [message["content"][:8] for message in update["history"]][-1] == "answer 9"
-    assert sum(message["token_count"] for message in update["history"]) <= 600
-    assert 3 <= len(update["history"]) <= 6
-    assert update["history_dropped"] >= 1
+    assert (update["epoch"]["number"], update["epoch"]["reason"]) == (1, "first turn")
+    assert (update["context_budget"], update["after_turn"]) == (4000, [])
 
 
 async def test_another_conversation_of_the_same_user_does_not_enter(services: Services) -> None:
     await exchange(services.turns, "A secret of another conversation", "Yes", session_key="other")
     turn = await services.turns.open(new_turn("Hello"))
-    update = await history(
-        state(user_message_id=str(turn.user_message_id)),
-        runtime(**context_of(turn)),
-        transcript=services.transcript,
-        budget=ContextBudget(4000),
+    assert (await _history(services, turn))["history"] == []
+
+
+async def test_a_smaller_budget_is_taken_a_larger_one_is_not(services: Services) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    assert (await _history(services, turn, max_context_tokens=800))["context_budget"] == 800
+    assert (await _history(services, turn, max_context_tokens=80_000))["context_budget"] == 4000
+
+
+async def test_from_the_tenth_message_on_the_turn_causes_a_summary(services: Services) -> None:
+    await _exchanges(services, 3)
+    turn = await services.turns.open(new_turn("four"))
+    assert (await _history(services, turn))["after_turn"] == []
+    await services.turns.end(
+        turn.tenant_id, turn.turn_id, turn.answer_message_id, TurnOutcome(status="completed", answer="yes")
     )
-    assert update["history"] == []
+    turn = await services.turns.open(new_turn("five"))
+    assert (await _history(services, turn))["after_turn"] == [SUMMARISE]
+    assert (await _history(services, turn, context_policy=policy(strategy="window")))["after_turn"] == []
+
+
+async def test_the_epochs_summary_stays_until_the_history_is_long(
+    services: Services, model_server: ModelServer
+) -> None:
+    await _exchanges(services, 5, length=200)
+    model_server.script(Reply(["They talk."]))
+    first = await services.turns.open(new_turn("Hello"))
+    before = (await _history(services, first))["epoch"]
+    ended = TurnOutcome(status="completed", answer="Hi", epoch=before)
+    await services.turns.end(first.tenant_id, first.turn_id, first.answer_message_id, ended)
+    assert await services.summaries.update(DEFAULT_TENANT, first.conversation_id)
+
+    turn = await services.turns.open(new_turn("And?"))
+    update = await _history(services, turn)
+    assert (update["epoch"], len(update["history"])) == (before, 12)
+    update = await _history(services, turn, max_context_tokens=500)
+    assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "history over its mark")
+    assert update["epoch"]["summary"] == "They talk."
+    assert len(update["history"]) == 6, "what the summary does not cover"
+
+
+async def test_a_full_prompt_has_its_topics_archived_before_the_answer(
+    services: Services, model_server: ModelServer
+) -> None:
+    await _exchanges(services, 10, length=400)
+    turn = await services.turns.open(new_turn("And now?"))
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE experts SET context_strategy = 'topics'")
+    small = policy(strategy="topics", window=2000, threshold=0.7, min_archive_messages=10)
+    model_server.script(Reply([TOPIC]))
+
+    update = await _history(services, turn, context_policy=small)
+
+    assert update["epoch"]["topics"] == [{"title": "Dog", "summary": "Bruno is ill."}]
+    assert update["history"][0]["content"][:10] == "question 6"
+    assert update["context_budget"] == 1400
+    assert "degraded" not in update
+
+
+async def test_when_no_topic_is_found_the_turn_goes_on_and_says_so(
+    services: Services, model_server: ModelServer
+) -> None:
+    await _exchanges(services, 10, length=400)
+    turn = await services.turns.open(new_turn("And now?"))
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE experts SET context_strategy = 'topics'")
+    small = policy(strategy="topics", window=2000, threshold=0.7, min_archive_messages=10)
+    model_server.script(Reply(["no idea"]), Reply(["none"]))
+    update = await _history(services, turn, context_policy=small)
+    assert (len(update["history"]), update["degraded"]) == (20, ["topics"])
+    assert len(model_server.requests) == 2
+
+
+async def test_near_the_threshold_topics_are_archived_behind_the_answer(
+    services: Services, model_server: ModelServer
+) -> None:
+    await _exchanges(services, 10, length=400)
+    turn = await services.turns.open(new_turn("And now?"))
+    near = policy(strategy="topics", window=4000, threshold=0.7, min_archive_messages=10)
+    assert (await _history(services, turn, context_policy=near))["after_turn"] == [ARCHIVE]
+    far = policy(strategy="topics", window=8000, threshold=0.7, min_archive_messages=10)
+    assert (await _history(services, turn, context_policy=far))["after_turn"] == []
+    assert model_server.requests == []
+
+
+async def test_another_strategy_begins_another_epoch(services: Services) -> None:
+    first = await services.turns.open(new_turn("Hello"))
+    ended = TurnOutcome(status="completed", answer="Hi", epoch=epoch())
+    await services.turns.end(first.tenant_id, first.turn_id, first.answer_message_id, ended)
+    turn = await services.turns.open(new_turn("And?"))
+    update = await _history(services, turn, context_policy=policy(strategy="topics"))
+    assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "strategy changed")

@@ -15,7 +15,7 @@ from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ContextPolicy, ConversationState, Epoch
 from state.events import TurnEvent
 
 Written = list[dict[str, Any]]
@@ -35,11 +35,36 @@ def state(**values: Any) -> ConversationState:
         "images": [],
         "system_prompt": "You are kind.",
         "model": None,
+        "context_policy": policy(),
+        "context_budget": 4000,
+        "epoch": epoch(),
         "now": datetime.now(UTC),
         "user_message_id": "0190a000-0000-7000-8000-000000000001",
         "answer_message_id": "0190a000-0000-7000-8000-000000000002",
     }
     return ConversationState(**{**opened, **values})  # type: ignore[typeddict-item]
+
+
+def policy(**values: Any) -> ContextPolicy:
+    """The default expert's policy."""
+    given = {"strategy": "summary", "window": 32000, "threshold": 0.7, "min_archive_messages": 20}
+    return ContextPolicy(**{**given, **values})  # type: ignore[typeddict-item]
+
+
+def epoch(**values: Any) -> Epoch:
+    """The first epoch of a conversation."""
+    given: dict[str, Any] = {
+        "number": 1,
+        "strategy": "summary",
+        "reason": "first turn",
+        "begun_at": datetime.now(UTC),
+        "summary": "",
+        "summary_version": 0,
+        "topics": [],
+        "history_from": None,
+        "prefix": [],
+    }
+    return Epoch(**{**given, **values})  # type: ignore[typeddict-item]
 
 
 def new_turn(content: str = "Hello", **values: Any) -> NewTurn:

@@ -1,17 +1,27 @@
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from services.context.prompt import ContextBudget, build_prompt
-from state.conversation import HistoryMessage
+from services.context.prompt import Ingredients, Prompt, build_prompt
+from services.llm.token_estimates import TokenEstimator
+from state.conversation import HistoryMessage, Passage
+from tests.support.turns import epoch
+
+TOPICS = [{"title": "Holiday", "summary": "They go to Lisbon."}, {"title": "Dog", "summary": "Bruno is ill."}]
 
 
 def _shown(
-    role: Literal["user", "assistant"], content: str, parts: list[dict[str, Any]] | None = None
+    role: Literal["user", "assistant"],
+    content: str,
+    parts: list[dict[str, Any]] | None = None,
+    message_id: str = "m",
 ) -> HistoryMessage:
     return HistoryMessage(
-        message_id="m",
+        message_id=message_id,
         role=role,
         content=content,
         parts=parts or [],
@@ -20,29 +30,47 @@ def _shown(
     )
 
 
-def _build(**values: Any) -> Any:
-    given: dict[str, Any] = {
-        "budget": ContextBudget(4000),
+def _passage(text: str, position: int = 0) -> Passage:
+    return Passage(document="handbook.md", position=position, text=text, score=1.0 / (position + 1))
+
+
+def _build(**values: Any) -> Prompt:
+    parts: dict[str, Any] = {
+        "budget": 4000,
         "system_prompt": "Be kind.",
+        "tools": "",
+        "epoch": epoch(),
         "history": [],
-        "history_dropped": 0,
         "passages": [],
         "message": "Hello",
         "images": [],
-        "after": [],
     }
-    return build_prompt(**{**given, **values})
+    return build_prompt(Ingredients(**{**parts, **values}), TokenEstimator())
 
 
-def test_the_message_comes_last_and_the_system_prompt_first() -> None:
-    prompt = _build(history=[_shown("user", "a"), _shown("assistant", "b")])
-    assert [type(message) for message in prompt.messages] == [
-        SystemMessage,
-        HumanMessage,
-        AIMessage,
-        HumanMessage,
+def test_the_order_is_from_what_never_changes_to_what_always_does() -> None:
+    prompt = _build(
+        epoch=epoch(summary="They have a dog.", summary_version=3),
+        history=[_shown("user", "a"), _shown("assistant", "b")],
+        passages=[_passage("Holidays: 30 days.")],
+        after=[AIMessage("Let me see.")],
+    )
+    assert [(type(message), message.text[:12]) for message in prompt.messages] == [
+        (SystemMessage, "Be kind."),
+        (SystemMessage, "Summary of t"),
+        (HumanMessage, "a"),
+        (AIMessage, "b"),
+        (SystemMessage, "Passages fro"),
+        (HumanMessage, "Hello"),
+        (AIMessage, "Let me see."),
     ]
-    assert prompt.messages[-1].text == "Hello"
+    assert list(prompt.report["tokens"]) == ["system", "summary", "history", "knowledge", "message"]
+
+
+def test_topics_stand_in_the_place_of_the_summary_oldest_first() -> None:
+    prompt = _build(epoch=epoch(strategy="topics", topics=TOPICS))
+    assert prompt.messages[1].text.endswith("- Holiday: They go to Lisbon.\n- Dog: Bruno is ill.")
+    assert "topics" in prompt.report["tokens"]
 
 
 def test_what_the_model_said_in_this_turn_follows_the_message() -> None:
@@ -50,28 +78,82 @@ def test_what_the_model_said_in_this_turn_follows_the_message() -> None:
     assert _build(after=[asked]).messages[-1] is asked
 
 
-def test_the_beginning_stays_the_same_when_the_conversation_grows() -> None:
-    history = [_shown("user", "a"), _shown("assistant", "b")]
-    shorter = _build(history=history, message="c").messages
-    longer = _build(history=[*history, _shown("user", "c"), _shown("assistant", "d")], message="e").messages
-    assert longer[: len(shorter)] == shorter
-
-
 def test_images_of_earlier_messages_are_shown_again() -> None:
     part = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
     prompt = _build(history=[_shown("user", "Look", [part])])
     assert prompt.messages[1].content == [{"type": "text", "text": "Look"}, part]
+    assert prompt.images == 1
+    assert prompt.report["tokens"]["history"] > 700
 
 
-def test_the_report_counts_every_section() -> None:
-    passage = {"document": "d", "position": 0, "text": "text", "score": 1.0}
-    report = _build(history=[_shown("user", "a")], passages=[passage], history_dropped=3).report
-    assert set(report["tokens"]) == {"system", "history", "knowledge", "message"}
-    assert report["tokens"]["history"] == 7
-    assert report["dropped"] == [{"section": "history", "items": 3, "reason": "over the budget"}]
-    assert _build().report["dropped"] == []
+def test_the_tools_count_with_the_system_prompt() -> None:
+    with_tools = _build(tools='[{"name": "get_current_time"}]').report["tokens"]["system"]
+    assert with_tools > _build().report["tokens"]["system"]
 
 
-def test_a_system_prompt_over_the_budget_leaves_nothing_for_history() -> None:
-    assert ContextBudget(10).for_history("x" * 1000) == 0
-    assert 0 < ContextBudget(1000).for_history("x" * 1000) < 1000
+def test_the_share_of_the_turn_before_is_measured_and_grows_at_the_end_only() -> None:
+    history = [_shown("user", "a" * 400), _shown("assistant", "b" * 400)]
+    first = _build(history=history, message="c")
+    assert first.report["prefix"] == {"tokens": 0, "share": 0.0}
+    longer = [*history, _shown("user", "c"), _shown("assistant", "d" * 40)]
+    second = _build(epoch=first.epoch, history=longer, message="e")
+    stable = first.report["tokens"]["system"] + first.report["tokens"]["history"]
+    assert second.report["prefix"]["tokens"] == stable
+    assert second.report["prefix"]["share"] == pytest.approx(
+        stable / (second.report["tokens"]["system"] + second.report["tokens"]["history"]), abs=1e-4
+    )
+    assert second.messages[: len(first.messages) - 1] == first.messages[:-1]
+
+
+def test_another_system_prompt_shares_nothing() -> None:
+    first = _build(history=[_shown("user", "a")])
+    second = _build(epoch=first.epoch, history=[_shown("user", "a")], system_prompt="Be brief.")
+    assert second.report["prefix"]["tokens"] == 0
+
+
+def test_another_summary_shares_the_system_prompt_alone() -> None:
+    first = _build(epoch=epoch(summary="Old."), history=[_shown("user", "a")])
+    second = _build(epoch={**first.epoch, "summary": "New."}, history=[_shown("user", "a")])
+    assert second.report["prefix"]["tokens"] == first.report["tokens"]["system"]
+
+
+def test_over_the_budget_passages_go_before_history_and_two_stay() -> None:
+    passages = [_passage("x" * 800, position) for position in range(5)]
+    history = [_shown("user", "y" * 400, message_id=f"m{number}") for number in range(8)]
+    report = _build(budget=1000, passages=passages, history=history).report
+    knowledge = [entry for entry in report["dropped"] if entry["section"] == "knowledge"]
+    assert [entry["position"] for entry in knowledge] == [4, 3, 2]
+    (dropped,) = (entry for entry in report["dropped"] if entry["section"] == "history")
+    assert (dropped["first_message_id"], dropped["reason"]) == ("m0", "over the budget")
+    assert dropped["last_message_id"] == f"m{dropped['items'] - 1}"
+    assert sum(size for name, size in report["tokens"].items() if name != "message") <= 1000
+
+
+def test_the_system_prompt_the_summary_and_the_message_stay_whatever_the_budget() -> None:
+    prompt = _build(
+        budget=10, system_prompt="s" * 400, epoch=epoch(summary="z" * 400), history=[_shown("user", "a")]
+    )
+    assert [message.text[-1] for message in prompt.messages] == ["s", "z", "o"]
+    assert prompt.report["dropped"][0]["items"] == 1
+
+
+@given(
+    st.lists(st.integers(1, 400), max_size=30),
+    st.lists(st.integers(1, 400), max_size=6),
+    st.integers(500, 3000),
+)
+def test_nothing_is_dropped_needlessly_and_the_newest_stay(
+    lengths: list[int], passage_lengths: list[int], budget: int
+) -> None:
+    history = [_shown("user", "w" * length, message_id=str(index)) for index, length in enumerate(lengths)]
+    passages = [_passage("p" * length, position) for position, length in enumerate(passage_lengths)]
+    prompt = _build(history=history, passages=passages, budget=budget)
+    shown = [message for message in prompt.messages[:-1] if isinstance(message, HumanMessage)]
+    dropped = [entry for entry in prompt.report["dropped"] if entry["section"] == "history"]
+    assert [message.text for message in shown] == ["w" * length for length in lengths[len(lengths) - len(shown) :]]
+    assert sum(entry["items"] for entry in dropped) == len(history) - len(shown)
+    size = sum(tokens for name, tokens in prompt.report["tokens"].items() if name != "message")
+    assert size <= budget or not shown
+    if dropped:
+        last = lengths[len(lengths) - len(shown) - 1]
+        assert size + TokenEstimator().count("w" * last) + 4 > budget

@@ -2,8 +2,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
@@ -70,39 +68,3 @@ async def test_conversations_are_listed_newest_first_for_one_user_or_all(service
 async def test_a_conversation_that_is_not_there_is_not_found(services: Services) -> None:
     with pytest.raises(NotFound):
         await services.transcript.messages(DEFAULT_TENANT, uuid7(), after=None, limit=10)
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    drafts=st.lists(
-        st.tuples(st.integers(0, 3), st.booleans(), st.integers(0, 60), st.sampled_from(["same", "other"])),
-        max_size=12,
-    ),
-    budget=st.integers(0, 300),
-)
-async def test_the_window_is_the_newest_completed_messages_that_fit(
-    services: Services, drafts: list[tuple[int, bool, int, str]], budget: int
-) -> None:
-    """Over histories with equal times, equal contents and incomplete messages."""
-    turn = await services.turns.open(new_turn(session_key=str(uuid7())))
-    stored = []
-    for second, completed, tokens, content in drafts:
-        at = START + timedelta(seconds=second)
-        message_id = await _insert(services, turn, content, at, completed=completed, tokens=tokens)
-        stored.append((at, message_id, completed, tokens))
-    expected: list[str] = []
-    spent = 0
-    for _, message_id, completed, tokens in sorted(stored, reverse=True):
-        if not completed:
-            continue
-        spent += tokens
-        if spent > budget:
-            break
-        expected.append(str(message_id))
-
-    window, dropped = await services.transcript.window(
-        DEFAULT_TENANT, turn.conversation_id, before=turn.user_message_id, budget=budget
-    )
-
-    assert [message["message_id"] for message in window] == expected[::-1]
-    assert dropped == sum(completed for _, _, completed, _ in stored) - len(expected)

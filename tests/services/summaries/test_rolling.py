@@ -1,0 +1,329 @@
+"""At every moment each completed message is in the summary or behind its point; nothing goes back or is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from services.bootstrap import Services, open_services
+from services.context.reading import Asked
+from services.conversations.turn import OpenTurn, TurnOutcome
+from services.engines import Engines
+from services.errors import BadModelOutput, ModelFailed
+from services.identity.tenants import DEFAULT_TENANT
+from services.llm.token_estimates import TokenEstimator
+from services.platform.settings import Settings, load_settings
+from services.summaries.schedule import SUMMARISE
+from services.summaries.store import NewSummary
+from state.conversation import Epoch
+from tests.support.jobs import statuses
+from tests.support.model_server import ModelServer, Reply
+from tests.support.transcripts import completed, say
+from tests.support.turns import exchange, new_turn, policy
+
+pytestmark = pytest.mark.anyio
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+async def small(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
+    """Services with a small model of its own, that is given little at a time."""
+    values = settings.model_dump(exclude_unset=True)
+    given = load_settings(**{**values, "small_llm_model": "small", "memory_summary_chunk_tokens": 500})
+    async with open_services(given, engines) as opened:
+        yield opened
+
+
+async def _talk(services: Services, count: int, length: int = 20) -> OpenTurn:
+    turn = None
+    for number in range(count):
+        turn = await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number}")
+    assert turn is not None
+    return turn
+
+
+async def _covered(services: Services, turn: OpenTurn) -> int:
+    summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
+    return summary.covered_message_count if summary else 0
+
+
+async def test_the_numbers_are_ten_five_and_six(services: Services, model_server: ModelServer) -> None:
+    covered = []
+    for number in range(1, 13):
+        turn = await exchange(services.turns, f"question {number}", "answer")
+        await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+        covered.append(await _covered(services, turn))
+    # Of 2, 4, 6 … messages
+    assert covered == [0, 0, 0, 0, 4, 4, 4, 10, 10, 10, 16, 16]
+    assert len(model_server.requests) == 3
+
+
+async def test_an_increment_sees_the_old_summary_and_what_came_since_and_nothing_else(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Her dog is called Bruno."]), Reply(["Both."]))
+    turn = await _talk(services, 5)
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    broken = await services.turns.open(new_turn("And my cat?"))
+    partial = TurnOutcome(status="partial", answer="Your cat is half", error={"code": "x"})
+    await services.turns.end(broken.tenant_id, broken.turn_id, broken.answer_message_id, partial)
+    await exchange(services.turns, "And a bird.", "A bird?")
+    await _talk(services, 2)
+    running = await services.turns.open(new_turn("not answered yet"))
+    await services.summaries.update(DEFAULT_TENANT, running.conversation_id)
+    _, text = model_server.requests[-1].prompt[1]
+    assert text.startswith("Old summary:\nHer dog is called Bruno.\n\nNew messages:\nUser: question 2")
+    assert "And my cat?" in text
+    assert "half" not in text
+    assert "not answered" not in text
+    assert "A bird." not in text, "the newest six are not covered"
+    assert "question 0" not in text
+
+
+async def test_after_ten_increments_it_is_made_anew_from_the_transcript(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await _talk(services, 5)
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    kinds = []
+    for _ in range(12):
+        await _talk(services, 3)
+        await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+        kinds.append("Old summary" in model_server.requests[-1].prompt[1][1])
+    assert kinds == [True] * 10 + [False, True]
+    whole = model_server.requests[-2].prompt[1][1]
+    assert "question 0" in whole
+
+
+async def test_chinese_is_summarised_in_chinese(services: Services, model_server: ModelServer) -> None:
+    for number in range(5):
+        turn = await exchange(services.turns, f"第{number}次散步我的狗都很开心", "那真好")
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    rules, text = (content for _, content in model_server.requests[0].prompt)
+    assert "2到3句话" in rules
+    assert text.startswith("对话：\n用户：第0次散步")
+
+
+async def test_a_long_transcript_is_read_in_parts_that_are_never_read_again(
+    small: Services, model_server: ModelServer
+) -> None:
+    model_server.default = lambda request: Reply([f"Summary {len(model_server.requests)}."])
+    turn = await _talk(small, 40, length=100)
+    await small.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    first = len(model_server.requests)
+    assert first > 3
+    for received in model_server.requests:
+        assert len(received.prompt[1][1]) < 500 * 5
+        assert received.body["model"] == "small"
+    assert "Summaries of the parts:\n1. Summary 1." in model_server.requests[-1].prompt[1][1]
+    for _ in range(11):
+        await _talk(small, 3)
+        await small.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    # Ten increments; then one call for the whole, and perhaps one for a part that has filled.
+    assert len(model_server.requests) - first in (11, 12)
+
+
+async def test_a_message_longer_than_a_call_is_shortened(small: Services, model_server: ModelServer) -> None:
+    turn = await _talk(small, 1, length=8000)
+    await _talk(small, 5)
+    await small.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    assert all(len(received.prompt[1][1]) < 3000 for received in model_server.requests)
+    assert await _covered(small, turn) == 6
+
+
+@pytest.mark.parametrize("bad", ["   ", "word " * 3000])
+async def test_a_bad_summary_is_asked_for_once_more_and_never_stored(
+    services: Services, model_server: ModelServer, bad: str
+) -> None:
+    turn = await _talk(services, 5)
+    model_server.script(Reply([bad]), Reply([bad]), Reply([bad]), Reply(["Good."]))
+    with pytest.raises((BadModelOutput, ModelFailed)):
+        await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    assert await _covered(services, turn) == 0
+
+
+async def test_while_the_model_fails_the_old_summary_stays(services: Services, model_server: ModelServer) -> None:
+    turn = await _talk(services, 5)
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    await _talk(services, 3)
+    model_server.script(Reply(status=500))
+    with pytest.raises(ModelFailed):
+        await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    assert await _covered(services, turn) == 4
+
+
+async def test_two_at_once_lose_nothing(services: Services, model_server: ModelServer) -> None:
+    model_server.default = Reply(["They talk."], delay_s=0.1)
+    turn = await _talk(services, 5)
+    done = await asyncio.gather(
+        *(services.summaries.update(DEFAULT_TENANT, turn.conversation_id) for _ in range(3))
+    )
+    assert done.count(True) == 1
+    summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
+    assert summary is not None
+    assert (summary.summary_version, summary.covered_message_count) == (1, 4)
+
+
+async def test_a_message_that_is_committed_while_the_model_thinks_is_not_missed(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["They talk."], delay_s=0.3)
+    turn = await _talk(services, 5)
+    update = asyncio.create_task(services.summaries.update(DEFAULT_TENANT, turn.conversation_id))
+    await asyncio.sleep(0.15)
+    await say(services.database, turn, "from an import", START)
+    assert await update
+    assert await _covered(services, turn) == 5
+    assert "from an import" in model_server.requests[-1].prompt[1][1]
+
+
+async def test_a_message_that_is_under_way_when_the_summary_is_written_is_waited_for(services: Services) -> None:
+    turn = await _talk(services, 5)
+    fourth, _ = (await completed(services.database, turn))[3]
+    new = NewSummary("They talk.", 0, fourth, 4, 0, rewritten=False)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(
+            "INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, "
+            "token_count, created_at) VALUES (gen_random_uuid(), %s, %s, %s, 'user', 'late', true, 1, %s)",
+            [DEFAULT_TENANT, turn.conversation_id, turn.turn_id, START],
+        )
+        writing = asyncio.create_task(services.summaries.store.write(DEFAULT_TENANT, turn.conversation_id, new))
+        await asyncio.sleep(0.2)
+        assert not writing.done()
+    assert await writing is False, "five messages stand before its point, and it covers four"
+
+
+async def test_a_late_message_is_shown_until_a_new_summary_and_a_new_epoch_have_it(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await _talk(services, 5)
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    epoch = await _epoch(services, None)
+    await say(services.database, turn, "from an import", START)
+    shown, epoch = await _shown(services, epoch)
+    assert "from an import" in shown
+    assert epoch["reason"] == "first turn"
+    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    shown, epoch = await _shown(services, epoch)
+    assert ("from an import" in shown, epoch["reason"]) == (False, "late messages")
+    assert "from an import" in model_server.requests[-1].prompt[1][1]
+
+
+async def test_the_job_runs_behind_the_turn_once_for_a_burst(
+    services: Services, model_server: ModelServer
+) -> None:
+    await _talk(services, 5)
+    for number in range(3):
+        turn = await services.turns.open(new_turn(f"again {number}"))
+        ended = TurnOutcome(status="completed", answer="yes", jobs=[SUMMARISE])
+        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
+    assert await statuses(services.database, SUMMARISE) == ["todo"]
+    services.jobs.start_worker()
+    async with asyncio.timeout(10):
+        while await statuses(services.database, SUMMARISE) != ["succeeded"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert await _covered(services, turn) == 10
+    assert len(model_server.requests) == 1
+
+
+async def test_a_turn_that_does_not_complete_causes_none(services: Services) -> None:
+    turn = await services.turns.open(new_turn())
+    failed = TurnOutcome(status="failed", error={"code": "x"}, jobs=[SUMMARISE])
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, failed)
+    assert await statuses(services.database, SUMMARISE) == []
+
+
+async def _epoch(services: Services, before: Epoch | None) -> Epoch:
+    return (await _shown(services, before))[1]
+
+
+async def _shown(services: Services, before: Epoch | None) -> tuple[list[str], Epoch]:
+    """What a turn shows, which is completed with its epoch."""
+    turn = await services.turns.open(new_turn("a turn"))
+    asked = Asked(
+        tenant_id=DEFAULT_TENANT,
+        conversation_id=turn.conversation_id,
+        before=turn.user_message_id,
+        policy=policy(),
+        fixed_tokens=10,
+        message_tokens=5,
+        now=datetime.now(UTC),
+    )
+    shown = await services.conversations.read(asked, TokenEstimator())
+    ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
+    return [message["content"] for message in shown.history], shown.epoch
+
+
+Step = tuple[str, int, bool]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), st.integers(-40, 40), st.booleans()),
+        st.tuples(st.sampled_from(["turn", "summarise", "summarise twice", "shrink"]), st.just(0), st.just(True)),
+    ),
+    min_size=10,
+    max_size=45,
+)
+
+
+@limits(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=STEPS)
+@example(steps=[("turn", 0, True)] * 6 + [("summarise", 0, True), ("say", -40, True), ("turn", 0, True)] * 3)
+async def test_every_message_is_in_the_summary_or_in_the_history(
+    services: Services, model_server: ModelServer, steps: list[Step]
+) -> None:
+    """Over histories with equal contents and times, incomplete messages, and commits out of order."""
+    # The stand-in's summary is what it was given: so we can look what it covers.
+    model_server.default = lambda request: Reply([_ids_in(request.prompt[1][1]) or "nothing"])
+    key = f"s-{datetime.now(UTC).timestamp()}"
+    opened = await exchange(services.turns, "m0", "ok", session_key=key)
+    said: list[str] = []
+    point = None
+    for number, (what, second, whole) in enumerate(steps, 1):
+        budget = None
+        if what == "say":
+            at = START + timedelta(seconds=second // 2) if second < 0 else datetime.now(UTC)
+            await say(services.database, opened, f"<{number}>", at, completed=whole)
+            if whole:
+                said.append(f"<{number}>")
+        elif what == "shrink":
+            budget = 60
+        elif what.startswith("summarise"):
+            updates = 2 if "twice" in what else 1
+            await asyncio.gather(
+                *(services.summaries.update(DEFAULT_TENANT, opened.conversation_id) for _ in range(updates))
+            )
+        visible, epoch = await _look(services, key, budget)
+        seen = epoch["summary"] + "".join(visible)
+        assert [text for text in said if text not in seen] == []
+        summary = await services.summaries.store.get(DEFAULT_TENANT, opened.conversation_id)
+        if summary:
+            assert point is None or summary.through >= point, "the point never goes back"
+            point = summary.through
+
+
+def _ids_in(text: str) -> str:
+    return "".join(part.split(">")[0].join("<>") for part in text.split("<")[1:])
+
+
+async def _look(services: Services, key: str, budget: int | None) -> tuple[list[str], Epoch]:
+    turn = await services.turns.open(new_turn("m", session_key=key))
+    asked = Asked(
+        tenant_id=DEFAULT_TENANT,
+        conversation_id=turn.conversation_id,
+        before=turn.user_message_id,
+        policy=policy(),
+        fixed_tokens=0,
+        message_tokens=1,
+        now=datetime.now(UTC),
+        most_tokens=budget,
+    )
+    shown = await services.conversations.read(asked, TokenEstimator())
+    ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
+    return [message["content"] for message in shown.history], shown.epoch
