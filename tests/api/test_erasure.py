@@ -11,7 +11,7 @@ import pytest
 from services.bootstrap import Services
 from services.engines import Engines
 from tests.support.service_process import ROOT
-from tests.support.turns import exchange
+from tests.support.turns import exchange, remember
 
 pytestmark = pytest.mark.anyio
 
@@ -31,12 +31,22 @@ def _erase(*arguments: str, typed: str = "", **variables: str) -> "subprocess.Co
 
 async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, services: Services) -> None:
     turn = await exchange(services.turns, "Hello", "Hi")
+    await remember(services.database, turn)
     erased = await client.delete("/api/v1/users/u-1")
     assert erased.status_code == 200
     assert erased.json() == {
         "user_id": "u-1",
         "removed": {
-            "postgresql": {"users": 1, "conversations": 1, "messages": 2, "turns": 1},
+            "postgresql": {
+                "users": 1,
+                "conversations": 1,
+                "messages": 2,
+                "turns": 1,
+                "conversation_summaries": 1,
+                "summary_parts": 1,
+                "topics": 1,
+                "context_epochs": 1,
+            },
             "queue": {"jobs": 0},
             "redis": {"turn_events": 0},
         },

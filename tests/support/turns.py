@@ -85,28 +85,28 @@ _REMEMBERED = """
 WITH summary AS (
     INSERT INTO conversation_summaries (conversation_id, tenant_id, summary, summary_version,
         covered_through_created_at, covered_through_message_id, covered_message_count, increments_since_full)
-    VALUES (%(conversation_id)s, %(tenant_id)s, 'Said hello.', 1, now(), %(user_message_id)s, 1, 0)
+    VALUES (%(conversation_id)s, %(tenant_id)s, %(text)s, 1, now(), %(user_message_id)s, 1, 0)
 ), part AS (
     INSERT INTO summary_parts (conversation_id, part, tenant_id, summary, through_created_at, through_message_id,
         message_count)
-    VALUES (%(conversation_id)s, 1, %(tenant_id)s, 'Said hello.', now(), %(user_message_id)s, 1)
+    VALUES (%(conversation_id)s, 1, %(tenant_id)s, %(text)s, now(), %(user_message_id)s, 1)
 ), topic AS (
     INSERT INTO topics (id, tenant_id, conversation_id, user_id, expert_id, title, summary, message_count,
         first_message_id, last_message_id, first_message_at, last_message_at)
-    SELECT gen_random_uuid(), tenant_id, id, user_id, expert_id, 'Hello', 'Said hello.', 2, %(user_message_id)s,
+    SELECT gen_random_uuid(), tenant_id, id, user_id, expert_id, left(%(text)s, 100), %(text)s, 2, %(user_message_id)s,
         %(answer_message_id)s, now(), now()
     FROM conversations WHERE id = %(conversation_id)s
 )
 INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
     summary_version, topics, prefix)
-VALUES (%(conversation_id)s, %(tenant_id)s, 1, 'summary', 'first', now(), 'Said hello.', 1, '[]', '[]')
+VALUES (%(conversation_id)s, %(tenant_id)s, 1, 'summary', 'first', now(), %(text)s, 1, '[]', '[]')
 """
 
 
-async def remember(database: Database, turn: OpenTurn) -> None:
+async def remember(database: Database, turn: OpenTurn, text: str = "Said hello.") -> None:
     """What is made of a conversation behind its answers."""
     async with database.tenant(turn.tenant_id) as connection:
-        await connection.execute(_REMEMBERED, asdict(turn))
+        await connection.execute(_REMEMBERED, {**asdict(turn), "text": text})
 
 
 def context_of(turn: OpenTurn) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
-from tests.support.turns import exchange, new_turn
+from tests.support.turns import exchange, new_turn, remember
 
 pytestmark = pytest.mark.anyio
 
@@ -75,6 +75,7 @@ async def _tell(database: Database) -> list[str]:
         turn = await exchange(
             turns, said, f"You said {said}", external_user_id=f"u.{CANARY}", session_key=f"{CANARY}-{number}"
         )
+        await remember(database, turn, said)
         keys.append(f"turn:{turn.turn_id}:events")
         await exchange(turns, f"Hello {number}", "Hi", external_user_id="u-2", session_key=f"s-{number}")
     values = {
