@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-_ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 _STOP_S = 15.0
 
 
@@ -36,7 +36,7 @@ def child(
     arguments: Sequence[str],
     *,
     environment: Mapping[str, str] | None = None,
-    folder: Path = _ROOT,
+    folder: Path = ROOT,
     piped: bool = False,
 ) -> Iterator[subprocess.Popen[str]]:
     """Run this Python with the arguments; end it, and whatever it left behind, with the block.

@@ -72,6 +72,13 @@ class Received:
         return [(item.get("role", item.get("type", "")), _text(item.get("content", ""))) for item in items]
 
 
+SOME_TOKENS = 100
+
+
+def _some_tokens(_: Received) -> int:
+    return SOME_TOKENS
+
+
 DEFAULT = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
 
 
@@ -83,6 +90,8 @@ class ModelServer:
         self._script: deque[Reply] = deque()
         self._script_of: dict[str, deque[Reply]] = {}
         self.default: Reply | Callable[[Received], Reply] = DEFAULT
+        self.input_tokens: Callable[[Received], int] = _some_tokens
+        """What it reports of a prompt."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model server", daemon=True)
         self._runner: web.AppRunner | None = None
@@ -100,6 +109,7 @@ class ModelServer:
         self._script.clear()
         self._script_of.clear()
         self.default = DEFAULT
+        self.input_tokens = _some_tokens
         self.requests.clear()
 
     def __enter__(self) -> Self:
@@ -133,7 +143,7 @@ class ModelServer:
         self.base_url = f"http://127.0.0.1:{port}/v1"
 
     def _answer(
-        self, compose: Callable[[Reply, str], list[dict[str, Any]]]
+        self, compose: Callable[[Reply, str, int], list[dict[str, Any]]]
     ) -> Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             body = await request.json()
@@ -154,7 +164,8 @@ class ModelServer:
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **reply.headers})
             with contextlib.suppress(ConnectionResetError):  # the client has heard enough
                 await response.prepare(request)
-                async for data in _bodies(reply, compose(reply, body.get("model", "")), request.path):
+                events = compose(reply, body.get("model", ""), self.input_tokens(received))
+                async for data in _bodies(reply, events, request.path):
                     await response.write(data)
                 await asyncio.sleep(reply.linger_s)
             _end_badly(request, reply.ending)
@@ -230,7 +241,7 @@ def sse(event: dict[str, Any]) -> bytes:
     return f"{name}data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
 
 
-def chat_events(reply: Reply, model: str) -> list[dict[str, Any]]:
+def chat_events(reply: Reply, model: str, input_tokens: int = SOME_TOKENS) -> list[dict[str, Any]]:
     """The chunks of Chat Completions."""
     base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
 
@@ -249,16 +260,16 @@ def chat_events(reply: Reply, model: str) -> list[dict[str, Any]]:
     if reply.ending == "complete":
         events.append(chunk({}, "tool_calls" if reply.tool_calls else "stop"))
         usage = {
-            "prompt_tokens": 100,
+            "prompt_tokens": input_tokens,
             "completion_tokens": len(reply.pieces),
-            "total_tokens": 100 + len(reply.pieces),
-            "prompt_tokens_details": {"cached_tokens": 64},
+            "total_tokens": input_tokens + len(reply.pieces),
+            "prompt_tokens_details": {"cached_tokens": min(64, input_tokens)},
         }
         events.append({**base, "choices": [], "usage": usage})
     return events
 
 
-def responses_events(reply: Reply, model: str) -> list[dict[str, Any]]:
+def responses_events(reply: Reply, model: str, input_tokens: int = SOME_TOKENS) -> list[dict[str, Any]]:
     """The events of the Responses API."""
     response: dict[str, Any] = {
         "id": "resp_1",
@@ -322,11 +333,11 @@ def responses_events(reply: Reply, model: str) -> list[dict[str, Any]]:
         output.append(done)
     if reply.ending == "complete":
         usage = {
-            "input_tokens": 100,
-            "input_tokens_details": {"cached_tokens": 64},
+            "input_tokens": input_tokens,
+            "input_tokens_details": {"cached_tokens": min(64, input_tokens)},
             "output_tokens": len(reply.pieces),
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 100 + len(reply.pieces),
+            "total_tokens": input_tokens + len(reply.pieces),
         }
         completed = {**response, "status": "completed", "output": output, "usage": usage}
         events.append({"type": "response.completed", "response": completed})

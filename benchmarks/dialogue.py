@@ -1,0 +1,99 @@
+"""A long conversation's text, the same for the same seed; and a language model that keeps it going."""
+
+import json
+import re
+import time
+import zlib
+from random import Random
+
+from services.llm.tokens import MESSAGE_OVERHEAD
+from tests.support.model_server import Received, Reply
+from tests.support.prose import PARAGRAPHS
+from tests.support.stand_in_tokenizers import by_word_pieces
+
+CHAT_MODEL = "stand-in"
+SMALL_MODEL = "stand-in-small"
+MESSAGE_CHARACTERS = (30, 400)
+ANSWER_CHARACTERS = (80, 800)
+
+count = by_word_pieces(1.0)
+"""The stand-in's tokenizer."""
+
+_SENTENCES = [
+    sentence.strip()
+    for paragraph in PARAGRAPHS
+    for sentence in re.split(r"(?<=[。？！])|(?<=[.?!]) ", paragraph)
+    if sentence.strip()
+]
+_NUMBER = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
+_TOPIC_MESSAGES = 10
+"""A topic has so many messages at least."""
+
+
+def message_of(seed: int, turn: int) -> str:
+    """The user's message of a turn, counted from 1."""
+    return _text(Random(f"{seed} {turn}"), MESSAGE_CHARACTERS)
+
+
+def answer_to(message: str) -> str:
+    """The model's answer to a message."""
+    return _text(Random(zlib.crc32(message.encode())), ANSWER_CHARACTERS)
+
+
+def _text(random: Random, characters: tuple[int, int]) -> str:
+    length = random.randint(*characters)
+    text = random.choice(_SENTENCES)
+    while len(text) < length:
+        text = f"{text} {random.choice(_SENTENCES)}"
+    return text[:length].strip()
+
+
+def prompt_tokens(prompt: list[tuple[str, str]]) -> int:
+    """Tokens of messages by the stand-in's tokenizer."""
+    return sum(count(text) + MESSAGE_OVERHEAD for _, text in prompt)
+
+
+def reported_tokens(received: Received) -> int:
+    """What the stand-in reports of a prompt, its tools included."""
+    tools = received.body.get("tools")
+    return prompt_tokens(received.prompt) + (count(json.dumps(tools, ensure_ascii=False)) if tools else 0)
+
+
+def answer(received: Received) -> Reply:
+    """The stand-in's answer: of the conversation, or of the work behind it."""
+    if received.body.get("model") != SMALL_MODEL:
+        return Reply([answer_to(received.prompt[-1][1])])
+    asked = "\n".join(text for _, text in received.prompt)
+    return Reply([_topics(asked) if '"topics"' in asked else _summary(asked)])
+
+
+def slow_background(received: Received) -> Reply:
+    """The same, where the work behind the conversation takes a while."""
+    reply = answer(received)
+    if received.body.get("model") == SMALL_MODEL:
+        return Reply(reply.pieces, delay_s=0.3)
+    return reply
+
+
+def _summary(asked: str) -> str:
+    random = Random(zlib.crc32(asked.encode()))
+    return " ".join(random.sample(_SENTENCES, random.randint(2, 3)))
+
+
+def _topics(asked: str) -> str:
+    """Cut the messages that stand numbered in the prompt into topics; the last one takes the rest."""
+    numbers = sorted({int(number) for number in _NUMBER.findall(asked)})
+    random = Random(zlib.crc32(asked.encode()))
+    topics = []
+    for start in numbers[: -_TOPIC_MESSAGES + 1 or None : _TOPIC_MESSAGES]:
+        rest = len(numbers) - start + 1
+        end = numbers[-1] if rest < 2 * _TOPIC_MESSAGES else start + _TOPIC_MESSAGES - 1
+        topic = {"title": f"Messages {start} to {end}", "summary": " ".join(random.sample(_SENTENCES, 2))}
+        topics.append({**topic, "start": start, "end": end, "keywords": ["家", "work", "food"]})
+    told = {"topics": topics, "user_information": {"allergies": "peanuts", "city": "杭州"}}
+    return json.dumps(told, ensure_ascii=False)
+
+
+def milliseconds_since(begun: float) -> float:
+    """Since a reading of `time.perf_counter`."""
+    return (time.perf_counter() - begun) * 1000
