@@ -37,21 +37,23 @@ LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """
 
-# The newest first, as many as could fit; messages that came late stand before the epoch's history.
+# The newest first, as many as could fit; messages that came late stand before the epoch's history. The bounds
+# are bare values where they are compared: anything else would be checked, under row-level security, for every
+# message of the conversation.
 _HISTORY: LiteralString = """
 WITH before AS (
     SELECT created_at, id FROM messages WHERE id = %(before)s
 ), epoch AS (
-    SELECT history_from_created_at AS at, history_from_message_id AS id FROM context_epochs
-    WHERE conversation_id = %(conversation_id)s AND strategy = 'summary' AND %(strategy)s::text = 'summary'
-      AND history_from_message_id IS NOT NULL
+    SELECT coalesce(e.history_from_created_at, '-infinity') AS at,
+           coalesce(e.history_from_message_id, '00000000-0000-0000-0000-000000000000') AS id
+    FROM (SELECT) AS one_row LEFT JOIN context_epochs e
+        ON e.conversation_id = %(conversation_id)s AND e.strategy = 'summary' AND %(strategy)s::text = 'summary'
 )
 SELECT id, role, content, parts, token_count, created_at, uncovered FROM (
-    (SELECT m.* FROM messages m, before
+    (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
-       AND (m.created_at, m.id) < (before.created_at, before.id)
-       AND (m.created_at, m.id) > (coalesce((SELECT at FROM epoch), '-infinity'),
-                                   coalesce((SELECT id FROM epoch), '00000000-0000-0000-0000-000000000000'))
+       AND (m.created_at, m.id) < ((SELECT created_at FROM before), (SELECT id FROM before))
+       AND (m.created_at, m.id) > ((SELECT at FROM epoch), (SELECT id FROM epoch))
        AND (%(strategy)s::text <> 'topics' OR m.topic_id IS NULL)
      ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s)
     UNION ALL

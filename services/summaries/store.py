@@ -12,6 +12,7 @@ from services.platform.postgres import Database
 
 Place = tuple[datetime, UUID]
 """`created_at` and id of a message: its place in its conversation."""
+_BEFORE_ALL = UUID(int=0)
 
 _GET = """
 SELECT s.summary, s.summary_version, s.covered_through_created_at, s.covered_through_message_id,
@@ -38,7 +39,7 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 _MESSAGES = """
 SELECT id, role, content, token_count, created_at FROM messages
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
-  AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
+  AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::uuid)
   AND (created_at, id) <= (%(through_at)s, %(through_id)s)
 ORDER BY created_at, id LIMIT %(limit)s
 """
@@ -224,8 +225,8 @@ class SummaryStore:
         """Completed messages behind `after`, up to `through`, oldest first, at most `limit`."""
         values = {
             **_ids(tenant_id, conversation_id),
-            "after_at": after[0] if after else None,
-            "after_id": after[1] if after else None,
+            "after_at": after[0] if after else "-infinity",
+            "after_id": after[1] if after else _BEFORE_ALL,
             "through_at": through[0],
             "through_id": through[1],
             "limit": limit,
