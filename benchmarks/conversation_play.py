@@ -45,6 +45,10 @@ class Played:
         """Share of the stable parts' tokens that was reused, over the turns 2 to `last`."""
         return sum(self.reused[1:last]) / max(1, sum(self.stable[1:last]))
 
+    def kept(self, last: int) -> float:
+        """Share of the stable parts' tokens that the prompts behind them began with, over the turns 2 to `last`."""
+        return sum(self.reused[1:last]) / max(1, sum(self.stable[: last - 1]))
+
 
 def stable_part(prompt: Prompt) -> Prompt:
     """What stands before the new message and a system message directly before it.
@@ -65,18 +69,18 @@ def common_beginning(one: Prompt, other: Prompt) -> Prompt:
     return one[:same]
 
 
-def play(strategy: str, turns: int, seed: int, topics_window: int) -> Played:
+def play(strategy: str, turns: int, seed: int, topics_window: int, scale: float = 1.0) -> Played:
     """Play a conversation with an expert of this strategy, in a service of its own.
 
     The next message comes when the work behind the answer is done: a person takes longer to write one.
     """
     settings = {"context_budget_tokens": _EVERYTHING} if strategy == "window" else {}
     played = Played(strategy)
-    with rig(**settings) as service:
+    with rig(scale=scale, **settings) as service:
         service.add_expert(strategy, topics_window)
         before: Prompt = []
         for turn in range(1, turns + 1):
-            before = _turn(service, played, turn, message_of(seed, turn), before)
+            before = _turn(service, played, turn, message_of(seed, turn, scale), before)
     return played
 
 

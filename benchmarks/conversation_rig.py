@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, LiteralString
 from uuid import UUID
@@ -102,7 +103,7 @@ class Rig:
 
 
 @contextmanager
-def rig(**settings: str) -> Iterator[Rig]:
+def rig(*, scale: float = 1.0, **settings: str) -> Iterator[Rig]:
     """The service over new data, with the settings, ready."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -112,7 +113,7 @@ def rig(**settings: str) -> Iterator[Rig]:
     ):
         folder = Path(name)
         folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
-        model.default, model.input_tokens = answer, reported_tokens
+        model.default, model.input_tokens = partial(answer, scale=scale), reported_tokens
         environment = {
             **environment_without_settings(),
             "PYTHONPATH": str(ROOT),

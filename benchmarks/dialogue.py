@@ -30,18 +30,18 @@ _TOPIC_MESSAGES = 10
 """A topic has so many messages at least."""
 
 
-def message_of(seed: int, turn: int) -> str:
-    """The user's message of a turn, counted from 1."""
-    return _text(Random(f"{seed} {turn}"), MESSAGE_CHARACTERS)
+def message_of(seed: int, turn: int, scale: float = 1.0) -> str:
+    """The user's message of a turn, counted from 1; `scale` makes it shorter or longer."""
+    return _text(Random(f"{seed} {turn}"), MESSAGE_CHARACTERS, scale)
 
 
-def answer_to(message: str) -> str:
+def answer_to(message: str, scale: float = 1.0) -> str:
     """The model's answer to a message."""
-    return _text(Random(zlib.crc32(message.encode())), ANSWER_CHARACTERS)
+    return _text(Random(zlib.crc32(message.encode())), ANSWER_CHARACTERS, scale)
 
 
-def _text(random: Random, characters: tuple[int, int]) -> str:
-    length = random.randint(*characters)
+def _text(random: Random, characters: tuple[int, int], scale: float) -> str:
+    length = round(random.randint(*characters) * scale)
     text = random.choice(_SENTENCES)
     while len(text) < length:
         text = f"{text} {random.choice(_SENTENCES)}"
@@ -59,10 +59,10 @@ def reported_tokens(received: Received) -> int:
     return prompt_tokens(received.prompt) + (count(json.dumps(tools, ensure_ascii=False)) if tools else 0)
 
 
-def answer(received: Received) -> Reply:
+def answer(received: Received, scale: float = 1.0) -> Reply:
     """The stand-in's answer: of the conversation, or of the work behind it."""
     if received.body.get("model") != SMALL_MODEL:
-        return Reply([answer_to(received.prompt[-1][1])])
+        return Reply([answer_to(received.prompt[-1][1], scale)])
     asked = "\n".join(text for _, text in received.prompt)
     return Reply([_topics(asked) if '"topics"' in asked else _summary(asked)])
 

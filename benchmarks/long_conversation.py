@@ -1,6 +1,6 @@
 """What a long conversation costs: the tokens of its prompts, turn by turn, under each strategy of context.
 
-`python -m benchmarks.long_conversation [--turns 200] [--seed N] [--png FILE] [--json FILE]`
+`python -m benchmarks.long_conversation [--turns 200] [--seed N] [--scale 1.0] [--png FILE] [--json FILE]`
 `python -m benchmarks.long_conversation --long | --ttft [--json FILE]`
 
 The service is a process; a stand-in for the language model, with a tokenizer of its own, records its prompts.
@@ -50,10 +50,13 @@ def aims_of(played: dict[str, Played], turns: int) -> list[Aim]:
     everything = played["window"].prompts if "window" in played else []
     for name, one in played.items():
         aims += [
-            Aim(f"{name}: prefix reused over turns 2 to {last}", f"{one.shared(last):.1%}")
+            Aim(
+                f"{name}: prefix reused over turns 2 to {last}", f"{one.shared(last):.1%}", one.shared(last) >= 0.9
+            )
             for last in (50, 200)
             if turns >= last
         ]
+        aims.append(Aim(f"{name}: of a prompt's beginning kept in the next, turns 2 on", f"{one.kept(turns):.1%}"))
         if name == "window":
             continue
         if turns >= 200:
@@ -107,7 +110,7 @@ def show_aims(aims: Sequence[Aim], console: Console) -> None:
 def _conversations(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     played: dict[str, Played] = {}
     for strategy in options.strategies:
-        played[strategy] = play(strategy, options.turns, options.seed, options.topics_window)
+        played[strategy] = play(strategy, options.turns, options.seed, options.topics_window, options.scale)
         show_conversation(played[strategy], console)
     aims = aims_of(played, options.turns)
     show_aims(aims, console)
@@ -135,6 +138,7 @@ def main() -> None:
     )
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the lengths of messages and answers")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=STRATEGIES)
     parser.add_argument("--topics-window", type=int, default=_SAME_BUDGET_WINDOW, help="the experts' window")
     parser.add_argument("--png", type=Path, default=Path("build/long_conversation.png"), metavar="FILE")

@@ -93,8 +93,8 @@ WITH summary AS (
 ), topic AS (
     INSERT INTO topics (id, tenant_id, conversation_id, user_id, expert_id, title, summary, message_count,
         first_message_id, last_message_id, first_message_at, last_message_at)
-    SELECT gen_random_uuid(), tenant_id, id, user_id, expert_id, left(%(text)s, 100), %(text)s, 2, %(user_message_id)s,
-        %(answer_message_id)s, now(), now()
+    SELECT gen_random_uuid(), tenant_id, id, user_id, expert_id, left(%(text)s, 100), %(text)s, 2,
+        %(user_message_id)s, %(answer_message_id)s, now(), now()
     FROM conversations WHERE id = %(conversation_id)s
 )
 INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
