@@ -46,7 +46,7 @@ class Played:
         return sum(self.reused[1:last]) / max(1, sum(self.stable[1:last]))
 
     def kept(self, last: int) -> float:
-        """Share of the stable parts' tokens that the prompts behind them began with, over the turns 2 to `last`."""
+        """Share of the stable parts' tokens with which the next prompt began too, over the turns 2 to `last`."""
         return sum(self.reused[1:last]) / max(1, sum(self.stable[: last - 1]))
 
 

@@ -29,6 +29,7 @@ _PASSAGES = (
     "that stands in them.\n\n{passages}"
 )
 _PASSAGES_THAT_STAY = 2
+_MOST_PASSAGE_TOKENS = 1200
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,10 @@ def _fit(
     left = parts.budget - sum(size for _, messages in fixed for _, size in messages)
     left -= sum(size for _, size in history) + sum(_size(message, tokens) for message in _tail(passages))
     dropped: list[dict[str, object]] = []
-    while left < 0 and len(passages) > _PASSAGES_THAT_STAY:
+    sizes = [tokens.count(_passage_line(passage)) for passage in passages]
+    while (left < 0 or sum(sizes) > _MOST_PASSAGE_TOKENS) and len(passages) > _PASSAGES_THAT_STAY:
         lowest = passages.pop()
-        left += tokens.count(_passage_line(lowest))
+        left += sizes.pop()
         dropped.append(_dropped("knowledge", 1, document=lowest["document"], position=lowest["position"]))
     first = 0
     while left < 0 and first < len(history):
