@@ -1,15 +1,13 @@
 """Topics: stretches of a conversation that leave the prompt, and stay in it as a title and a summary."""
 
-import json
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationError
 
-from services.errors import AnamnesisError, BadModelOutput
+from services.errors import AnamnesisError, BadModelOutput, ModelFailed, ModelFailure
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
@@ -27,13 +25,21 @@ _TRIES = 2
 _SHORTEST_TOPIC = 10
 """Messages."""
 _LONGEST_SUMMARY_TOKENS = 200
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_NO_ANSWERS: frozenset[ModelFailure] = frozenset({"llm_stream_broken", "llm_bad_response"})
+"""The model was there, but what came is none."""
 
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+def _no_nul(text: str) -> str:
+    if "\x00" in text:  # PostgreSQL takes none
+        raise ValueError("holds a NUL character")
+    return text
+
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_no_nul)]
 
 
 class _Topic(BaseModel):
-    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+    title: Annotated[_Text, StringConstraints(max_length=100)]
     summary: Annotated[_Text, StringConstraints(max_length=1000)]
     start: int
     end: int
@@ -95,13 +101,20 @@ class TopicArchive:
         if self._models.offline:
             return [_by_rule(said, language)]
         for tries_left in reversed(range(_TRIES)):
-            text = await self._models.complete(prompts.topics(said, language, least=_SHORTEST_TOPIC))
             try:
-                return _checked(text, len(said))
+                return _checked(await self._answer(said, language), len(said))
             except BadModelOutput:
                 if not tries_left:
                     raise
         raise AssertionError("unreachable")
+
+    async def _answer(self, said: Sequence[Said], language: Language) -> str:
+        try:
+            return await self._models.complete(prompts.topics(said, language, least=_SHORTEST_TOPIC))
+        except ModelFailed as failure:
+            if failure.failure not in _NO_ANSWERS:
+                raise
+            raise BadModelOutput(failure.message) from failure
 
     async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
         try:
@@ -117,16 +130,17 @@ def _checked(text: str, messages: int) -> list[_Topic]:
     Raises:
         BadModelOutput: it is no JSON, or a range is out of bounds, too short, or overlaps the one before.
     """
-    found = _OBJECT.search(text)
-    if found is None:
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end:
         raise BadModelOutput("no JSON object")
     try:
-        topics = _Answer.model_validate(json.loads(found.group())).topics
-    except json.JSONDecodeError:
-        raise BadModelOutput("not JSON") from None
+        topics = _Answer.model_validate_json(text[start : end + 1]).topics
     except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise BadModelOutput(f"{place} is wrong: {error.errors()[0]['type']}") from None
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if problem["type"] == "json_invalid":
+            raise BadModelOutput("not JSON") from None
+        place = ".".join(str(part) for part in problem["loc"])
+        raise BadModelOutput(f"{place} is wrong: {problem['type']}") from None
     if not topics:
         raise BadModelOutput("no topics")
     end = 0
