@@ -1,16 +1,17 @@
-"""What is stored, as it is read: conversations and their messages."""
+"""What is stored, as it is read: conversations, their messages, and what is made of them."""
 
 import base64
 import binascii
 from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 
 from api.access import MemoryReader, ServicesOf
+from api.memory_schemas import SummaryView, TopicPage
 from api.problems import documented
 from api.schemas import (
     MAX_PAGE,
@@ -21,6 +22,7 @@ from api.schemas import (
 )
 from services.conversations.transcript import Cursor
 from services.errors import InvalidInput
+from services.summaries.store import StoredSummary
 
 router = APIRouter(
     prefix="/api/v1",
@@ -51,7 +53,7 @@ async def conversations(
         after=_cursor(after),
         limit=limit,
     )
-    return {"items": items, "next": _next(items, limit)}
+    return {"items": items, "next": _next([(item.created_at, item.id) for item in items], limit)}
 
 
 @router.get("/conversations/{conversation_id}", response_model=ConversationView)
@@ -68,23 +70,56 @@ async def messages(
     items = await services.transcript.messages(
         caller.tenant_id, conversation_id, user_id=caller.user_id, after=_cursor(after), limit=limit
     )
-    return {"items": items, "next": _next(items, limit)}
+    return {"items": items, "next": _next([(item.created_at, item.id) for item in items], limit)}
 
 
-class _Item(Protocol):
-    @property
-    def id(self) -> UUID: ...
+@router.get("/conversations/{conversation_id}/summary", response_model=SummaryView)
+async def summary(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+    """A conversation's rolling summary, and how far it reaches."""
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return _summary_view(await services.summaries.store.get(caller.tenant_id, conversation_id))
 
-    @property
-    def created_at(self) -> datetime: ...
+
+@router.get("/conversations/{conversation_id}/topics", response_model=TopicPage)
+async def topics(
+    conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+) -> Any:
+    """Archived topics of a conversation, oldest first."""
+    place = _cursor(after)
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    items = await services.topics.store.topics(caller.tenant_id, conversation_id, after=place, limit=limit)
+    return {"items": items, "next": _next([(item.last_message_at, item.id) for item in items], limit)}
 
 
-def _next(items: Sequence[_Item], limit: int) -> str | None:
+def _summary_view(stored: StoredSummary | None) -> dict[str, Any]:
+    if stored is None:
+        return {
+            "summary": None,
+            "summary_version": 0,
+            "covered_through": None,
+            "covered_message_count": 0,
+            "increments_since_full": 0,
+            "updated_at": None,
+        }
+    return {
+        "summary": stored.summary,
+        "summary_version": stored.summary_version,
+        "covered_through": {
+            "message_id": stored.covered_through_message_id,
+            "created_at": stored.covered_through_created_at,
+        },
+        "covered_message_count": stored.covered_message_count,
+        "increments_since_full": stored.increments_since_full,
+        "updated_at": stored.updated_at,
+    }
+
+
+def _next(places: Sequence[Cursor], limit: int) -> str | None:
     """The place of the last item, unless it is surely the last one there is."""
-    if len(items) < limit:
+    if len(places) < limit:
         return None
-    last = items[-1]
-    return base64.urlsafe_b64encode(f"{last.created_at.isoformat()} {last.id}".encode()).decode().rstrip("=")
+    at, item_id = places[-1]
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {item_id}".encode()).decode().rstrip("=")
 
 
 def _cursor(after: str | None) -> Cursor | None:

@@ -12,21 +12,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from api.cli.shell import AsJson, fail, settings_or_exit
+from api.cli.shell import AsJson, Named, fail, settings_or_exit
+from api.cli.tenants import named, named_or_all
 from services.engines import open_database
 from services.errors import AnamnesisError, NotFound
 from services.identity.api_keys import ApiKey, ApiKeys
 from services.identity.caller import SCOPES, Scope, known_scopes
 from services.identity.tenants import Tenant, Tenants
-from services.platform.postgres import Database
 from services.platform.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.", rich_markup_mode="markdown")
 
 _USUAL = [scope for scope in SCOPES if scope != "admin"]
 _Found = list[tuple[Tenant, ApiKey]]
-
-Named = Annotated[str | None, typer.Option("--tenant", help="Name or id of a tenant.")]
 
 
 @app.command()
@@ -102,14 +100,14 @@ async def _create(
     settings: Settings, tenant: str, name: str, scopes: Iterable[Scope]
 ) -> tuple[Tenant, ApiKey, str]:
     async with open_database(settings) as database:
-        owner = await _tenant(database, tenant)
+        owner = await named(Tenants(database), tenant)
         return owner, *await ApiKeys(database).create(owner.id, name, scopes)
 
 
 async def _list(settings: Settings, tenant: str | None) -> _Found:
     async with open_database(settings) as database:
-        tenants = [await _tenant(database, tenant)] if tenant else await Tenants(database).list()
         keys = ApiKeys(database)
+        tenants = await named_or_all(Tenants(database), tenant)
         return [(owner, key) for owner in tenants for key in await keys.list(owner.id)]
 
 
@@ -122,12 +120,6 @@ async def _revoke(settings: Settings, key_id: UUID) -> ApiKey:
             except NotFound:
                 continue
         raise NotFound(f"There is no key {key_id}.")
-
-
-async def _tenant(database: Database, name: str) -> Tenant:
-    if (found := await Tenants(database).by_name_or_id(name)) is None:
-        raise NotFound(f"There is no tenant {name}; see: anamnesis tenants list")
-    return found
 
 
 def _as_dict(owner: Tenant, key: ApiKey) -> dict[str, Any]:

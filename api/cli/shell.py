@@ -12,6 +12,7 @@ FAILED = 1
 WRONG_USE = 2
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
+Named = Annotated[str | None, typer.Option("--tenant", help="Name or id of a tenant.")]
 
 
 def make_shell() -> typer.Typer:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from api.cli.shell import AsJson, fail, settings_or_exit
 from services.engines import open_database
-from services.errors import AnamnesisError
+from services.errors import AnamnesisError, NotFound
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
@@ -51,6 +51,26 @@ def list_(as_json: AsJson = False) -> None:
     for tenant in found:
         table.add_row(str(tenant.id), tenant.name, f"{tenant.created_at:%Y-%m-%d}")
     Console().print(table)
+
+
+async def named(tenants: Tenants, name: str) -> Tenant:
+    """The tenant of this name or id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if (found := await tenants.by_name_or_id(name)) is None:
+        raise NotFound(f"There is no tenant {name}; see: anamnesis tenants list")
+    return found
+
+
+async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
+    """The tenant that is named; without a name, all.
+
+    Raises:
+        NotFound: there is none of this name.
+    """
+    return [await named(tenants, name)] if name else await tenants.list()
 
 
 async def _create(settings: Settings, name: str) -> Tenant:

@@ -1,17 +1,16 @@
 """Topics: stretches of a conversation that leave the prompt, and stay in it as a title and a summary."""
 
-import json
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
-from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationError
 
 from services.errors import AnamnesisError, BadModelOutput
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.llm.asking import ask_for
 from services.llm.chat_models import ChatModels
 from services.llm.language import Language, language_of
 from services.platform.metrics import TOPICS
@@ -23,17 +22,22 @@ from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
 
 log = structlog.get_logger(__name__)
 
-_TRIES = 2
 _SHORTEST_TOPIC = 10
 """Messages."""
 _LONGEST_SUMMARY_TOKENS = 200
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+def _no_nul(text: str) -> str:
+    if "\x00" in text:  # PostgreSQL takes none
+        raise ValueError("holds a NUL character")
+    return text
+
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_no_nul)]
 
 
 class _Topic(BaseModel):
-    title: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
+    title: Annotated[_Text, StringConstraints(max_length=100)]
     summary: Annotated[_Text, StringConstraints(max_length=1000)]
     start: int
     end: int
@@ -59,12 +63,13 @@ class TopicArchive:
         jobs.task(ARCHIVE)(self._job)
 
     async def archive_in_time(self, tenant_id: UUID, conversation_id: UUID) -> bool:
-        """Archive before an answer; return whether the prompt is shorter now. A failure is logged, not raised."""
+        """Archive before an answer; return whether that worked. A failure is logged, not raised."""
         try:
-            return await self.archive(tenant_id, conversation_id) > 0
+            await self.archive(tenant_id, conversation_id)
         except AnamnesisError as error:
             log.warning("no topics archived", conversation_id=str(conversation_id), reason=error.message)
             return False
+        return True
 
     async def archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
         """Find the topics of what is not archived yet, and archive them; return how many.
@@ -94,14 +99,8 @@ class TopicArchive:
         language = language_of(text for _, text in said)
         if self._models.offline:
             return [_by_rule(said, language)]
-        for tries_left in reversed(range(_TRIES)):
-            text = await self._models.complete(prompts.topics(said, language, least=_SHORTEST_TOPIC))
-            try:
-                return _checked(text, len(said))
-            except BadModelOutput:
-                if not tries_left:
-                    raise
-        raise AssertionError("unreachable")
+        asked = prompts.topics(said, language, least=_SHORTEST_TOPIC)
+        return await ask_for(self._models, asked, lambda text: _checked(text, len(said)))
 
     async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
         try:
@@ -117,16 +116,17 @@ def _checked(text: str, messages: int) -> list[_Topic]:
     Raises:
         BadModelOutput: it is no JSON, or a range is out of bounds, too short, or overlaps the one before.
     """
-    found = _OBJECT.search(text)
-    if found is None:
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end:
         raise BadModelOutput("no JSON object")
     try:
-        topics = _Answer.model_validate(json.loads(found.group())).topics
-    except json.JSONDecodeError:
-        raise BadModelOutput("not JSON") from None
+        topics = _Answer.model_validate_json(text[start : end + 1]).topics
     except ValidationError as error:
-        place = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise BadModelOutput(f"{place} is wrong: {error.errors()[0]['type']}") from None
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if problem["type"] == "json_invalid":
+            raise BadModelOutput("not JSON") from None
+        place = ".".join(str(part) for part in problem["loc"])
+        raise BadModelOutput(f"{place} is wrong: {problem['type']}") from None
     if not topics:
         raise BadModelOutput("no topics")
     end = 0

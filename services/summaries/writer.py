@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage
 
+from services.conversations.messages import without_nul
 from services.errors import BadModelOutput
+from services.llm.asking import ask_for
 from services.llm.chat_models import ChatModels
 from services.llm.language import language_of
 from services.llm.tokens import count_tokens
 from services.summaries import prompts
 from services.summaries.extractive import extract
 from services.summaries.prompts import Said
-
-_TRIES = 2
 
 
 class SummaryWriter:
@@ -60,8 +60,12 @@ class SummaryWriter:
         return await self._ask(prompts.whole_summary(parts, messages, language))
 
     async def _ask(self, messages: list[BaseMessage]) -> str:
-        for _ in range(_TRIES):
-            text = (await self._models.complete(messages)).strip()
-            if text and count_tokens(text) <= self._most_tokens:
-                return text
-        raise BadModelOutput(f"a summary of {count_tokens(text)} tokens; 1 to {self._most_tokens} are accepted")
+        return await ask_for(self._models, messages, self._checked)
+
+    def _checked(self, answer: str) -> str:
+        text = without_nul(answer).strip()
+        if not text:
+            raise BadModelOutput("an empty summary")
+        if (tokens := count_tokens(text)) > self._most_tokens:
+            raise BadModelOutput(f"a summary of {tokens} tokens; at most {self._most_tokens} are accepted")
+        return text

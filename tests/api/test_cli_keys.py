@@ -11,7 +11,7 @@ import httpx
 import pytest
 import typer
 
-from api.cli import keys, tenants
+from api.cli import backfill, keys, tenants
 from services.engines import Engines
 from tests.conftest import free_port
 from tests.support.issuer import bearer
@@ -99,7 +99,7 @@ def test_keys_and_tenants_are_made_and_listed(engines: Engines) -> None:
     assert key["key"].split("_", 2)[2] not in listed
 
 
-@pytest.mark.parametrize("group", [keys.app, tenants.app])
+@pytest.mark.parametrize("group", [backfill.app, keys.app, tenants.app])
 def test_every_command_has_an_example(group: typer.Typer) -> None:
     assert group.registered_commands
     for command in group.registered_commands:

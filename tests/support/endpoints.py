@@ -131,6 +131,8 @@ TABLE: dict[Endpoint, Entry] = {
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
+    ("GET", "/api/v1/conversations/{conversation_id}/summary"): Entry(_conversation, OK, GONE, GONE),
+    ("GET", "/api/v1/conversations/{conversation_id}/topics"): Entry(_messages, OK, GONE, GONE),
     # Users share their tenant's experts; a name that another tenant has taken is free.
     ("GET", "/api/v1/experts"): Entry(_experts, OK, OK, OK),
     ("POST", "/api/v1/experts"): Entry(_make_expert, MADE, MADE, MADE, is_admins=True),

@@ -1,0 +1,214 @@
+"""`anamnesis backfill summaries` as a process: what it makes, what it leaves, and how it goes on."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from services.bootstrap import Services
+from services.engines import Engines
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.summaries.store import StoredSummary
+from tests.support.jobs import until
+from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.service_process import ROOT
+from tests.support.talks import new_expert, talk
+
+pytestmark = pytest.mark.anyio
+
+QUICK = Reply(["They ", "talked."])
+SLOW = Reply(["They ", "talked."], delay_s=60)
+
+
+def _start(engines: Engines, server: ModelServer, *more: str, **variables: str) -> "subprocess.Popen[str]":
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "api.cli.main", "backfill", "summaries", *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "NO_COLOR": "1",
+            "COLUMNS": "160",
+            "ANAMNESIS_DATABASE_URL": engines.database_url,
+            "ANAMNESIS_LLM_MODEL": "scripted",
+            "ANAMNESIS_SMALL_LLM_MODEL": "small",
+            "ANAMNESIS_LLM_BASE_URL": server.base_url,
+            **measured,
+            **variables,
+        },
+    )
+
+
+async def _run(
+    engines: Engines, server: ModelServer, *more: str, **variables: str
+) -> "subprocess.CompletedProcess[str]":
+    process = _start(engines, server, *more, **variables)
+    out, err = await asyncio.to_thread(process.communicate, timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+async def _report(engines: Engines, server: ModelServer, *more: str) -> dict[str, Any]:
+    done = await _run(engines, server, "--json", *more)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+async def _summary(
+    services: Services, conversation_id: UUID, tenant_id: UUID = DEFAULT_TENANT
+) -> StoredSummary | None:
+    return await services.summaries.store.get(tenant_id, conversation_id)
+
+
+async def test_what_is_due_is_made_and_a_second_run_asks_no_model(
+    services: Services, engines: Engines, model_server: ModelServer
+) -> None:
+    for name in ("topics", "window"):
+        await services.experts.create(DEFAULT_TENANT, new_expert(name, context_strategy=name))
+    due = [await talk(services.turns, f"due-{number}", 6) for number in range(3)]
+    short = await talk(services.turns, "short", 4)
+    others = [await talk(services.turns, name, 6, expert=name) for name in ("topics", "window")]
+    model_server.default = QUICK
+
+    done = await _run(engines, model_server)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "3 made, 1 already up to date, 0 failed.\n"
+    assert "4/4" in done.stderr
+    assert {request.body["model"] for request in model_server.requests} == {"small"}
+    for conversation in due:
+        assert (made := await _summary(services, conversation))
+        assert (made.summary, made.covered_message_count) == ("They talked.", 6)
+    assert [await _summary(services, each) for each in (short, *others)] == [None] * 3
+
+    model_server.requests.clear()
+    assert await _report(engines, model_server) == {"made": 0, "up_to_date": 4, "failed": []}
+    assert model_server.requests == []
+
+
+async def test_one_tenant_can_be_named(services: Services, engines: Engines, model_server: ModelServer) -> None:
+    shop = await Tenants(services.database).create("shop")
+    ours, theirs = (
+        await talk(services.turns, "ours", 6),
+        await talk(services.turns, "theirs", 6, tenant_id=shop.id),
+    )
+    assert await _report(engines, model_server, "--tenant", "shop") == {"made": 1, "up_to_date": 0, "failed": []}
+    assert await _summary(services, theirs, shop.id)
+    assert await _summary(services, ours) is None
+    assert await _report(engines, model_server) == {"made": 1, "up_to_date": 1, "failed": []}
+    assert await _summary(services, ours)
+
+
+async def test_a_conversation_that_fails_is_named_and_the_others_go_on(
+    services: Services, engines: Engines, model_server: ModelServer
+) -> None:
+    conversations = {
+        name: await talk(services.turns, name, 6) for name in ("good-1", "rejected", "wordy", "good-2")
+    }
+
+    def answer(received: Received) -> Reply:
+        said = received.prompt[-1][1]
+        if "In rejected" in said:
+            return Reply(status=500)
+        return Reply(["word " * 1000]) if "In wordy" in said else QUICK
+
+    model_server.default = answer
+
+    done = await _run(engines, model_server)
+
+    assert done.returncode == 1
+    assert done.stdout == "2 made, 0 already up to date, 2 failed.\n"
+    failed = [line for line in done.stderr.splitlines() if line.startswith("default: conversation ")]
+    assert sorted(failed) == sorted(
+        [
+            f"default: conversation {conversations['rejected']} failed: The language model's server failed.",
+            f"default: conversation {conversations['wordy']} failed: "
+            "a summary of 1251 tokens; 1 to 500 are accepted",
+        ]
+    )
+    assert "Traceback" not in done.stderr
+
+    as_json = await _run(engines, model_server, "--json")
+    assert as_json.returncode == 1
+    report = json.loads(as_json.stdout)
+    assert (report["made"], report["up_to_date"]) == (0, 2)
+    assert {failure["conversation_id"] for failure in report["failed"]} == {
+        str(conversations[name]) for name in ("rejected", "wordy")
+    }
+    model_server.default = QUICK
+    assert await _report(engines, model_server) == {"made": 2, "up_to_date": 2, "failed": []}
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+async def test_a_run_that_was_cut_off_is_taken_up(
+    services: Services, engines: Engines, model_server: ModelServer, how: signal.Signals
+) -> None:
+    conversations = [await talk(services.turns, f"s-{number}", 6) for number in range(6)]
+    model_server.script(QUICK, QUICK, QUICK)
+    model_server.default = SLOW
+
+    async def made() -> list[StoredSummary]:
+        found = [await _summary(services, each) for each in conversations]
+        return [summary for summary in found if summary is not None]
+
+    async def three_are_made_and_two_asked_for() -> bool:
+        return len(await made()) == 3 and len(model_server.requests) == 5
+
+    process = _start(engines, model_server)
+    try:
+        await until(three_are_made_and_two_asked_for, seconds=60)
+    finally:
+        process.send_signal(how)
+        _, err = await asyncio.to_thread(process.communicate, timeout=30)
+    before = await made()
+    assert len(before) == 3
+    if how is signal.SIGINT:
+        assert process.returncode == 1
+        assert "anamnesis: stopped; 3 summaries were made and stay" in err
+        assert "Traceback" not in err
+
+    model_server.reset()
+    model_server.default = QUICK
+    assert await _report(engines, model_server) == {"made": 3, "up_to_date": 3, "failed": []}
+    assert len(model_server.requests) == 3
+    after = await made()
+    assert len(after) == 6
+    assert {summary.summary_version for summary in after} == {1}
+    assert all(summary in after for summary in before)
+
+
+async def test_with_nothing_to_do_it_ends_well(engines: Engines, model_server: ModelServer) -> None:
+    owner = {"ANAMNESIS_MIGRATION_DATABASE_URL": str(engines.owner_url)}
+    done = await _run(engines, model_server, **owner)
+    assert (done.returncode, done.stdout) == (0, "0 made, 0 already up to date, 0 failed.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "code", "says"),
+    [
+        (("--tenant", "nobody"), {}, 1, "anamnesis: There is no tenant nobody; see: anamnesis tenants list"),
+        ((), {"ANAMNESIS_MEMORY_SUMMARIES": "off"}, 2, "anamnesis: ANAMNESIS_MEMORY_SUMMARIES is off"),
+        ((), {"ANAMNESIS_DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}, 1, "anamnesis: The database does not"),
+    ],
+)
+async def test_what_is_wrong_is_said_in_one_line(
+    engines: Engines,
+    model_server: ModelServer,
+    arguments: tuple[str, ...],
+    variables: dict[str, str],
+    code: int,
+    says: str,
+) -> None:
+    done = await _run(engines, model_server, *arguments, **variables)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(says)
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,196 @@
+"""Archiving topics: what is stored, and what is left alone."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from services.bootstrap import Services
+from services.errors import BadModelOutput
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.jobs.queue import JobQueue
+from services.llm.chat_models import ChatModels
+from services.platform.settings import Settings, load_settings
+from services.summaries.topic_store import NewTopic, TopicStore
+from services.summaries.topics import TopicArchive
+from tests.support.archiving import (
+    TWO,
+    answer,
+    archived,
+    thirty_messages,
+    topic,
+    topic_ids,
+    with_small_model,
+)
+from tests.support.model_server import ModelServer, Reply
+from tests.support.talks import new_expert, talk
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """Settings with a small model."""
+    return with_small_model(model_server)
+
+
+@pytest.fixture
+async def conversation(services: Services) -> UUID:
+    """Thirty messages, of which 24 may be archived."""
+    return await thirty_messages(services)
+
+
+async def test_two_topics_are_archived_and_what_is_behind_them_stays(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.script(Reply([TWO]))
+
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
+
+    messages = await services.transcript.messages(DEFAULT_TENANT, conversation, after=None, limit=100)
+    trains, other = await archived(services, conversation)
+    assert (trains.title, trains.summary, trains.keywords) == ("Trains", "Said.", ["trains", "时刻"])
+    assert (trains.message_count, other.message_count) == (12, 10)
+    assert (trains.first_message_id, trains.first_message_at) == (messages[0].id, messages[0].created_at)
+    assert (trains.last_message_id, trains.last_message_at) == (messages[11].id, messages[11].created_at)
+    assert (other.title, other.keywords) == ("From 13 to 22", [])
+    assert (other.first_message_id, other.last_message_id) == (messages[12].id, messages[21].id)
+    assert await topic_ids(services, conversation) == [trains.id] * 12 + [other.id] * 10 + [None] * 8
+    left = await services.topics.store.unarchived(DEFAULT_TENANT, conversation)
+    assert left
+    assert [message.id for message in left.messages] == [message.id for message in messages[22:]]
+
+
+async def test_the_small_model_sees_all_but_the_newest_six_messages(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.script(Reply([TWO]))
+    await services.topics.archive(DEFAULT_TENANT, conversation)
+    [request] = model_server.requests
+    assert request.body["model"] == "small"
+    (_, rules), (_, said) = request.prompt
+    assert "at least 10" in rules
+    lines = said.splitlines()
+    assert len(lines) == 24
+    assert lines[0] == "[1] User: In s-1 I say 1."
+    assert lines[-1] == "[24] Assistant: In s-1 I answer 12."
+
+
+async def test_archiving_again_changes_nothing(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.script(Reply([TWO]))
+    await services.topics.archive(DEFAULT_TENANT, conversation)
+    before = await archived(services, conversation), await topic_ids(services, conversation)
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
+    assert before == (await archived(services, conversation), await topic_ids(services, conversation))
+    assert len(model_server.requests) == 1
+
+
+async def test_two_archivings_at_once_archive_once(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.default = Reply([TWO], delay_s=0.3)
+    both = await asyncio.gather(*(services.topics.archive(DEFAULT_TENANT, conversation) for _ in range(2)))
+    assert len(model_server.requests) == 2
+    assert sorted(both) == [0, 2]
+    found = await archived(services, conversation)
+    assert [each.message_count for each in found] == [12, 10]
+    assert set(await topic_ids(services, conversation)) == {each.id for each in found} | {None}
+
+
+async def test_topics_of_which_one_is_taken_are_not_stored_at_all(services: Services, conversation: UUID) -> None:
+    store = services.topics.store
+    found = await store.unarchived(DEFAULT_TENANT, conversation)
+    assert found
+    first, both = found.messages[:10], found.messages[5:15]
+    assert await store.archive(DEFAULT_TENANT, conversation, [NewTopic("First", "Said.", [], first)]) == 1
+    free = NewTopic("Free", "Said.", [], found.messages[15:24])
+    assert await store.archive(DEFAULT_TENANT, conversation, [free, NewTopic("Both", "Said.", [], both)]) == 0
+    assert [each.title for each in await archived(services, conversation)] == ["First"]
+    assert (await topic_ids(services, conversation))[10:] == [None] * 20
+
+
+async def test_nothing_of_another_tenant_is_seen_or_touched(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    other = await Tenants(services.database).create("other")
+    await services.experts.create(other.id, new_expert("archivist", context_strategy="topics"))
+    theirs = await talk(services.turns, "s-1", 15, tenant_id=other.id, expert="archivist")
+    model_server.default = Reply([TWO])
+
+    assert await services.topics.archive(DEFAULT_TENANT, theirs) == 0
+    assert model_server.requests == []
+    found = await services.topics.store.unarchived(other.id, theirs)
+    assert found
+    stolen = NewTopic("Stolen", "Said.", [], found.messages)
+    assert await services.topics.store.archive(DEFAULT_TENANT, theirs, [stolen]) == 0
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
+
+    assert await archived(services, theirs, other.id) == []
+    assert await archived(services, conversation, other.id) == []
+    assert await services.topics.store.unarchived(other.id, theirs) == found
+    assert await services.topics.archive(other.id, theirs) == 2
+
+
+async def test_the_newest_six_messages_are_never_archived(services: Services, model_server: ModelServer) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
+    short = await talk(services.turns, "short", 7, expert="archivist")
+    assert await services.topics.archive(DEFAULT_TENANT, short) == 0
+    assert model_server.requests == []
+    long = await talk(services.turns, "long", 8, expert="archivist")
+    model_server.script(Reply([answer(topic(1, 16))]), Reply([answer(topic(1, 11))]))
+    with pytest.raises(BadModelOutput, match="1 to 11 of 10"):
+        await services.topics.archive(DEFAULT_TENANT, long)
+    model_server.script(Reply([answer(topic(1, 10))]))
+    assert await services.topics.archive(DEFAULT_TENANT, long) == 1
+    assert [each is None for each in await topic_ids(services, long)] == [False] * 10 + [True] * 6
+
+
+async def test_an_expert_wants_so_many_messages_at_the_least(
+    services: Services, model_server: ModelServer
+) -> None:
+    expert = new_expert("patient", context_strategy="topics", min_archive_messages=30)
+    await services.experts.create(DEFAULT_TENANT, expert)
+    conversation = await talk(services.turns, "s-1", 14, expert="patient")
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
+    await talk(services.turns, "s-1", 1)
+    model_server.script(Reply([TWO]))
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
+
+
+@pytest.mark.parametrize("strategy", ["summary", "window"])
+async def test_an_expert_with_another_strategy_is_left_alone(
+    services: Services, model_server: ModelServer, strategy: str
+) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("other", context_strategy=strategy))
+    conversation = await talk(services.turns, "s-1", 15, expert="other")
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 0
+    assert model_server.requests == []
+
+
+async def test_switched_off_nothing_is_archived(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    off = TopicArchive(services.topics.store, services.models, JobQueue(services.database), on=False)
+    assert await off.archive(DEFAULT_TENANT, conversation) == 0
+    assert model_server.requests == []
+
+
+async def test_a_conversation_that_is_gone_is_no_failure(services: Services, model_server: ModelServer) -> None:
+    missing = UUID("0190a000-0000-7000-8000-000000000009")
+    assert await services.topics.archive(DEFAULT_TENANT, missing) == 0
+    assert model_server.requests == []
+
+
+async def test_without_a_model_all_of_it_becomes_one_topic(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    offline = TopicArchive(TopicStore(services.database), ChatModels(load_settings()), JobQueue(services.database))
+    assert await offline.archive(DEFAULT_TENANT, conversation) == 1
+    [found] = await archived(services, conversation)
+    assert found.title == "In s-1 I say 1."
+    assert found.summary.startswith("In s-1 I say 1. In s-1 I say 2.")
+    assert found.message_count == 24
+    assert (await topic_ids(services, conversation))[24:] == [None] * 6
+    assert model_server.requests == []

@@ -1,0 +1,191 @@
+"""What models answer when they are asked for topics: right, wrong, broken off, or not at all."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import pytest
+from structlog.testing import capture_logs
+
+from services.bootstrap import Services
+from services.errors import ModelFailed
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.platform.settings import Settings
+from services.summaries.schedule import ARCHIVE
+from tests.support.archiving import (
+    TWO,
+    answer,
+    archived,
+    archiving_queue,
+    thirty_messages,
+    topic,
+    topic_ids,
+    with_small_model,
+)
+from tests.support.jobs import defer, has_ended, jobs_of, until
+from tests.support.model_server import Ending, ModelServer, Reply
+
+pytestmark = pytest.mark.anyio
+
+CANARY = "only-in-the-answer"
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """Settings with a small model."""
+    return with_small_model(model_server)
+
+
+@pytest.fixture
+async def conversation(services: Services) -> UUID:
+    """Thirty messages, of which 24 may be archived."""
+    return await thirty_messages(services)
+
+
+@pytest.fixture
+async def jobs(services: Services) -> AsyncIterator[JobQueue]:
+    """A queue in a hurry that archives."""
+    async with archiving_queue(services) as opened:
+        yield opened
+
+
+GOOD_BUT_WRAPPED = {
+    "a fence": f"```json\n{TWO}\n```",
+    "prose": f"Here are the topics:\n\n{TWO}\n\nIs there anything else?",
+    "spaces": f"\n\n  {TWO}  \n",
+    "numbers as text": answer(topic(1, 12) | {"start": "1"}, topic(13, 22)),
+    "more keys": answer(topic(1, 12, mood="good"), topic(13, 22), remark="done"),
+}
+
+
+@pytest.mark.parametrize("text", GOOD_BUT_WRAPPED.values(), ids=GOOD_BUT_WRAPPED.keys())
+async def test_what_stands_around_the_answer_does_not_matter(
+    services: Services, conversation: UUID, model_server: ModelServer, text: str
+) -> None:
+    model_server.script(Reply([text]))
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
+    assert len(model_server.requests) == 1
+
+
+BAD: dict[str, tuple[str, str]] = {
+    "prose": ("I found two topics.", "no JSON object"),
+    "half an object": (TWO[:-30], "not JSON"),
+    "braces only": ("{" * 5000, "no JSON object"),
+    "not JSON": ("{topics: []}", "not JSON"),
+    "deep": ('{"topics": ' + "[" * 5000 + "}", "not JSON"),
+    "half a character": ('{"topics": [{"title": "\\ud83d"}]}', "not JSON"),
+    "a list": ("[1, 2]", "no JSON object"),
+    "another object": ('{"answer": 1}', "topics is wrong: missing"),
+    "no topics": (answer(), "no topics"),
+    "no title": (answer({"summary": "Said.", "start": 1, "end": 12}), "topics.0.title is wrong: missing"),
+    "an empty title": (answer(topic(1, 12, title="  ")), "topics.0.title is wrong: string_too_short"),
+    "an empty summary": (answer(topic(1, 12, summary="")), "topics.0.summary is wrong: string_too_short"),
+    "an empty keyword": (answer(topic(1, 12, keywords=[""])), "topics.0.keywords.0 is wrong: string_too_short"),
+    "a long title": (answer(topic(1, 12, title="x" * 101)), "topics.0.title is wrong: "),
+    "a long summary": (answer(topic(1, 12, summary="x" * 1001)), "topics.0.summary is wrong: "),
+    "a NUL": (answer(topic(1, 12, title="a\x00b")), "topics.0.title is wrong: value_error"),
+    "a NUL in a keyword": (answer(topic(1, 12, keywords=["\x00"])), "topics.0.keywords.0 is wrong: value_error"),
+    "no number": (answer(topic(1, 12) | {"end": "last"}), "topics.0.end is wrong: int_parsing"),
+    "no whole number": (answer(topic(1, 12) | {"end": 12.5}), "topics.0.end is wrong: int_from_float"),
+    "a huge number": (TWO.replace("22", "9" * 5000), "not JSON"),
+    "zero": (answer(topic(0, 12)), "topic 1 is out of bounds: 0 to 12 of 24"),
+    "beyond the end": (answer(topic(1, 12), topic(13, 25)), "topic 2 is out of bounds: 13 to 25 of 24"),
+    "backwards": (answer(topic(20, 3)), "topic 1 is out of bounds: 20 to 3 of 24"),
+    "overlapping": (answer(topic(1, 12), topic(12, 22)), "topic 2 overlaps"),
+    "unordered": (answer(topic(13, 22), topic(1, 12)), "topic 2 overlaps the one before it, or stands before it"),
+    "nine messages": (answer(topic(1, 12), topic(13, 21)), "topic 2 has fewer than 10 messages"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD.keys())
+async def test_a_wrong_answer_archives_nothing_and_ends_the_job(
+    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer, text: str, reason: str
+) -> None:
+    await _given_up(services, conversation, jobs, model_server, Reply([f"{CANARY}: {text}"]), reason)
+
+
+@pytest.mark.parametrize("ending", ["cut", "abort", "reset"])
+async def test_an_answer_that_breaks_off_is_a_wrong_one(
+    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer, ending: Ending
+) -> None:
+    reply = Reply([TWO[:20], TWO[20:]], ending=ending, linger_s=0.1)
+    await _given_up(services, conversation, jobs, model_server, reply, "The language model's answer broke off.")
+
+
+async def test_an_empty_answer_is_a_wrong_one(
+    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
+) -> None:
+    reason = "The language model answered something that is not an answer."
+    await _given_up(services, conversation, jobs, model_server, Reply(), reason)
+
+
+async def _given_up(
+    services: Services, conversation: UUID, jobs: JobQueue, server: ModelServer, reply: Reply, reason: str
+) -> None:
+    server.default = reply
+    with capture_logs() as logs:
+        await defer(services.database, jobs, ARCHIVE, conversation_id=conversation)
+        jobs.start_worker()
+        await until(lambda: has_ended(services.database, ARCHIVE, "succeeded"))
+    assert len(server.requests) == 2
+    [line] = [line for line in logs if line["event"] == "topics given up"]
+    assert line["log_level"] == "warning"
+    assert line["reason"].startswith(reason)
+    assert line["conversation_id"] == str(conversation)
+    assert CANARY not in str(logs)
+    assert await archived(services, conversation) == []
+    assert set(await topic_ids(services, conversation)) == {None}
+
+
+async def test_a_wrong_answer_may_be_followed_by_a_right_one(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Sure!"]), Reply([TWO]))
+    assert await services.topics.archive(DEFAULT_TENANT, conversation) == 2
+
+
+async def test_before_an_answer_a_failure_is_logged_and_not_raised(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Sure!"]), Reply(["Sure!"]), Reply(status=500), Reply([TWO]))
+    with capture_logs() as logs:
+        outcomes = [await services.topics.archive_in_time(DEFAULT_TENANT, conversation) for _ in range(3)]
+    assert outcomes == [False, False, True]
+    assert [line["reason"] for line in logs if line["event"] == "no topics archived"] == [
+        "no JSON object",
+        "The language model's server failed.",
+    ]
+
+
+async def test_a_model_that_is_away_fails_the_job_which_is_tried_again(
+    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(silent=True, ending="abort"), Reply(status=500), Reply([TWO]))
+    await defer(services.database, jobs, ARCHIVE, conversation_id=conversation)
+    jobs.start_worker()
+    await until(lambda: has_ended(services.database, ARCHIVE, "succeeded"))
+    [job] = await jobs_of(jobs, DEFAULT_TENANT, ARCHIVE)
+    assert (job.failures, job.reason) == (2, "ModelFailed: The language model failed.")
+    assert len(model_server.requests) == 3
+    assert len(await archived(services, conversation)) == 2
+
+
+async def test_a_model_that_stays_away_fails_the_job_for_good(
+    services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(status=503)
+    await defer(services.database, jobs, ARCHIVE, conversation_id=conversation)
+    jobs.start_worker()
+    await until(lambda: has_ended(services.database, ARCHIVE, "failed"))
+    assert len(model_server.requests) == 4
+    assert await archived(services, conversation) == []
+
+
+async def test_a_model_that_fails_archives_nothing(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(status=500))
+    with pytest.raises(ModelFailed):
+        await services.topics.archive(DEFAULT_TENANT, conversation)
+    assert len(model_server.requests) == 1
+    assert await archived(services, conversation) == []
