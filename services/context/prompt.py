@@ -84,7 +84,7 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
     question = _user_message(parts.message, [image_part(image) for image in parts.images])
     sizes = {name: sum(size for _, size in messages) for name, messages in stable}
     if passages:
-        sizes["knowledge"] = sum(_size(message, tokens) for message in tail)
+        sizes["knowledge"] = _tail_size(passages, tokens)
     sizes["message"] = tokens.count(parts.message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(parts.images)
     messages = [*(message for _, part in stable for message, _ in part), *tail, question, *parts.after]
     report = ContextReport(
@@ -114,17 +114,16 @@ def _fit(
     tokens: TokenEstimator,
 ) -> tuple[list[Passage], int, list[dict[str, object]]]:
     """Passages that stay, the index of the first message that stays, and what was dropped and why."""
-    passages = list(parts.passages)
     left = parts.budget - sum(size for _, messages in fixed for _, size in messages)
-    left -= sum(size for _, size in history) + sum(_size(message, tokens) for message in _tail(passages))
-    dropped: list[dict[str, object]] = []
-    sizes = [tokens.count(_passage_line(passage)) for passage in passages]
-    while (left < 0 or sum(sizes) > _MOST_PASSAGE_TOKENS) and len(passages) > _PASSAGES_THAT_STAY:
+    left -= sum(size for _, size in history)
+    passages, dropped = list(parts.passages), list[dict[str, object]]()
+    size = _tail_size(passages, tokens)
+    while (size > left or size > _MOST_PASSAGE_TOKENS) and len(passages) > _PASSAGES_THAT_STAY:
         lowest = passages.pop()
-        left += sizes.pop()
+        size = _tail_size(passages, tokens)
         dropped.append(_dropped("knowledge", 1, document=lowest["document"], position=lowest["position"]))
     first = 0
-    while left < 0 and first < len(history):
+    while size > left and first < len(history):
         left += history[first][1]
         first += 1
     if first:
@@ -153,6 +152,10 @@ def _tail(passages: Sequence[Passage]) -> list[BaseMessage]:
     if not passages:
         return []
     return [SystemMessage(_PASSAGES.format(passages="\n\n".join(map(_passage_line, passages))))]
+
+
+def _tail_size(passages: Sequence[Passage], tokens: TokenEstimator) -> int:
+    return sum(_size(message, tokens) for message in _tail(passages))
 
 
 def _passage_line(passage: Passage) -> str:

@@ -132,7 +132,7 @@ async def test_a_conversation_that_fails_is_named_and_the_others_go_on(
         [
             f"default: conversation {conversations['rejected']} failed: The language model's server failed.",
             f"default: conversation {conversations['wordy']} failed: "
-            "a summary of 1251 tokens; 1 to 500 are accepted",
+            "a summary of 1251 tokens; at most 500 are accepted",
         ]
     )
     assert "Traceback" not in done.stderr
