@@ -110,7 +110,9 @@ class Cluster:
 
 
 def echo(received: Received) -> Reply:
-    """An answer that belongs to one message only, in pieces."""
+    """An answer that belongs to one message only, in pieces; or a summary."""
+    if received.prompt[0][1].startswith("You write a summary"):
+        return Reply(["They talk."], gap_s=_GAP_S)
     asked = received.prompt[-1][1]
     return Reply([f"{asked}/{number} " for number in range(PIECES)], gap_s=_GAP_S)
 
