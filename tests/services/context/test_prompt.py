@@ -73,6 +73,10 @@ def test_topics_stand_in_the_place_of_the_summary_oldest_first() -> None:
     assert "topics" in prompt.report["tokens"]
 
 
+def test_the_heading_is_in_the_language_of_the_summary() -> None:
+    assert _build(epoch=epoch(summary="用户养了一只猫。")).messages[1].text.startswith("到目前为止的对话摘要")
+
+
 def test_what_the_model_said_in_this_turn_follows_the_message() -> None:
     asked = AIMessage("", tool_calls=[{"name": "t", "args": {}, "id": "1"}])
     assert _build(after=[asked]).messages[-1] is asked
