@@ -114,9 +114,11 @@ async def test_as_root_a_closed_folder_is_opened_for_passing_through_only(tmp_pa
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_an_ordinary_user_starts_it_under_its_own_account(tmp_path: Path) -> None:
     nobody = pwd.getpwnam("nobody")
-    for folder in tmp_path.parents:
-        if folder.stat().st_uid == 0 and not folder.stat().st_mode & 1:
-            folder.chmod(folder.stat().st_mode | 0o001)
+    # The sources may lie in a folder of root's alone.
+    for folder, needed in [(ROOT, 0o005), *((parent, 0o001) for parent in (*ROOT.parents, *tmp_path.parents))]:
+        mode = folder.stat().st_mode
+        if folder.stat().st_uid == 0 and mode & needed != needed:
+            folder.chmod(mode | needed)
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, nobody.pw_uid, nobody.pw_gid)
