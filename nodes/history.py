@@ -35,6 +35,7 @@ async def history(
         + MESSAGE_OVERHEAD
         + IMAGE_TOKENS * len(state.get("images", [])),
         now=state["now"],
+        begins=state.get("begins", False),
         most_tokens=state.get("max_context_tokens"),
     )
     shown = await conversations.read(asked, tokens)

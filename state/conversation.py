@@ -168,6 +168,8 @@ class ConversationState(TurnInput, total=False):
     model: str | None
     """The expert's model; None = the configured one."""
     context_policy: ContextPolicy
+    begins: bool
+    """Whether the conversation begins with this turn."""
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
 

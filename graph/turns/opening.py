@@ -71,6 +71,7 @@ def initial_state(
         system_prompt=turn.system_prompt,
         model=turn.model,
         context_policy=turn.policy,
+        begins=turn.begins,
         now=now,
     )
     if degraded:

@@ -68,22 +68,22 @@ ORDER BY created_at, id
 
 @dataclass(frozen=True)
 class _Beginning:
-    number: int | None
-    strategy: Any
-    reason: str | None
-    begun_at: datetime | None
-    epoch_summary: str | None
-    epoch_version: int | None
-    epoch_topics: list[TopicSummary] | None
-    history_from_created_at: datetime | None
-    history_from_message_id: UUID | None
-    prefix: Any
-    summary: str | None
-    summary_version: int | None
-    covered_through_created_at: datetime | None
-    covered_through_message_id: UUID | None
-    rewritten_version: int | None
-    topics: list[TopicSummary] | None
+    number: int | None = None
+    strategy: Any = None
+    reason: str | None = None
+    begun_at: datetime | None = None
+    epoch_summary: str | None = None
+    epoch_version: int | None = None
+    epoch_topics: list[TopicSummary] | None = None
+    history_from_created_at: datetime | None = None
+    history_from_message_id: UUID | None = None
+    prefix: Any = None
+    summary: str | None = None
+    summary_version: int | None = None
+    covered_through_created_at: datetime | None = None
+    covered_through_message_id: UUID | None = None
+    rewritten_version: int | None = None
+    topics: list[TopicSummary] | None = None
 
     def epoch(self) -> Epoch | None:
         if self.number is None or self.begun_at is None:
@@ -125,6 +125,8 @@ class Asked:
     now: datetime
     most_tokens: int | None = None
     """A smaller budget for this prompt."""
+    begins: bool = False
+    """Whether the conversation begins with this message: then nothing is read."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,8 @@ class ConversationReader:
         return ShownConversation(epoch, shown, budget, full, jobs)
 
     async def _fetch(self, asked: Asked, limit: int) -> tuple[_Beginning, list[HistoryMessage], frozenset[str]]:
+        if asked.begins:
+            return _Beginning(), [], frozenset()
         values = {
             "tenant_id": asked.tenant_id,
             "conversation_id": asked.conversation_id,

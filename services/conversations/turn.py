@@ -65,6 +65,8 @@ class OpenTurn:
     policy: ContextPolicy
     waiting: bool = False
     """Whether it has yet to wait for its place."""
+    begins: bool = False
+    """Whether its conversation begins with it, so that there is nothing before it to read."""
 
 
 @dataclass(frozen=True)

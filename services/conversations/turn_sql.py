@@ -67,7 +67,7 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            'strategy', expert.context_strategy, 'window', expert.context_window,
            'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages
        ) AS policy,
-       unfinished.known_turn_id, unfinished.running, unfinished.waiting
+       unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """
 

@@ -59,6 +59,7 @@ class _Found:
     known_turn_id: UUID | None
     running: bool | None
     waiting: int | None
+    begins: bool
 
 
 class Turns:
@@ -120,6 +121,7 @@ class Turns:
             model=one.model,
             policy=one.policy,
             waiting=one.status == "waiting",
+            begins=one.begins,
         )
 
     async def end(

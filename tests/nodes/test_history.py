@@ -59,6 +59,17 @@ async def test_another_conversation_of_the_same_user_does_not_enter(services: Se
     assert (await _history(services, turn))["history"] == []
 
 
+async def test_of_a_conversation_that_begins_nothing_is_read(services: Services) -> None:
+    first = await services.turns.open(new_turn("Hello", session_key="new"))
+    assert first.begins
+    update = await _history(services, first, begins=True)
+    assert (update["history"], update["epoch"]["reason"], update["after_turn"]) == ([], "first turn", [])
+    await services.turns.end(
+        first.tenant_id, first.turn_id, first.answer_message_id, TurnOutcome(status="completed", answer="Hi")
+    )
+    assert not (await services.turns.open(new_turn("Again", session_key="new"))).begins
+
+
 async def test_a_smaller_budget_is_taken_a_larger_one_is_not(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
     assert (await _history(services, turn, max_context_tokens=800))["context_budget"] == 800
