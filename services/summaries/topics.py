@@ -1,5 +1,6 @@
 """Topics: stretches of a conversation that leave the prompt, and stay in it as a title and a summary."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -53,23 +54,36 @@ class TopicArchive:
     """Archives topics. Every process with a worker has one: it registers the job."""
 
     def __init__(
-        self, store: TopicStore, models: ChatModels, jobs: JobQueue, *, on: bool = True, keep_newest: int = 6
+        self,
+        store: TopicStore,
+        models: ChatModels,
+        jobs: JobQueue,
+        *,
+        on: bool = True,
+        keep_newest: int = 6,
+        in_time_s: float = 20.0,
     ) -> None:
-        """Take how many of the newest messages are never archived."""
+        """Take how many of the newest messages are never archived, and how long an answer waits for it."""
         self.store = store
         self._models = models
         self._on = on
         self._keep_newest = keep_newest
+        self._in_time_s = in_time_s
         jobs.task(ARCHIVE)(self._job)
 
     async def archive_in_time(self, tenant_id: UUID, conversation_id: UUID) -> bool:
         """Archive before an answer; return whether that worked. A failure is logged, not raised."""
         try:
-            await self.archive(tenant_id, conversation_id)
+            async with asyncio.timeout(self._in_time_s):
+                await self.archive(tenant_id, conversation_id)
         except AnamnesisError as error:
-            log.warning("no topics archived", conversation_id=str(conversation_id), reason=error.message)
-            return False
-        return True
+            reason = error.message
+        except TimeoutError:
+            reason = f"not within {self._in_time_s:g} s"
+        else:
+            return True
+        log.warning("no topics archived", conversation_id=str(conversation_id), reason=reason)
+        return False
 
     async def archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
         """Find the topics of what is not archived yet, and archive them; return how many.

@@ -1,5 +1,6 @@
 """What models answer when they are asked for topics: right, wrong, broken off, or not at all."""
 
+import time
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.platform.settings import Settings
 from services.summaries.schedule import ARCHIVE
+from services.summaries.topics import TopicArchive
 from tests.support.archiving import (
     TWO,
     answer,
@@ -155,6 +157,17 @@ async def test_before_an_answer_a_failure_is_logged_and_not_raised(
         "no JSON object",
         "The language model's server failed.",
     ]
+
+
+async def test_an_answer_waits_for_its_topics_only_so_long(
+    services: Services, conversation: UUID, model_server: ModelServer
+) -> None:
+    model_server.script(Reply([TWO], delay_s=2))
+    archive = TopicArchive(services.topics.store, services.models, JobQueue(services.database), in_time_s=0.2)
+    begun = time.monotonic()
+    assert not await archive.archive_in_time(DEFAULT_TENANT, conversation)
+    assert time.monotonic() - begun < 1.5
+    assert await services.topics.store.topics(DEFAULT_TENANT, conversation, limit=10) == []
 
 
 async def test_a_model_that_is_away_fails_the_job_which_is_tried_again(
