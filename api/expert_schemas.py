@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from typing_extensions import TypedDict
 
 from api.schemas import Id, no_nul, not_blank
-from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS, ContextStrategy
+from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS
+from state.conversation import ContextStrategy
 
 MAX_PERSONA_CHARACTERS = 4000
 _MAX_PROMPT_CHARACTERS = 32_000

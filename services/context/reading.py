@@ -47,7 +47,8 @@ WITH before AS (
     SELECT coalesce(e.history_from_created_at, '-infinity') AS at,
            coalesce(e.history_from_message_id, '00000000-0000-0000-0000-000000000000') AS id
     FROM (SELECT) AS one_row LEFT JOIN context_epochs e
-        ON e.conversation_id = %(conversation_id)s AND e.strategy = 'summary' AND %(strategy)s::text = 'summary'
+        ON e.conversation_id = %(conversation_id)s AND e.strategy = 'summary' AND %(summarised)s
+        AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
 SELECT id, role, content, parts, token_count, created_at, uncovered FROM (
     (SELECT m.* FROM messages m
@@ -181,7 +182,7 @@ class ConversationReader:
         if reason or epoch is None:
             epoch = epochs.begin(before, reason or "first turn", summary, topics, moment)
             shown = epochs.behind(history, epoch["history_from"], late)
-        full, jobs = self._due(asked, whole, shown, summary, late, tokens)
+        full, jobs = self._due(asked, whole, epoch, shown, summary, late, tokens)
         return ShownConversation(epoch, shown, budget, full, jobs)
 
     async def _fetch(self, asked: Asked, limit: int) -> tuple[_Beginning, list[HistoryMessage], frozenset[str]]:
@@ -192,6 +193,7 @@ class ConversationReader:
             "conversation_id": asked.conversation_id,
             "before": asked.before,
             "strategy": asked.policy["strategy"],
+            "summarised": asked.policy["strategy"] == "summary" and self._schedule.on,
             "most_topics": _MOST_TOPICS,
             "limit": limit,
         }
@@ -211,12 +213,14 @@ class ConversationReader:
             )
             for row in rows
         ]
-        return beginnings[0], history, frozenset(str(row[0]) for row in rows if row[6])
+        beginning = beginnings[0] if beginnings else _Beginning()  # the user was erased at this moment
+        return beginning, history, frozenset(str(row[0]) for row in rows if row[6])
 
     def _due(
         self,
         asked: Asked,
         budget: int,
+        epoch: Epoch,
         shown: list[HistoryMessage],
         summary: NewestSummary,
         late: frozenset[str],
@@ -226,6 +230,7 @@ class ConversationReader:
         policy = asked.policy
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
+            size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
             share = (asked.fixed_tokens + asked.message_tokens + size) / budget
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
 from uuid import UUID
 
 import psycopg
@@ -14,8 +13,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.llm.tokens import count_tokens
 from services.platform.postgres import Database, Row
-
-ContextStrategy = Literal["summary", "topics", "window"]
+from state.conversation import ContextStrategy
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000
 

@@ -111,6 +111,7 @@ class ChatModels:
 
         Raises:
             ModelFailed: it did not answer.
+            Unavailable: it is left alone for a moment, after it was away several times.
         """
         name = OfflineChatModel.NAME if self.offline else self._settings.small_llm_model or self.default_model
         async with self._breaker(f"{name} (background)").use():

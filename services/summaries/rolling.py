@@ -104,10 +104,10 @@ class RollingSummaries:
                 text = await self._writer.increment(old.summary, _said(new, self._chunk_tokens))
                 count = old.covered_message_count + len(new)
                 increments = old.increments_since_full + 1
-                return NewSummary(text, old.summary_version, through, count, increments, rewritten=False)
+                return NewSummary(text, old.summary_version, through, count, increments)
         text, count = await self._from_the_beginning(conversation, through)
         version = old.summary_version if old else 0
-        return NewSummary(text, version, through, count, 0, rewritten=state.late)
+        return NewSummary(text, version, through, count, 0)
 
     async def _from_the_beginning(self, conversation: _Conversation, through: Place) -> tuple[str, int]:
         """Summarise the whole transcript; return the summary, and how many messages it covers.

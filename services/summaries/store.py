@@ -48,7 +48,7 @@ ORDER BY created_at, id LIMIT %(limit)s
 _LOCK = "SELECT 1 FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
 
 _COVERED = """
-SELECT count(*) FROM messages
+SELECT count(*), coalesce(bool_or(uncovered), false) FROM messages
 WHERE conversation_id = %(conversation_id)s AND completed AND (created_at, id) <= (%(at)s, %(message_id)s)
 """
 
@@ -196,8 +196,6 @@ class NewSummary:
     count: int
     """How many messages it covers."""
     increments: int
-    rewritten: bool
-    """Whether it was made from the whole transcript, late messages included."""
 
 
 class SummaryStore:
@@ -247,14 +245,13 @@ class SummaryStore:
             "message_id": new.through[1],
             "count": new.count,
             "increments": new.increments,
-            "rewritten": new.rewritten,
         }
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(_LOCK, values)
             counted = await (await connection.execute(_COVERED, values)).fetchone()
             if counted is None or counted[0] != new.count:
                 return False
-            if await (await connection.execute(_WRITE, values)).fetchone() is None:
+            if await (await connection.execute(_WRITE, {**values, "rewritten": counted[1]})).fetchone() is None:
                 return False
             await connection.execute(_NOW_COVERED, values)
         return True

@@ -47,9 +47,7 @@ async def test_a_summary_says_how_far_it_reaches(client: httpx.AsyncClient, serv
     conversation = await _id_of(services)
     for version, last in enumerate((messages[1], messages[3])):
         place = datetime.fromisoformat(last["created_at"]), UUID(last["id"])
-        new = NewSummary(
-            f"Of {last['content']}.", version, place, 2 * version + 2, increments=version, rewritten=False
-        )
+        new = NewSummary(f"Of {last['content']}.", version, place, 2 * version + 2, increments=version)
         assert await services.summaries.store.write(DEFAULT_TENANT, conversation, new)
     found = (await client.get(f"{address}/summary")).json()
     assert datetime.fromisoformat(found.pop("updated_at")) >= datetime.fromisoformat(messages[5]["created_at"])

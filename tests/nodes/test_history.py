@@ -9,7 +9,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from state.conversation import ConversationState
 from tests.support.model_server import ModelServer, Reply
-from tests.support.turns import context_of, epoch, exchange, new_turn, policy, runtime, state
+from tests.support.turns import context_of, epoch, exchange, new_turn, policy, remember, runtime, state
 
 pytestmark = pytest.mark.anyio
 
@@ -138,6 +138,22 @@ async def test_when_no_topic_is_found_the_turn_goes_on_and_says_so(
     update = await _history(services, turn, context_policy=small)
     assert (len(update["history"]), update["degraded"]) == (20, ["topics"])
     assert len(model_server.requests) == 2
+
+
+async def test_the_topics_themselves_count_towards_the_threshold(
+    services: Services, model_server: ModelServer
+) -> None:
+    await _exchanges(services, 10, length=400)
+    turn = await services.turns.open(new_turn("And now?"))
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE experts SET context_strategy = 'topics'")
+    near = policy(strategy="topics", window=3500, threshold=0.7, min_archive_messages=10)
+    await _history(services, turn, context_policy=near)
+    assert model_server.requests == []
+    await remember(services.database, turn, "x" * 1000)
+    model_server.script(Reply([TOPIC]))
+    await _history(services, turn, context_policy=near)
+    assert len(model_server.requests) == 1
 
 
 async def test_near_the_threshold_topics_are_archived_behind_the_answer(

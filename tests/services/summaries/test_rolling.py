@@ -185,7 +185,7 @@ async def test_a_message_that_is_committed_while_the_model_thinks_is_not_missed(
 async def test_a_message_that_is_under_way_when_the_summary_is_written_is_waited_for(services: Services) -> None:
     turn = await _talk(services, 5)
     fourth, _ = (await completed(services.database, turn))[3]
-    new = NewSummary("They talk.", 0, fourth, 4, 0, rewritten=False)
+    new = NewSummary("They talk.", 0, fourth, 4, 0)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(
             "INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, "
@@ -212,6 +212,39 @@ async def test_a_late_message_is_shown_until_a_new_summary_and_a_new_epoch_have_
     shown, epoch = await _shown(services, epoch)
     assert ("from an import" in shown, epoch["reason"]) == (False, "late messages")
     assert "from an import" in model_server.requests[-1].prompt[1][1]
+
+
+async def test_what_came_late_is_noted_by_the_summary_that_takes_it_in(services: Services) -> None:
+    turn = await _talk(services, 5)
+    store, conversation = services.summaries.store, turn.conversation_id
+    fourth, _ = (await completed(services.database, turn))[3]
+    assert await store.write(DEFAULT_TENANT, conversation, NewSummary("Four.", 0, fourth, 4, 0))
+    await say(services.database, turn, "from an import", START)
+    assert not await store.write(DEFAULT_TENANT, conversation, NewSummary("Four.", 1, fourth, 4, 0))
+    assert await store.write(DEFAULT_TENANT, conversation, NewSummary("Five.", 1, fourth, 5, 0))
+    summary = await store.get(DEFAULT_TENANT, conversation)
+    assert summary is not None
+    assert (summary.summary, summary.rewritten_version) == ("Five.", 2)
+    assert not await store.write(DEFAULT_TENANT, conversation, NewSummary("Again.", 2, fourth, 5, 0))
+
+
+async def test_switched_off_it_leaves_nothing_out_of_view(
+    services: Services, settings: Settings, engines: Engines
+) -> None:
+    turn = await _talk(services, 5)
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    await _shown(services, None)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(
+            "UPDATE context_epochs SET summary_version = 1, summary = 's', history_from_created_at = "
+            "covered_through_created_at, history_from_message_id = covered_through_message_id "
+            "FROM conversation_summaries s WHERE s.conversation_id = context_epochs.conversation_id"
+        )
+    assert len((await _shown(services, None))[0]) == 8
+    off = load_settings(**{**settings.model_dump(exclude_unset=True), "memory_summaries": False})
+    async with open_services(off, engines) as without:
+        shown, epoch = await _shown(without, None)
+    assert (len(shown), epoch["reason"], epoch["summary"]) == (14, "summary withdrawn", "")
 
 
 async def test_the_job_runs_behind_the_turn_once_for_a_burst(
