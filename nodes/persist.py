@@ -11,8 +11,13 @@ from state.context import TurnContext
 from state.conversation import ConversationState
 
 
-async def persist(state: ConversationState, runtime: Runtime[TurnContext], *, turns: Turns) -> ConversationState:
-    """Store the complete answer, end the turn, and defer the jobs that it causes."""
+async def persist(
+    state: ConversationState, runtime: Runtime[TurnContext], *, turns: Turns, episodes: bool
+) -> ConversationState:
+    """Store the complete answer, end the turn, and defer the jobs that it causes.
+
+    With `episodes`, the turn becomes one: it can be recalled from the next turn on.
+    """
     context = runtime.context
     total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
     outcome = TurnOutcome(
@@ -24,6 +29,7 @@ async def persist(state: ConversationState, runtime: Runtime[TurnContext], *, tu
         degraded=state.get("degraded", []),
         context_report=state["context_report"],
         epoch=state.get("epoch"),
+        episode=episodes,
         jobs=state.get("after_turn", []),
     )
     answer_message_id = state["answer_message_id"]

@@ -34,6 +34,7 @@ from services.summaries.store import SummaryStore
 from services.summaries.topic_store import TopicStore
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
+from services.tools.tool import ToolServices
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -97,7 +98,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         leases = TurnLeases(database)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         summaries, topics = _make_summaries(settings, database, models, jobs)
-        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools)
+        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, ToolServices())
         yield Services(
             settings=settings,
             authenticator=authenticator,

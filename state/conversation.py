@@ -170,6 +170,8 @@ class ConversationState(TurnInput, total=False):
     context_policy: ContextPolicy
     begins: bool
     """Whether the conversation begins with this turn."""
+    remembers: bool
+    """Whether there is any episode of the user to recall."""
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
 

@@ -72,6 +72,7 @@ def initial_state(
         model=turn.model,
         context_policy=turn.policy,
         begins=turn.begins,
+        remembers=turn.remembers,
         now=now,
     )
     if degraded:
@@ -86,6 +87,8 @@ def turn_context(turn: OpenTurn, *, debug: bool) -> TurnContext:
         tenant_id=str(turn.tenant_id),
         user_id=str(turn.user_id),
         conversation_id=str(turn.conversation_id),
+        expert_id=str(turn.expert_id),
+        user_message_id=str(turn.user_message_id),
         turn_id=str(turn.turn_id),
         locale=turn.locale or "",
         timezone=turn.timezone,

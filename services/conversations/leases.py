@@ -56,7 +56,7 @@ FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND t.lease_expires_at < now()
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
 RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.session_key, u.external_id, u.timezone,
-          u.locale, e.name AS expert, e.system_prompt, e.model, m.content, m.parts,
+          u.locale, e.id AS expert_id, e.name AS expert, e.system_prompt, e.model, m.content, m.parts,
           jsonb_build_object(
               'strategy', e.context_strategy, 'window', e.context_window,
               'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages
@@ -154,6 +154,7 @@ class TurnLeases:
             answer_message_id=uuid7(),
             timezone=found.request.get("timezone") or found.timezone,
             locale=found.request.get("locale") or found.locale,
+            expert_id=found.expert_id,
             expert=found.expert,
             system_prompt=found.system_prompt,
             model=found.model,
@@ -189,6 +190,7 @@ class _Adopted:
     external_id: str
     timezone: str
     locale: str | None
+    expert_id: UUID
     expert: str
     system_prompt: str
     model: str | None

@@ -22,6 +22,9 @@ StopReason = Literal["cancelled", "partial"]
 LEASE = timedelta(seconds=15)
 """An unfinished turn whose process has not renewed its lease for so long has lost its process."""
 
+TURN_IMPORTANCE = 0.4
+"""Of the episode that a completed turn becomes, 0 to 1."""
+
 MOST_WAITING = 5
 """Turns that may wait in one conversation."""
 
@@ -59,6 +62,7 @@ class OpenTurn:
     """Id that the answer will have: ending a turn twice with it stores one answer."""
     timezone: str
     locale: str | None
+    expert_id: UUID
     expert: str
     system_prompt: str
     model: str | None
@@ -67,6 +71,8 @@ class OpenTurn:
     """Whether it has yet to wait for its place."""
     begins: bool = False
     """Whether its conversation begins with it, so that there is nothing before it to read."""
+    remembers: bool = True
+    """Whether there is any episode of the user to recall."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ class TurnOutcome:
     error: Any = None
     epoch: Epoch | None = None
     """Stored with an answer that is complete."""
+    episode: bool = False
+    """Whether it becomes an episode, when it completes."""
     jobs: Sequence[str] = ()
     """Names of the tasks that it causes, each once a conversation."""
 

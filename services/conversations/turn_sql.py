@@ -62,12 +62,13 @@ WITH expert AS (
     FROM turn
 )
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
-       expert.name AS expert, expert.system_prompt, expert.model,
+       expert.id AS expert_id, expert.name AS expert, expert.system_prompt, expert.model,
        jsonb_build_object(
            'strategy', expert.context_strategy, 'window', expert.context_window,
            'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages
        ) AS policy,
-       unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins
+       unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins,
+       EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """
 
@@ -80,12 +81,18 @@ WITH ended AS (
         error = %(error)s, finished_at = clock_timestamp(), lease_expires_at = NULL
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
       AND (NOT %(abandoned)s OR lease_expires_at < now())
-    RETURNING conversation_id
+    RETURNING conversation_id, user_message_id
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
            %(status)s = 'completed', %(token_count)s
     FROM ended WHERE %(message_id)s::uuid IS NOT NULL
+), episode AS (
+    INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, importance, origin,
+        source_message_ids, created_at)
+    SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, 'turn', %(episode_importance)s,
+        'user_said', ARRAY[ended.user_message_id, %(message_id)s], clock_timestamp()
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(episode_id)s::uuid IS NOT NULL
 ), epoch AS (
     INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
         summary_version, topics, history_from_created_at, history_from_message_id, prefix)

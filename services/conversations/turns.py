@@ -18,6 +18,7 @@ from services.conversations import turn_sql
 from services.conversations.messages import image_part, message_tokens, title_of, without_nul
 from services.conversations.turn import (
     MOST_WAITING,
+    TURN_IMPORTANCE,
     KnownTurn,
     NewTurn,
     OpenTurn,
@@ -52,6 +53,7 @@ class _Found:
     conversation_id: UUID | None
     """None where no turn was opened."""
     status: str | None
+    expert_id: UUID
     expert: str
     system_prompt: str
     model: str | None
@@ -60,6 +62,7 @@ class _Found:
     running: bool | None
     waiting: int | None
     begins: bool
+    remembers: bool
 
 
 class Turns:
@@ -116,12 +119,14 @@ class Turns:
             answer_message_id=uuid7(),
             timezone=new.timezone or one.timezone,
             locale=new.locale or one.locale,
+            expert_id=one.expert_id,
             expert=one.expert,
             system_prompt=one.system_prompt,
             model=one.model,
             policy=one.policy,
             waiting=one.status == "waiting",
             begins=one.begins,
+            remembers=one.remembers,
         )
 
     async def end(
@@ -144,9 +149,12 @@ class Turns:
         """
         content = without_nul(outcome.answer)
         message_id = answer_message_id if content else None
+        episode_id = uuid7() if outcome.episode and outcome.status == "completed" and content else None
         values = {
             "status": outcome.status,
             "message_id": message_id,
+            "episode_id": episode_id,
+            "episode_importance": TURN_IMPORTANCE,
             "turn_id": turn_id,
             "tenant_id": tenant_id,
             "abandoned": abandoned,

@@ -29,6 +29,10 @@ TABLES = (
     "summary_parts",
     "topics",
     "context_epochs",
+    "core_memory_blocks",
+    "core_memory_history",
+    "episodes",
+    "memory_operations",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -57,7 +61,12 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM conversation_summaries JOIN his ON his.id = conversation_id),
        (SELECT count(*) FROM summary_parts JOIN his ON his.id = conversation_id),
        (SELECT count(*) FROM topics WHERE user_id = %(user_id)s),
-       (SELECT count(*) FROM context_epochs JOIN his ON his.id = conversation_id)
+       (SELECT count(*) FROM context_epochs JOIN his ON his.id = conversation_id),
+       (SELECT count(*) FROM core_memory_blocks WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM core_memory_history h JOIN core_memory_blocks b ON b.id = h.block_id
+        WHERE b.user_id = %(user_id)s),
+       (SELECT count(*) FROM episodes WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM memory_operations WHERE user_id = %(user_id)s)
 """
 
 _JOBS = """

@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.tools import builtin
-from services.tools.tool import RegisteredTool
+from services.tools.tool import RegisteredTool, ToolServices
 
 
 class ToolRegistry:
@@ -20,10 +20,11 @@ class ToolRegistry:
         self._tools = {registered.name: registered for registered in tools}
 
     @classmethod
-    def of_builtin_tools(cls) -> "ToolRegistry":
+    def of_builtin_tools(cls, services: ToolServices) -> "ToolRegistry":
         """Every `TOOL` of the modules in `services.tools.builtin`: adding a module adds a tool."""
         names = sorted(module.name for module in pkgutil.iter_modules(builtin.__path__))
-        return cls([importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names])
+        found = [importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
+        return cls([tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found])
 
     @property
     def for_model(self) -> list[BaseTool]:

@@ -1,10 +1,16 @@
 """A tool and its limits."""
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 from langchain_core.tools import BaseTool
+
+
+@dataclass(frozen=True)
+class ToolServices:
+    """What tools may use. Whose data they touch stands in the run's context, never in a tool's arguments."""
 
 
 @dataclass(frozen=True)
@@ -24,3 +30,7 @@ class RegisteredTool:
     def name(self) -> str:
         """The name by which the model calls it."""
         return self.tool.name
+
+
+MakeTool = Callable[[ToolServices], RegisteredTool]
+"""Of a tool that works on something of the service."""

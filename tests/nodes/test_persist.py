@@ -33,7 +33,7 @@ def _answered(answer_message_id: str, answer: str = "Bruno.") -> ConversationSta
 async def test_the_answer_and_the_turn_are_stored_together(services: Services) -> None:
     turn = await services.turns.open(new_turn("What is my dog called?"))
     update = await persist(
-        _answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns
+        _answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns, episodes=True
     )
     assert update == {"assistant_message_id": str(turn.answer_message_id)}
 
@@ -53,24 +53,32 @@ async def test_the_answer_and_the_turn_are_stored_together(services: Services) -
 async def test_run_again_it_stores_nothing_twice(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     for _ in range(2):
-        await persist(_answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns)
+        await persist(
+            _answered(str(turn.answer_message_id)),
+            runtime(**context_of(turn)),
+            turns=services.turns,
+            episodes=True,
+        )
     messages = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
     assert len(messages) == 2
 
 
 async def test_a_turn_that_has_ended_otherwise_is_not_overwritten(services: Services) -> None:
     turn = await services.turns.open(new_turn())
-    await persist(_answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns)
+    await persist(
+        _answered(str(turn.answer_message_id)), runtime(**context_of(turn)), turns=services.turns, episodes=True
+    )
     with pytest.raises(Conflict):
         await persist(
             _answered("0190a000-0000-7000-8000-00000000000f"),
             runtime(**context_of(turn)),
             turns=services.turns,
+            episodes=True,
         )
 
 
 async def test_a_nul_character_of_the_model_is_dropped_on_write(services: Services) -> None:
     turn = await services.turns.open(new_turn())
     answered = _answered(str(turn.answer_message_id), "a\x00b")
-    await persist(answered, runtime(**context_of(turn)), turns=services.turns)
+    await persist(answered, runtime(**context_of(turn)), turns=services.turns, episodes=True)
     assert (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).answer == "ab"

@@ -4,6 +4,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from nodes.tools import tools
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
+from services.tools.tool import ToolServices
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +22,7 @@ async def test_every_call_is_answered_in_order_and_reported() -> None:
     update = await tools(
         state(messages=[asked], tool_rounds=1),
         runtime(written),
-        executor=ToolExecutor(ToolRegistry.of_builtin_tools()),
+        executor=ToolExecutor(ToolRegistry.of_builtin_tools(ToolServices())),
     )
     assert set(update) == {"messages", "tool_rounds"}
     assert update["tool_rounds"] == 2

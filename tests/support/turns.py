@@ -96,6 +96,26 @@ WITH summary AS (
     SELECT gen_random_uuid(), tenant_id, id, user_id, expert_id, left(%(text)s, 100), %(text)s, 2,
         %(user_message_id)s, %(answer_message_id)s, now(), now()
     FROM conversations WHERE id = %(conversation_id)s
+), block AS (
+    INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, section, content, version)
+    SELECT gen_random_uuid(), tenant_id, user_id, expert_id, id::text,
+        jsonb_build_object('name', %(text)s::text), 1
+    FROM conversations WHERE id = %(conversation_id)s RETURNING id, tenant_id, content
+), change AS (
+    INSERT INTO core_memory_history (block_id, version, tenant_id, new, trigger_message_id, actor)
+    SELECT id, 1, tenant_id, content, %(user_message_id)s, 'memory_agent' FROM block
+), episode AS (
+    INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
+        origin, source_message_ids)
+    SELECT gen_random_uuid(), tenant_id, user_id, expert_id, id, 'preference', %(text)s, 0.8, 'user_said',
+        ARRAY[%(user_message_id)s::uuid]
+    FROM conversations WHERE id = %(conversation_id)s
+), operation AS (
+    INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, turn_id, type, field, new_value,
+        trigger)
+    SELECT gen_random_uuid(), tenant_id, user_id, id, %(turn_id)s, 'core_memory_update', 'human',
+        jsonb_build_object('name', %(text)s::text), '{}'
+    FROM conversations WHERE id = %(conversation_id)s
 )
 INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
     summary_version, topics, prefix)

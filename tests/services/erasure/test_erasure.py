@@ -112,11 +112,15 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "summary_parts": 2,
             "topics": 2,
             "context_epochs": 2,
+            "core_memory_blocks": 2,
+            "core_memory_history": 2,
+            "episodes": 2,
+            "memory_operations": 2,
         },
         "queue": {"jobs": 3},
         "redis": {"turn_events": 3},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, 1, 1, 1, 1, 1]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

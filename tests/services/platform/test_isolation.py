@@ -28,6 +28,10 @@ ISOLATED = (
     "summary_parts",
     "topics",
     "context_epochs",
+    "core_memory_blocks",
+    "core_memory_history",
+    "episodes",
+    "memory_operations",
 )
 
 

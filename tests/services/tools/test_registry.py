@@ -1,10 +1,11 @@
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.tools.registry import ToolRegistry
+from services.tools.tool import ToolServices
 
 
 def test_the_builtin_tools_are_found_by_themselves() -> None:
-    registry = ToolRegistry.of_builtin_tools()
+    registry = ToolRegistry.of_builtin_tools(ToolServices())
     found = registry.get("get_current_time")
     assert found is not None
     assert found.tool in registry.for_model
@@ -12,6 +13,6 @@ def test_the_builtin_tools_are_found_by_themselves() -> None:
 
 
 def test_no_tool_lets_the_model_say_who_the_user_is() -> None:
-    for tool in ToolRegistry.of_builtin_tools().for_model:
+    for tool in ToolRegistry.of_builtin_tools(ToolServices()).for_model:
         described = convert_to_openai_tool(tool)["function"]["parameters"]["properties"]
         assert not {"user_id", "tenant_id", "runtime"} & set(described)
