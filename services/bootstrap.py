@@ -24,6 +24,8 @@ from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
+from services.memory.episodes import EpisodeStore
+from services.memory.index import EpisodeIndex
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -37,9 +39,9 @@ from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 
 if TYPE_CHECKING:
-    from langchain_core.embeddings import Embeddings
-
     from services.llm.chat_models import ChatModels
+    from services.llm.embeddings import Embedder
+    from services.memory.indexing import Indexing
     from services.summaries.rolling import RollingSummaries
     from services.summaries.topics import TopicArchive
 
@@ -55,7 +57,7 @@ class Services:
     redis: Redis
     milvus: Milvus
     models: "ChatModels"
-    embeddings: "Embeddings"
+    embedder: "Embedder"
     turns: Turns
     leases: TurnLeases
     events: EventLog
@@ -68,6 +70,9 @@ class Services:
     conversations: ConversationReader
     summaries: "RollingSummaries"
     topics: "TopicArchive"
+    episodes: EpisodeStore
+    index: EpisodeIndex
+    indexing: "Indexing"
     jobs: JobQueue
     erasure: Erasure
 
@@ -88,7 +93,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(cache.aclose)
         milvus = Milvus(engines.milvus_uri, settings.milvus_token)
         stack.push_async_callback(milvus.close)
-        models, embeddings = await asyncio.to_thread(_make_models, settings)
+        models, embedder = await asyncio.to_thread(_make_models, settings)
         stack.push_async_callback(models.close)
         authenticator = Authenticator(settings, database)
         stack.push_async_callback(authenticator.close)
@@ -98,6 +103,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         leases = TurnLeases(database)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         summaries, topics = _make_summaries(settings, database, models, jobs)
+        index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
         tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, ToolServices())
         yield Services(
             settings=settings,
@@ -107,7 +113,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             redis=cache,
             milvus=milvus,
             models=models,
-            embeddings=embeddings,
+            embedder=embedder,
             turns=Turns(database, jobs),
             leases=leases,
             events=events,
@@ -120,17 +126,26 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             conversations=_conversations(settings, database),
             summaries=summaries,
             topics=topics,
+            episodes=EpisodeStore(database, jobs),
+            index=index,
+            indexing=_indexing(database, index, embedder, jobs),
             jobs=jobs,
             erasure=Erasure(database, leases, events, jobs, events_keep_s=settings.turn_events_keep_s),
         )
 
 
-def _make_models(settings: Settings) -> "tuple[ChatModels, Embeddings]":
+def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
     # Their client library takes a second to import: commands that ask no model do without.
     from services.llm.chat_models import ChatModels  # noqa: PLC0415
-    from services.llm.embeddings import make_embeddings  # noqa: PLC0415
+    from services.llm.embeddings import Embedder  # noqa: PLC0415
 
-    return ChatModels(settings), make_embeddings(settings)
+    return ChatModels(settings), Embedder.of(settings)
+
+
+def _indexing(database: Database, index: EpisodeIndex, embedder: "Embedder", jobs: JobQueue) -> "Indexing":
+    from services.memory.indexing import Indexing  # noqa: PLC0415 — it needs the embedder
+
+    return Indexing(database, index, embedder, jobs)
 
 
 def _schedule(settings: Settings) -> SummarySchedule:

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from redis import Redis
 
 from services.bootstrap import Services, open_services
 from services.engines import Engines
+from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
@@ -118,6 +120,24 @@ def settings(model_server: ModelServer) -> Settings:
 async def services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
     """All services, over the test's own database."""
     async with open_services(settings, engines) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def milvus_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real Milvus Lite; each test's users are new, and find nothing of the others'."""
+    with asyncio.Runner() as runner:
+        server = EmbeddedMilvus(tmp_path_factory.mktemp("milvus"))
+        server.launch()
+        runner.run(server.wait())
+        yield server.uri
+        runner.run(server.stop())
+
+
+@pytest.fixture
+async def remembering(settings: Settings, engines: Engines, milvus_uri: str) -> AsyncIterator[Services]:
+    """All services, with an index."""
+    async with open_services(settings, replace(engines, milvus_uri=milvus_uri)) as opened:
         yield opened
 
 

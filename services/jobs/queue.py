@@ -165,6 +165,14 @@ class JobQueue:
                 connection, name, tenant_id=tenant_id, conversation_id=conversation_id, turn_id=turn_id
             )
 
+    async def forget_older_runs(self, name: str, context: procrastinate.JobContext) -> None:
+        """Remove what is kept of a periodic task's earlier runs: those of one that runs often are not worth it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        await self.records.remove_older(name, _id_of(context))
+
     def start_worker(self) -> None:
         """Run jobs in this process, beside whatever else it does."""
         self._working = True
@@ -246,7 +254,7 @@ class JobQueue:
         asking = context.job.worker_id
         for task in await self.records.give_back_lost(stalled_s=self._tempo.stalled_s, asking=asking):
             log.warning("job lost its worker", task=task)
-        await self.records.remove_older(_RESCUE, _id_of(context))  # it runs often
+        await self.forget_older_runs(_RESCUE, context)
 
 
 async def _remove_finished_jobs(context: procrastinate.JobContext) -> None:

@@ -1,17 +1,69 @@
-"""Embeddings: the configured endpoint's, or the built-in lexical ones."""
+"""Embeddings: the configured endpoint's, a local model's, or the built-in lexical ones."""
 
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import openai
 from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 from pydantic import SecretStr
 
+from services.errors import ConfigurationError, Unavailable
 from services.llm.lexical import LexicalEmbeddings
+from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
+
+LEXICAL = "built-in lexical embedder"
+_LEXICAL_DIMENSIONS = 2048
+_TIMEOUT_S = 30.0
+_AT_ONCE = 64
+_FEW = 4
+
+
+class LocalEmbeddings(Embeddings):
+    """A model of sentence-transformers, by name or path; it must be on this machine already."""
+
+    def __init__(self, name: str) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigurationError: the extra is not installed, or there is no such model here.
+        """
+        try:
+            from sentence_transformers import SentenceTransformer  # noqa: PLC0415 — an extra, and heavy
+        except ImportError:
+            raise ConfigurationError(
+                "ANAMNESIS_EMBEDDING_API=local needs the extra: pip install 'anamnesis[local-embeddings]'"
+            ) from None
+        try:
+            self._model: Any = SentenceTransformer(name, local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"ANAMNESIS_EMBEDDING_MODEL={name} is no model on this machine; name a folder that holds one"
+            ) from error
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """A vector for each text, L2-normalised."""
+        vectors = self._model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+        return [[float(value) for value in vector] for vector in vectors]
+
+    def embed_query(self, text: str) -> list[float]:
+        """One vector."""
+        return self.embed_documents([text])[0]
 
 
 def make_embeddings(settings: Settings) -> Embeddings:
-    """The embeddings that the settings name; every vector has `embedding_dim` dimensions."""
+    """The embeddings that the settings name; every vector has `embedding_dim` dimensions.
+
+    Raises:
+        ConfigurationError: a local model cannot be loaded.
+    """
     if settings.embedding_model is None:
-        return LexicalEmbeddings(settings.embedding_dim or 2048)
+        return LexicalEmbeddings(settings.embedding_dim or _LEXICAL_DIMENSIONS)
+    if settings.embedding_api == "local":
+        return LocalEmbeddings(settings.embedding_model)
     return OpenAIEmbeddings(
         model=settings.embedding_model,
         openai_api_base=settings.embedding_base_url or settings.llm_base_url,
@@ -19,4 +71,64 @@ def make_embeddings(settings: Settings) -> Embeddings:
         dimensions=settings.embedding_dim,
         # Counting tokens first would download their tables.
         check_embedding_ctx_length=False,
+        request_timeout=_TIMEOUT_S,
+        max_retries=1,
     )
+
+
+class Embedder:
+    """Embeds texts, behind a circuit breaker, and checks what comes."""
+
+    def __init__(self, embeddings: Embeddings, *, model: str, dimension: int) -> None:
+        """Take the model's name as the index keeps it, and how many dimensions its vectors have."""
+        self._embeddings = embeddings
+        self.model = model
+        self.dimension = dimension
+        self._breaker = CircuitBreaker("The embedding endpoint")
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Embedder":
+        """The one that the settings name.
+
+        Raises:
+            ConfigurationError: a local model cannot be loaded.
+        """
+        return cls(
+            make_embeddings(settings),
+            model=settings.embedding_model or LEXICAL,
+            dimension=settings.embedding_dim or _LEXICAL_DIMENSIONS,
+        )
+
+    @property
+    def failing(self) -> bool:
+        """Whether it failed when it was used last."""
+        return self._breaker.failing
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A vector for each text; one call for up to 64 of them.
+
+        Raises:
+            Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
+        """
+        vectors: list[list[float]] = []
+        for start in range(0, len(texts), _AT_ONCE):
+            vectors += await self._embed(list(texts[start : start + _AT_ONCE]))
+        return vectors
+
+    async def _embed(self, texts: list[str]) -> list[list[float]]:
+        if isinstance(self._embeddings, LexicalEmbeddings):
+            if len(texts) <= _FEW:
+                return self._embeddings.embed_documents(texts)
+            return await asyncio.to_thread(self._embeddings.embed_documents, texts)
+        async with self._breaker.use():
+            try:
+                vectors = await self._embeddings.aembed_documents(texts)
+            except (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError) as error:
+                raise Unavailable("The embedding endpoint does not answer, or not with embeddings.") from error
+            if len(vectors) != len(texts) or any(len(vector) != self.dimension for vector in vectors):
+                sizes = sorted({len(vector) for vector in vectors})
+                raise Unavailable(
+                    f"The embedding endpoint answers with {len(vectors)} vectors of {sizes} dimensions for "
+                    f"{len(texts)} texts; ANAMNESIS_EMBEDDING_DIM is {self.dimension}."
+                )
+        return vectors

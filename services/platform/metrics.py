@@ -15,6 +15,10 @@ LLM_TOKENS = Counter("anamnesis_llm_tokens_total", "Tokens as the provider repor
 SUMMARIES = Counter("anamnesis_summaries_total", "Rolling summaries: full, increment, or given up.", ["kind"])
 TOPICS = Counter("anamnesis_topics_total", "Topics archived, and archivings given up.", ["kind"])
 
+UNITS_INDEXED = Counter("anamnesis_units_indexed_total", "Units of episodes that were put into the index.")
+RECALL_SECONDS = Histogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)
+RECALLED = Counter("anamnesis_recalled_total", "Units that were recalled into prompts.")
+
 # Of the whole queue, set when they are asked for.
 JOBS_WAITING = Gauge("anamnesis_jobs_waiting", "Background jobs that wait, those for their next try included.")
 JOBS_RUNNING = Gauge("anamnesis_jobs_running", "Background jobs that run.")

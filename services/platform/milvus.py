@@ -1,17 +1,30 @@
 """Milvus: an index that can be rebuilt from PostgreSQL. The client is made when it is first needed."""
 
 import asyncio
+import logging
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from services.errors import Unavailable
+from services.platform.breaker import CircuitBreaker
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
-    from pymilvus import AsyncMilvusClient
+    from pymilvus import AsyncMilvusClient, MilvusClient
+
+Result = TypeVar("Result")
 
 _TIMEOUT_S = 2.0
+_SLOW_TIMEOUT_S = 60.0
+"""Of what is asked behind the answers, such as a flush."""
+_NO_SUCH_COLLECTION = 100
+
+
+class CollectionMissing(Unavailable):
+    """The index, or a part of it, is not there."""
 
 
 class Milvus:
@@ -22,13 +35,71 @@ class Milvus:
         self._token = token.get_secret_value() if token else ""
         self._client: AsyncMilvusClient | None = None
         self._connecting = asyncio.Lock()
+        self._breaker = CircuitBreaker("Milvus", counts=lambda error: not isinstance(error, CollectionMissing))
 
-    async def client(self) -> "AsyncMilvusClient":
-        """The client.
+    @property
+    def failing(self) -> bool:
+        """Whether it failed when it was used last."""
+        return self._breaker.failing
+
+    @asynccontextmanager
+    async def use(self) -> AsyncIterator["AsyncMilvusClient"]:
+        """The client; after some failures in a row it is left alone for a while.
+
+        Raises:
+            CollectionMissing: a collection that was named is not there.
+            Unavailable: nothing answers, or Milvus refuses.
+        """
+        async with self._breaker.use():
+            client = await self._connected()
+            from pymilvus import MilvusException  # noqa: PLC0415 — imported by now
+
+            try:
+                yield client
+            except MilvusException as error:
+                if error.code == _NO_SUCH_COLLECTION:
+                    raise CollectionMissing("A collection of the index is not there.") from error
+                raise Unavailable(f"Milvus does not answer, or refuses (code {error.code}).") from error
+            except (TimeoutError, OSError, _grpc_error()) as error:
+                raise Unavailable("Milvus does not answer.") from error
+
+    async def in_thread(self, work: "Callable[[MilvusClient], Result]") -> Result:
+        """Do what the asynchronous client cannot do with every server: it makes indexes.
+
+        Raises:
+            Unavailable: nothing answers, or Milvus refuses.
+        """
+
+        def run() -> Result:
+            from pymilvus import MilvusClient  # noqa: PLC0415 — imported by now
+
+            client = MilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S)
+            try:
+                return work(client)
+            finally:
+                client.close()
+
+        async with self.use():
+            return await asyncio.to_thread(run)
+
+    async def ping(self) -> float:
+        """Milliseconds that listing the collections takes.
 
         Raises:
             Unavailable: nothing answers.
         """
+        begun = time.perf_counter()
+        async with self.use() as client, asyncio.timeout(_TIMEOUT_S):
+            await client.list_collections()
+        return (time.perf_counter() - begun) * 1000
+
+    async def close(self) -> None:
+        """Close the client, if one was made."""
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _connected(self) -> "AsyncMilvusClient":
         async with self._connecting:
             if self._client is None:
                 # Else gRPC writes its own remarks to our standard error.
@@ -37,8 +108,10 @@ class Milvus:
                 await asyncio.to_thread(__import__, "pymilvus")
                 from pymilvus import AsyncMilvusClient, MilvusException  # noqa: PLC0415
 
+                # It logs every failure with its traceback; we tell them once, in our own words.
+                logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
                 try:
-                    client = AsyncMilvusClient(uri=self._uri, token=self._token, timeout=_TIMEOUT_S)
+                    client = AsyncMilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S)
                     async with asyncio.timeout(_TIMEOUT_S):
                         await client.list_collections()
                 except (MilvusException, TimeoutError, OSError) as error:
@@ -46,25 +119,8 @@ class Milvus:
                 self._client = client
         return self._client
 
-    async def ping(self) -> float:
-        """Milliseconds that listing the collections takes.
 
-        Raises:
-            Unavailable: nothing answers.
-        """
-        client = await self.client()
-        from pymilvus import MilvusException  # noqa: PLC0415
+def _grpc_error() -> type[Exception]:
+    from grpc import RpcError  # noqa: PLC0415 — imported by now
 
-        begun = time.perf_counter()
-        try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                await client.list_collections()
-        except (MilvusException, TimeoutError, OSError) as error:
-            raise Unavailable("Milvus does not answer.") from error
-        return (time.perf_counter() - begun) * 1000
-
-    async def close(self) -> None:
-        """Close the client, if one was made."""
-        if self._client is not None:
-            await self._client.close()
-            self._client = None
+    return RpcError  # type: ignore[no-any-return]

@@ -47,6 +47,9 @@ _LIMITS = "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '
 # Statements that belong together see the same state.
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 
+_TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+_LOOK_AGAIN_S = 0.1
+
 _REVISION = "SELECT version_num FROM alembic_version"
 
 _ROLE_CHECK = """
@@ -159,6 +162,31 @@ class Database:
                 await second.execute(other.statement, other.values)
                 await connection.execute("COMMIT")
             return await first.fetchall(), await second.fetchall()
+
+    @asynccontextmanager
+    async def only_one(self, name: str, *, wait: bool = False) -> AsyncIterator[bool]:
+        """Be the only one, of all processes, who works under a name; say whether we are.
+
+        It is over when our connection to the database breaks: what is done under it must bear another one.
+
+        Args:
+            name: of the work.
+            wait: wait for whoever is at it now.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        async with self._connection() as connection:
+            while True:
+                row: Any = await (await connection.execute(_TRY_LOCK, [name])).fetchone()
+                if row[0] or not wait:
+                    break
+                await asyncio.sleep(_LOOK_AGAIN_S)
+            try:
+                yield row[0]
+            finally:
+                if row[0]:
+                    await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
     async def notifications(self, channel: LiteralString) -> AsyncGenerator[str, None]:
         """Yield what is notified on a channel, over a connection of its own; first an empty text: it listens.

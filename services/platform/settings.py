@@ -86,6 +86,9 @@ class Settings(BaseSettings):
 
     # Embeddings; no model = the built-in lexical embedder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")
+    embedding_api: Literal["openai", "local"] = Field(
+        "openai", description="openai (an endpoint) or local (a sentence-transformers model on this machine)"
+    )
     embedding_base_url: str | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
     embedding_api_key: SecretStr | None = Field(None, description="the endpoint's key")
     embedding_dim: int | None = Field(None, ge=2, le=32768, description="dimensions, 2 to 32768")

@@ -76,7 +76,7 @@ def new_turn(content: str = "Hello", **values: Any) -> NewTurn:
 async def exchange(turns: Turns, content: str, answer: str, **values: Any) -> OpenTurn:
     """A turn that was opened and completed."""
     turn = await turns.open(new_turn(content, **values))
-    outcome = TurnOutcome(status="completed", answer=answer)
+    outcome = TurnOutcome(status="completed", answer=answer, episode=True)
     await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     return turn
 

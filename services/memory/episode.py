@@ -1,0 +1,88 @@
+"""What an episode is: one unit of long-term memory.
+
+A completed turn is an episode, whose text is that of its messages; the others were written as memories. What
+is searched is a *unit*: one message of a turn, or a written episode.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+EpisodeType = Literal["turn", "preference", "decision", "context", "outcome", "consolidated"]
+WrittenType = Literal["preference", "decision", "context", "outcome"]
+"""What a memory agent, a model or a caller may write."""
+Origin = Literal["user_said", "assistant_said", "tool", "document", "derived"]
+
+IMPORTANCE: dict[WrittenType, float] = {"preference": 0.8, "decision": 0.9, "context": 0.5, "outcome": 0.6}
+"""Of a written episode, where nothing else is said."""
+MAX_CONTENT_CHARACTERS = 4000
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One message of a turn's episode, or an episode that was written."""
+
+    episode_id: UUID
+    unit_id: UUID
+    episode_type: EpisodeType
+    importance: float
+    origin: Origin
+    conversation_id: UUID | None
+    text: str
+    created_at: datetime
+    role: Literal["user", "assistant"]
+    speaker: str | None
+    external_id: str | None
+    message_id: UUID | None
+    """None where the episode was written."""
+    previous_id: UUID | None
+    """The message before it in its conversation; known of what was found."""
+
+
+@dataclass(frozen=True)
+class UnitToIndex(Unit):
+    """A unit with whose it is."""
+
+    user_id: UUID
+    expert_id: UUID
+    episode_at: datetime
+    """When the episode was."""
+    source_count: int
+    """Messages that it comes from."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a turn is asked in."""
+
+    recent: list[dict[str, str]]
+    """The conversation's last messages, oldest first, each with `role` and the beginning of its `content`."""
+    indexed_elsewhere: bool
+    """Whether the index holds anything that the prompt does not show anyway."""
+
+
+@dataclass(frozen=True)
+class NewEpisode:
+    """A memory that is to be written."""
+
+    content: str
+    episode_type: WrittenType
+    importance: float
+    """0 to 1."""
+    origin: Origin
+    source_message_ids: Sequence[UUID] = ()
+    conversation_id: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A message that an episode comes from."""
+
+    message_id: UUID
+    external_id: str | None
+    role: Literal["user", "assistant"]
+    content: str
+    speaker: str | None
+    created_at: datetime

@@ -1,0 +1,132 @@
+"""The statements of `EpisodeStore` and of indexing."""
+
+from typing import LiteralString
+
+# A unit is a message of the episode, or the episode itself where it was written. Incomplete answers are none.
+UNIT: LiteralString = """
+e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.origin,
+e.conversation_id, coalesce(m.content, e.content) AS text, coalesce(m.created_at, e.created_at) AS created_at,
+coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
+m.speaker, m.external_id, m.id AS message_id
+"""
+
+VISIBLE: LiteralString = """
+e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+AND e.superseded_by IS NULL
+AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
+AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
+"""
+
+WITHIN: LiteralString = """
+(%(since)s::timestamptz IS NULL OR coalesce(m.created_at, e.created_at) >= %(since)s)
+AND (%(until)s::timestamptz IS NULL OR coalesce(m.created_at, e.created_at) < %(until)s)
+"""
+
+UNINDEXED: LiteralString = f"""
+SELECT {UNIT}, NULL::uuid AS previous_id
+FROM (
+    SELECT * FROM episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
+    ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
+) AS e
+LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
+ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
+"""  # noqa: S608 — our own text only
+
+FOUND: LiteralString = f"""
+SELECT {UNIT}, previous.id AS previous_id
+FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
+JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
+LEFT JOIN messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
+LEFT JOIN LATERAL (
+    SELECT p.id FROM messages p
+    WHERE p.conversation_id = m.conversation_id AND p.completed AND (p.created_at, p.id) < (m.created_at, m.id)
+    ORDER BY p.created_at DESC, p.id DESC LIMIT 1
+) AS previous ON true
+WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
+"""  # noqa: S608 — our own text only
+
+# What was said last, and whether there is anything in the index that the prompt does not show anyway.
+SITUATION: LiteralString = """
+SELECT (
+    SELECT coalesce(jsonb_agg(jsonb_build_object('role', role, 'content', left(content, 500))
+                              ORDER BY created_at, id), '[]')
+    FROM (
+        SELECT p.* FROM messages p
+        WHERE p.conversation_id = %(here)s AND p.completed AND p.id <> %(message_id)s
+        ORDER BY p.created_at DESC, p.id DESC LIMIT %(recent)s
+    ) AS newest
+) AS recent, EXISTS (
+    SELECT FROM episodes e
+    WHERE e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s AND e.indexed_at IS NOT NULL
+      AND (e.conversation_id IS DISTINCT FROM %(here)s OR e.created_at <= (
+          SELECT coalesce(max(x.history_from_created_at), '-infinity') FROM context_epochs x
+          WHERE x.conversation_id = %(here)s))
+) AS indexed_elsewhere
+"""
+
+TO_INDEX: LiteralString = f"""
+SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
+       e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count
+FROM (
+    SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
+    ORDER BY e.id LIMIT %(limit)s
+) AS e
+LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
+"""  # noqa: S608 — our own text only
+
+OF_USER: LiteralString = f"""
+SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
+       e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count
+FROM (
+    SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+      AND (e.created_at, e.id) > (%(after_at)s, %(after_id)s)
+    ORDER BY e.created_at, e.id LIMIT %(limit)s
+) AS e
+LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+ORDER BY e.created_at, e.id, coalesce(m.created_at, e.created_at), m.id
+"""  # noqa: S608 — our own text only
+
+# What was changed while it was being indexed is indexed again.
+INDEXED = """
+UPDATE episodes e SET indexed_at = clock_timestamp()
+FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[]) AS done(id, sources)
+WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_at IS NULL
+  AND cardinality(e.source_message_ids) = done.sources
+"""
+
+NOT_INDEXED = """
+UPDATE episodes SET indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = ANY(%(user_ids)s) AND indexed_at IS NOT NULL
+"""
+
+ADD = """
+INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
+    origin, source_message_ids, created_at)
+SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(conversation_id)s, %(episode_type)s, %(content)s,
+    %(importance)s, %(origin)s, %(source_message_ids)s, clock_timestamp()
+"""
+
+CHANGE = """
+UPDATE episodes SET content = %(content)s, importance = coalesce(%(importance)s, importance), indexed_at = NULL,
+    source_message_ids = source_message_ids || %(source_message_ids)s::uuid[]
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND content IS NOT NULL
+RETURNING id
+"""
+
+REMOVE = """
+DELETE FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+RETURNING id
+"""
+
+RECALLED = """
+UPDATE episodes SET last_recalled_at = %(at)s, recall_count = recall_count + 1
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(episode_ids)s)
+"""
+
+MESSAGES = """
+SELECT id AS message_id, external_id, role, content, speaker, created_at FROM messages
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
+ORDER BY created_at, id
+"""

@@ -1,0 +1,176 @@
+"""Episodes as they stand in PostgreSQL, which is the truth of them: read for recall, written and removed."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+from uuid_utils.compat import uuid7
+
+from services.errors import InvalidInput, NotFound
+from services.jobs.queue import JobQueue
+from services.memory import episode_sql as sql
+from services.memory.episode import (
+    MAX_CONTENT_CHARACTERS,
+    NewEpisode,
+    Situation,
+    Source,
+    Unit,
+)
+from services.memory.index import Scope
+from services.platform.postgres import Connection, Database, Query
+
+FORGET = "forget_episodes"
+
+_MOST_UNINDEXED = 200
+"""Units of a user that are looked through beside the index: the newest."""
+
+
+class EpisodeStore:
+    """Reads, writes and removes episodes."""
+
+    def __init__(self, database: Database, jobs: JobQueue) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def situation(
+        self, scope: Scope, *, here: UUID, message_id: UUID, recent: int
+    ) -> tuple[Situation, list[Unit]]:
+        """What was said last in the conversation `here`, and the units that are not indexed yet; one round trip.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**_scope(scope), "here": here, "message_id": message_id, "recent": recent}
+        situations, units = await self._database.fetch_each(
+            scope.tenant_id,
+            Query(sql.SITUATION, values, class_row(Situation)),
+            Query(sql.UNINDEXED, {**_scope(scope), "most": _MOST_UNINDEXED}, class_row(Unit)),
+        )
+        return situations[0], units
+
+    async def unindexed(self, scope: Scope) -> list[Unit]:
+        """Units that the index has not yet, of the newest 200 episodes, oldest first."""
+        values = {**_scope(scope), "most": _MOST_UNINDEXED}
+        return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(Unit))
+
+    async def found(self, scope: Scope, units: Iterable[tuple[UUID, UUID]]) -> dict[UUID, Unit]:
+        """Units by their ids, as they are now; what is not there any more, or not in scope, is left out.
+
+        Args:
+            scope: whose they must be.
+            units: for each its id and that of its episode.
+        """
+        pairs = list(units)
+        if not pairs:
+            return {}
+        values = {
+            **_scope(scope),
+            "unit_ids": [unit_id for unit_id, _ in pairs],
+            "episode_ids": [episode_id for _, episode_id in pairs],
+        }
+        rows = await self._database.fetch(scope.tenant_id, sql.FOUND, values, class_row(Unit))
+        return {row.unit_id: row for row in rows}
+
+    async def sources(self, tenant_id: UUID, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
+        """Messages by their ids."""
+        values = {"tenant_id": tenant_id, "message_ids": list(message_ids)}
+        rows = await self._database.fetch(tenant_id, sql.MESSAGES, values, class_row(Source))
+        return {row.message_id: row for row in rows}
+
+    async def add(
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, expert_id: UUID, new: NewEpisode
+    ) -> UUID:
+        """Write a memory, in the caller's transaction; return its id.
+
+        Raises:
+            InvalidInput: its content is empty or too long.
+        """
+        episode_id = uuid7()
+        values = {
+            "id": episode_id,
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "expert_id": expert_id,
+            "conversation_id": new.conversation_id,
+            "episode_type": new.episode_type,
+            "content": _checked(new.content),
+            "importance": new.importance,
+            "origin": new.origin,
+            "source_message_ids": list(new.source_message_ids),
+        }
+        await connection.execute(sql.ADD, values)
+        return episode_id
+
+    async def change(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        user_id: UUID,
+        episode_id: UUID,
+        *,
+        content: str,
+        importance: float | None = None,
+        source_message_ids: Sequence[UUID] = (),
+    ) -> None:
+        """Give a written memory another content, and the messages that it comes from now as well.
+
+        Raises:
+            InvalidInput: the content is empty or too long.
+            NotFound: the user has no such memory, or it is a turn: what was said stays said.
+        """
+        values = {
+            "id": episode_id,
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "content": _checked(content),
+            "importance": importance,
+            "source_message_ids": list(source_message_ids),
+        }
+        if await (await connection.execute(sql.CHANGE, values)).fetchone() is None:
+            raise NotFound("There is no such memory.")
+
+    async def remove(self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID) -> None:
+        """Remove an episode in the caller's transaction, which also defers its removal from the index.
+
+        Raises:
+            NotFound: the user has no such episode.
+        """
+        values = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
+        if await (await connection.execute(sql.REMOVE, values)).fetchone() is None:
+            raise NotFound("There is no such episode.")
+        await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=[episode_id])
+
+    async def index_again(self, tenant_id: UUID, user_ids: Sequence[UUID]) -> None:
+        """Have all episodes of these users indexed again: the index has lost them."""
+        values = {"tenant_id": tenant_id, "user_ids": list(user_ids)}
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(sql.NOT_INDEXED, values)
+
+    async def note_recalled(self, tenant_id: UUID, episode_ids: Sequence[UUID], at: datetime) -> None:
+        """Note that episodes were recalled into a prompt."""
+        values = {"tenant_id": tenant_id, "episode_ids": list(episode_ids), "at": at}
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(sql.RECALLED, values)
+
+
+def _checked(content: str) -> str:
+    text = content.replace("\x00", "").strip()
+    if not text:
+        raise InvalidInput("content", "must not be empty")
+    if len(text) > MAX_CONTENT_CHARACTERS:
+        raise InvalidInput("content", f"has {len(text)} characters; at most {MAX_CONTENT_CHARACTERS} are kept")
+    return text
+
+
+def _scope(scope: Scope) -> dict[str, Any]:
+    return {
+        "tenant_id": scope.tenant_id,
+        "user_id": scope.user_id,
+        "expert_id": scope.expert_id,
+        "conversation_id": scope.conversation_id,
+        "episode_type": scope.episode_type,
+        "since": scope.since,
+        "until": scope.until,
+    }
