@@ -16,7 +16,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
 
 LEXICAL = "built-in lexical embedder"
-_LEXICAL_DIMENSIONS = 2048
+_LEXICAL_DIMENSIONS = 512
 _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _FEW = 4

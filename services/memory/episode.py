@@ -21,7 +21,7 @@ MAX_CONTENT_CHARACTERS = 4000
 
 
 @dataclass(frozen=True)
-class Unit:
+class StoredUnit:
     """One message of a turn's episode, or an episode that was written."""
 
     episode_id: UUID
@@ -35,6 +35,8 @@ class Unit:
     role: Literal["user", "assistant"]
     speaker: str | None
     external_id: str | None
+    source_message_ids: list[UUID]
+    """Messages that the whole episode comes from."""
     message_id: UUID | None
     """None where the episode was written."""
     previous_id: UUID | None
@@ -42,7 +44,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class UnitToIndex(Unit):
+class UnitToIndex(StoredUnit):
     """A unit with whose it is."""
 
     user_id: UUID

@@ -7,7 +7,7 @@ UNIT: LiteralString = """
 e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.origin,
 e.conversation_id, coalesce(m.content, e.content) AS text, coalesce(m.created_at, e.created_at) AS created_at,
 coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
-m.speaker, m.external_id, m.id AS message_id
+m.speaker, m.external_id, e.source_message_ids, m.id AS message_id
 """
 
 VISIBLE: LiteralString = """
@@ -113,6 +113,10 @@ UPDATE episodes SET content = %(content)s, importance = coalesce(%(importance)s,
     source_message_ids = source_message_ids || %(source_message_ids)s::uuid[]
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND content IS NOT NULL
 RETURNING id
+"""
+
+CONTENT = """
+SELECT content FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
 REMOVE = """

@@ -16,7 +16,7 @@ from services.memory.episode import (
     NewEpisode,
     Situation,
     Source,
-    Unit,
+    StoredUnit,
 )
 from services.memory.index import Scope
 from services.platform.postgres import Connection, Database, Query
@@ -36,7 +36,7 @@ class EpisodeStore:
 
     async def situation(
         self, scope: Scope, *, here: UUID, message_id: UUID, recent: int
-    ) -> tuple[Situation, list[Unit]]:
+    ) -> tuple[Situation, list[StoredUnit]]:
         """What was said last in the conversation `here`, and the units that are not indexed yet; one round trip.
 
         Raises:
@@ -46,16 +46,16 @@ class EpisodeStore:
         situations, units = await self._database.fetch_each(
             scope.tenant_id,
             Query(sql.SITUATION, values, class_row(Situation)),
-            Query(sql.UNINDEXED, {**_scope(scope), "most": _MOST_UNINDEXED}, class_row(Unit)),
+            Query(sql.UNINDEXED, {**_scope(scope), "most": _MOST_UNINDEXED}, class_row(StoredUnit)),
         )
         return situations[0], units
 
-    async def unindexed(self, scope: Scope) -> list[Unit]:
+    async def unindexed(self, scope: Scope) -> list[StoredUnit]:
         """Units that the index has not yet, of the newest 200 episodes, oldest first."""
         values = {**_scope(scope), "most": _MOST_UNINDEXED}
-        return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(Unit))
+        return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
 
-    async def found(self, scope: Scope, units: Iterable[tuple[UUID, UUID]]) -> dict[UUID, Unit]:
+    async def found(self, scope: Scope, units: Iterable[tuple[UUID, UUID]]) -> dict[UUID, StoredUnit]:
         """Units by their ids, as they are now; what is not there any more, or not in scope, is left out.
 
         Args:
@@ -70,7 +70,7 @@ class EpisodeStore:
             "unit_ids": [unit_id for unit_id, _ in pairs],
             "episode_ids": [episode_id for _, episode_id in pairs],
         }
-        rows = await self._database.fetch(scope.tenant_id, sql.FOUND, values, class_row(Unit))
+        rows = await self._database.fetch(scope.tenant_id, sql.FOUND, values, class_row(StoredUnit))
         return {row.unit_id: row for row in rows}
 
     async def sources(self, tenant_id: UUID, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
@@ -130,6 +130,14 @@ class EpisodeStore:
         }
         if await (await connection.execute(sql.CHANGE, values)).fetchone() is None:
             raise NotFound("There is no such memory.")
+
+    async def content(
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID
+    ) -> str | None:
+        """What a written memory says; None of a turn, or where there is none."""
+        values = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
+        row = await (await connection.execute(sql.CONTENT, values)).fetchone()
+        return row[0] if row else None
 
     async def remove(self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID) -> None:
         """Remove an episode in the caller's transaction, which also defers its removal from the index.

@@ -46,7 +46,7 @@ def no_downloads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
 
 
-@pytest.mark.parametrize(("dimensions", "expected"), [(None, 2048), (64, 64)])
+@pytest.mark.parametrize(("dimensions", "expected"), [(None, 512), (64, 64)])
 def test_without_a_model_the_embedder_is_the_lexical_one(dimensions: int | None, expected: int) -> None:
     embeddings = make_embeddings(load_settings(_env_file=None, embedding_dim=dimensions))
 

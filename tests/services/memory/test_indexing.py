@@ -17,7 +17,9 @@ def scope(turn: OpenTurn, **more: object) -> Scope:
     return Scope(turn.tenant_id, turn.user_id, turn.expert_id, **more)  # type: ignore[arg-type]
 
 
-async def _search(services: Services, turn: OpenTurn, text: str, **more: object) -> tuple[list[UnitHit], list[UnitHit]]:
+async def _search(
+    services: Services, turn: OpenTurn, text: str, **more: object
+) -> tuple[list[UnitHit], list[UnitHit]]:
     vectors = await services.embedder.embed([text])
     lexical, dense = await services.index.search(scope(turn, **more), [terms(text)], vectors, 10)
     return lexical[0], dense[0]

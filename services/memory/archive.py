@@ -1,0 +1,191 @@
+"""The archive: a user's episodes as callers and models use them, searched, written, changed and removed.
+
+Every change is logged in the transaction that makes it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from services.errors import NotFound
+from services.memory.blocks import Owner
+from services.memory.episode import NewEpisode, Source, StoredUnit
+from services.memory.episodes import EpisodeStore
+from services.memory.index import Scope
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.queries import Said
+from services.memory.recall import Recall, Recalled
+from services.platform.postgres import Database
+
+_ALSO_SHOWN = 2
+"""A message is shown beside a better one of its episode, where it is among the first `top_k` times so many."""
+
+
+@dataclass(frozen=True)
+class FoundEpisode:
+    """An episode that was found, with the messages for which it was."""
+
+    id: UUID
+    content: str
+    """The memory as it was written; of a turn what was said, with who said it."""
+    episode_type: str
+    importance: float
+    score: float
+    """Of the ranking; comparable within one search only."""
+    created_at: datetime
+    sources: list[Source]
+    """In order. Of a turn, those of its messages that bear on the query."""
+
+
+@dataclass(frozen=True)
+class FoundEpisodes:
+    """What a search found, best first."""
+
+    items: list[FoundEpisode]
+    degraded: list[str]
+    """What did not answer: `milvus`, `embedding`. The rest was searched."""
+
+
+class Archive:
+    """A user's episodes."""
+
+    def __init__(self, database: Database, episodes: EpisodeStore, recall: Recall, log: OperationLog) -> None:
+        self._database = database
+        self._episodes = episodes
+        self._recall = recall
+        self._log = log
+
+    async def search(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        top_k: int,
+        now: datetime,
+        said: Sequence[Said] = (),
+        speaker: str = "",
+    ) -> FoundEpisodes:
+        """The `top_k` best episodes for a query, by the recall that a turn uses.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        recalled = await self._recall.search(scope, query, now=now, said=said, speaker=speaker)
+        chosen = grouped(recalled, top_k)
+        written = [unit for units, _ in chosen for unit in units if unit.message_id is None]
+        ids = [message_id for unit in written for message_id in unit.source_message_ids]
+        sources = await self._episodes.sources(scope.tenant_id, ids) if ids else {}
+        items = [_found(units, score, sources) for units, score in chosen]
+        return FoundEpisodes(items, list(recalled.degraded))
+
+    async def insert(self, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
+        """Write a memory; return its id.
+
+        Raises:
+            InvalidInput: its content is empty or too long.
+            NotFound: the user, or the conversation, was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        try:
+            async with self._database.tenant(owner.tenant_id) as connection:
+                episode_id = await self._episodes.add(
+                    connection, owner.tenant_id, owner.user_id, owner.expert_id, new
+                )
+                value = {"id": str(episode_id), **_logged(new)}
+                operation = Operation("episode_insert", field=new.episode_type, new_value=value)
+                await self._append(connection, owner, operation, trigger)
+        except psycopg.errors.ForeignKeyViolation:
+            raise NotFound("There is no such user, expert or conversation any more.") from None
+        return episode_id
+
+    async def change(
+        self, owner: Owner, episode_id: UUID, content: str, trigger: Trigger, *, sources: Sequence[UUID] = ()
+    ) -> None:
+        """Give a written memory another content.
+
+        Raises:
+            InvalidInput: the content is empty or too long.
+            NotFound: there is no such memory, or it is a turn.
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.tenant(owner.tenant_id) as connection:
+            old = await self._episodes.content(connection, owner.tenant_id, owner.user_id, episode_id)
+            await self._episodes.change(
+                connection, owner.tenant_id, owner.user_id, episode_id, content=content, source_message_ids=sources
+            )
+            operation = Operation(
+                "episode_update",
+                field=str(episode_id),
+                old_value={"content": old},
+                new_value={"content": content},
+            )
+            await self._append(connection, owner, operation, trigger)
+
+    async def remove(self, owner: Owner, episode_id: UUID, trigger: Trigger) -> None:
+        """Remove an episode; it is recalled no more. Of a turn, the messages stay in their conversation.
+
+        Raises:
+            NotFound: there is no such episode.
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.tenant(owner.tenant_id) as connection:
+            await self._episodes.remove(connection, owner.tenant_id, owner.user_id, episode_id)
+            # What it said is not kept in the log: it is to be gone.
+            operation = Operation("episode_delete", field=str(episode_id))
+            await self._append(connection, owner, operation, trigger)
+
+    async def _append(self, connection: Any, owner: Owner, operation: Operation, trigger: Trigger) -> None:
+        whose = replace(trigger, expert_id=trigger.expert_id or owner.expert_id)
+        await self._log.append(
+            connection, tenant_id=owner.tenant_id, user_id=owner.user_id, operation=operation, trigger=whose
+        )
+
+
+def grouped(recalled: Recalled, top_k: int) -> list[tuple[list[StoredUnit], float]]:
+    """Units of the same episode together, at the best one's place, each group in the order of time."""
+    groups: dict[UUID, tuple[list[StoredUnit], float]] = {}
+    for place, result in enumerate(recalled.ranking.results):
+        unit = recalled.units[result.unit.id]
+        if unit.episode_id in groups:
+            if place < _ALSO_SHOWN * top_k:
+                groups[unit.episode_id][0].append(unit)
+        elif len(groups) < top_k:
+            groups[unit.episode_id] = ([unit], result.score)
+    return [(sorted(units, key=lambda unit: unit.created_at), score) for units, score in groups.values()]
+
+
+def said_by(unit: StoredUnit) -> str:
+    """A unit with who said it; a written memory as it stands."""
+    return f"{unit.speaker or unit.role}: {unit.text}" if unit.message_id else unit.text
+
+
+def _found(units: Sequence[StoredUnit], score: float, sources: dict[UUID, Source]) -> FoundEpisode:
+    first = units[0]
+    own = [
+        Source(unit.message_id, unit.external_id, unit.role, unit.text, unit.speaker, unit.created_at)
+        for unit in units
+        if unit.message_id
+    ]
+    theirs = [sources[message_id] for message_id in first.source_message_ids if message_id in sources]
+    return FoundEpisode(
+        id=first.episode_id,
+        content="\n".join(said_by(unit) for unit in units),
+        episode_type=first.episode_type,
+        importance=first.importance,
+        score=round(score, 6),
+        created_at=first.created_at,
+        sources=own or theirs,
+    )
+
+
+def _logged(new: NewEpisode) -> dict[str, Any]:
+    return {
+        "content": new.content,
+        "importance": new.importance,
+        "origin": new.origin,
+        "source_message_ids": [str(message_id) for message_id in new.source_message_ids],
+    }

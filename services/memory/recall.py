@@ -1,0 +1,202 @@
+"""Recall: what of all that was ever said bears on a message. Every way to a user's memory goes through here.
+
+The index answers with ids; what is ranked and shown is read from PostgreSQL, so that nothing that was removed,
+or is somebody else's, can come up. What is not indexed yet is ranked beside it by its words.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+
+from services.errors import Unavailable
+from services.llm.embeddings import Embedder
+from services.llm.language import Language
+from services.memory.episode import StoredUnit
+from services.memory.episodes import EpisodeStore
+from services.memory.hits import Ranking, SearchLeg, SearchList, Unit
+from services.memory.index import EpisodeIndex, Scope, UnitHit
+from services.memory.parameters import SEARCH_DEPTH, RankingParameters
+from services.memory.queries import RecallQuery, Said, make_queries
+from services.memory.ranking import rank
+from services.memory.terms import indexed_text, terms
+from services.platform.metrics import RECALL_SECONDS
+from services.platform.milvus import CollectionMissing
+
+_RECENT_MESSAGES = 6
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class TurnAsked:
+    """For which turn is recalled."""
+
+    scope: Scope
+    conversation_id: UUID
+    message_id: UUID
+    message: str
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What a recall found."""
+
+    queries: Sequence[RecallQuery] = ()
+    ranking: Ranking = field(default_factory=lambda: Ranking((), (), 0.0))
+    units: Mapping[str, StoredUnit] = field(default_factory=dict)
+    """What was ranked, by the unit's id."""
+    degraded: Sequence[str] = ()
+    """`milvus` or `embedding`: what did not answer; then the rest was searched. `recall`: none of it was."""
+    milliseconds: float = 0.0
+
+
+class Recall:
+    """Finds episodes for a message."""
+
+    def __init__(
+        self,
+        episodes: EpisodeStore,
+        index: EpisodeIndex,
+        embedder: Embedder,
+        *,
+        quality: Mapping[Language, float],
+        budget_s: float,
+        parameters: RankingParameters | None = None,
+    ) -> None:
+        """Take how good the embedding is for each language, 0 to 1, and how many seconds a turn gives to recall."""
+        self._episodes = episodes
+        self._index = index
+        self._embedder = embedder
+        self._quality = quality
+        self._budget_s = budget_s
+        self._parameters = parameters or RankingParameters()
+
+    async def for_turn(self, asked: TurnAsked) -> Recalled:
+        """Recall for a message in its conversation; never fails a turn: what is late or away is left out."""
+        begun = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._budget_s):
+                situation, waiting = await self._episodes.situation(
+                    asked.scope, here=asked.conversation_id, message_id=asked.message_id, recent=_RECENT_MESSAGES
+                )
+                said = [Said(message["role"], message["content"]) for message in situation.recent]
+                queries = make_queries(asked.message, said)
+                found = await self._find(
+                    asked.scope, queries, waiting, asked.now, indexed=situation.indexed_elsewhere
+                )
+        except (Unavailable, TimeoutError) as error:
+            log.warning("recall was left out", reason=type(error).__name__)
+            found = Recalled(degraded=["recall"])
+        seconds = time.perf_counter() - begun
+        RECALL_SECONDS.observe(seconds)
+        return Recalled(
+            found.queries, found.ranking, found.units, found.degraded, milliseconds=round(seconds * 1000, 1)
+        )
+
+    async def search(
+        self, scope: Scope, query: str, *, now: datetime, said: Sequence[Said] = (), speaker: str = ""
+    ) -> Recalled:
+        """Search a user's memory for a text, without a time limit of our own.
+
+        Args:
+            scope: whose memory, and which part of it.
+            query: what is looked for.
+            now: from which age is counted.
+            said: what was said just before, the newest last.
+            speaker: who asks, as in what is indexed; or empty.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        begun = time.perf_counter()
+        queries = make_queries(query, said, speaker=speaker)
+        waiting = await self._episodes.unindexed(scope)
+        found = await self._find(scope, queries, waiting, now, indexed=True)
+        taken = round((time.perf_counter() - begun) * 1000, 1)
+        return Recalled(found.queries, found.ranking, found.units, found.degraded, milliseconds=taken)
+
+    async def _find(
+        self,
+        scope: Scope,
+        queries: Sequence[RecallQuery],
+        waiting: Sequence[StoredUnit],
+        now: datetime,
+        *,
+        indexed: bool,
+    ) -> Recalled:
+        if not queries:
+            return Recalled()
+        degraded: list[str] = []
+        lists: list[SearchList] = []
+        hits: dict[str, UnitHit] = {}
+        if indexed:
+            vectors = await self._vectors(queries, degraded)
+            lists, hits = await self._search(scope, queries, vectors, degraded)
+        known = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
+        stored = {str(unit.unit_id): unit for unit in known.values()}
+        units = [_unit(unit, hits[name].terms, indexed=True) for name, unit in stored.items()]
+        for unit in waiting:
+            if str(unit.unit_id) not in stored:
+                stored[str(unit.unit_id)] = unit
+                words = terms(indexed_text(unit.speaker or "", unit.text))
+                units.append(_unit(unit, words, indexed=False))
+        ranking = rank(queries, lists, units, now=now, quality=self._quality, parameters=self._parameters)
+        return Recalled(queries, ranking, stored, degraded)
+
+    async def _vectors(self, queries: Sequence[RecallQuery], degraded: list[str]) -> list[list[float]]:
+        try:
+            vectors = await self._embedder.embed([query.text for query in queries])
+        except Unavailable:
+            degraded.append("embedding")
+            return []
+        return vectors
+
+    async def _search(
+        self,
+        scope: Scope,
+        queries: Sequence[RecallQuery],
+        vectors: Sequence[Sequence[float]],
+        degraded: list[str],
+    ) -> tuple[list[SearchList], dict[str, UnitHit]]:
+        words = [terms(query.text) for query in queries]
+        try:
+            by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH)
+        except (
+            CollectionMissing
+        ):  # the index was lost: it is made again, and meanwhile the newest are looked through
+            await self._episodes.index_again(scope.tenant_id, [scope.user_id])
+            degraded.append("milvus")
+            return [], {}
+        except Unavailable:
+            degraded.append("milvus")
+            return [], {}
+        lists = [*_lists("lexical", by_words), *_lists("dense", by_meaning)]
+        return lists, {str(hit.unit_id): hit for found in (*by_words, *by_meaning) for hit in found}
+
+
+def _lists(leg: SearchLeg, found: Iterable[Sequence[UnitHit]]) -> list[SearchList]:
+    return [
+        SearchList(place, leg, {str(hit.unit_id): hit.score for hit in hits}) for place, hits in enumerate(found)
+    ]
+
+
+def _unit(unit: StoredUnit, words: Sequence[str], *, indexed: bool) -> Unit:
+    return Unit(
+        id=str(unit.unit_id),
+        episode_id=str(unit.episode_id),
+        conversation_id=str(unit.conversation_id or ""),
+        created_at=unit.created_at,
+        text=unit.text,
+        terms=tuple(words),
+        previous=str(unit.previous_id) if unit.previous_id else None,
+        message_id=str(unit.message_id) if unit.message_id else None,
+        episode_type=unit.episode_type,
+        importance=unit.importance,
+        indexed=indexed,
+    )
