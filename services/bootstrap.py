@@ -24,6 +24,9 @@ from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
+from services.memory.cache import CoreMemoryCache
+from services.memory.core import CoreMemory
+from services.memory.operations import OperationLog
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -66,6 +69,8 @@ class Services:
     tool_executor: ToolExecutor
     estimators: TokenEstimators
     conversations: ConversationReader
+    core_memory: CoreMemory
+    operations: OperationLog
     summaries: "RollingSummaries"
     topics: "TopicArchive"
     jobs: JobQueue
@@ -98,7 +103,11 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         leases = TurnLeases(database)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         summaries, topics = _make_summaries(settings, database, models, jobs)
-        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, ToolServices())
+        operations = OperationLog(database)
+        core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+        core_memory = CoreMemory(database, core_cache, operations, on=settings.memory_core)
+        tool_services = ToolServices(core_memory=core_memory if settings.memory_core else None)
+        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, tool_services)
         yield Services(
             settings=settings,
             authenticator=authenticator,
@@ -118,10 +127,12 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tool_executor=ToolExecutor(tools),
             estimators=TokenEstimators(),
             conversations=_conversations(settings, database),
+            core_memory=core_memory,
+            operations=operations,
             summaries=summaries,
             topics=topics,
             jobs=jobs,
-            erasure=Erasure(database, leases, events, jobs, events_keep_s=settings.turn_events_keep_s),
+            erasure=Erasure(database, leases, events, core_cache, jobs, events_keep_s=settings.turn_events_keep_s),
         )
 
 
@@ -191,4 +202,6 @@ async def open_erasure(settings: Settings, database_url: str) -> AsyncIterator[t
         await jobs.open()
         keep_s = settings.turn_events_keep_s
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=keep_s)
-        yield Tenants(database), Erasure(database, TurnLeases(database), events, jobs, events_keep_s=keep_s)
+        core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+        erasure = Erasure(database, TurnLeases(database), events, core_cache, jobs, events_keep_s=keep_s)
+        yield Tenants(database), erasure

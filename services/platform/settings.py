@@ -115,6 +115,7 @@ class Settings(BaseSettings):
     )
     memory_summary_max_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
     memory_topics: bool = Field(True, description="on or off")
+    memory_core: bool = Field(True, description="on or off")
     memory_episodes: bool = Field(True, description="on or off")
 
     @field_validator("llm_fallback_models", mode="before")
