@@ -1,9 +1,12 @@
-"""What answers about a conversation's summary and topics look like."""
+"""What requests and answers about memory look like: summaries, topics, core memory, the log of operations."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, Field
+
+from services.memory.content import MAX_SECTION_BYTES
 
 
 class PlaceView(BaseModel):
@@ -43,4 +46,80 @@ class TopicPage(BaseModel):
     """Topics, oldest first. `next` is the `after` of the next page, or null."""
 
     items: list[TopicView]
+    next: str | None
+
+
+class CoreMemorySectionView(BaseModel):
+    """A section of core memory."""
+
+    section: str
+    content: dict[str, Any]
+    version: int = Field(description="From 1; one more with every change.")
+    updated_at: datetime
+
+
+class CoreMemoryPage(BaseModel):
+    """Every section, by name; there is no second page."""
+
+    items: list[CoreMemorySectionView]
+    next: None = None
+
+
+class CoreMemoryRequest(BaseModel):
+    """What a section is to be."""
+
+    content: dict[str, Any] = Field(description=f"Its whole content, at most {MAX_SECTION_BYTES} bytes of JSON.")
+    expected_version: int | None = Field(
+        None,
+        ge=0,
+        le=2**31 - 1,
+        description="Only if it is at this version; 0 = only if there is no such section.",
+    )
+
+
+class RollbackRequest(BaseModel):
+    """Which version of a section is to hold again."""
+
+    version: int = Field(ge=1, le=2**31 - 1)
+
+
+class SectionChangeView(BaseModel):
+    """One change of a section."""
+
+    version: int = Field(description="The version that it made.")
+    old: dict[str, Any] | None
+    new: dict[str, Any]
+    actor: str = Field(description="model, user or memory_agent.")
+    trigger_message_id: UUID | None = Field(description="The message that made it change, if there was one.")
+    at: datetime
+
+
+class SectionChangePage(BaseModel):
+    """Changes, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[SectionChangeView]
+    next: str | None
+
+
+class OperationView(BaseModel):
+    """One thing that memory did."""
+
+    id: UUID
+    expert: str | None = Field(description="Whose memory of the user it is.")
+    type: str
+    field: str | None = Field(description="What was changed, such as a section of core memory.")
+    old_value: Any
+    new_value: Any
+    query: str | None
+    results: Any
+    trigger: dict[str, Any] = Field(description="Who did it, `actor`, and because of what.")
+    conversation_id: UUID | None
+    turn_id: UUID | None
+    at: datetime
+
+
+class OperationPage(BaseModel):
+    """Operations, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[OperationView]
     next: str | None

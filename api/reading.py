@@ -1,27 +1,16 @@
 """What is stored, as it is read: conversations, their messages, and what is made of them."""
 
-import base64
-import binascii
-from collections.abc import Sequence
-from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from api.access import MemoryReader, ServicesOf
 from api.memory_schemas import SummaryView, TopicPage
+from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import (
-    MAX_PAGE,
-    ConversationPage,
-    ConversationView,
-    Id,
-    MessagePage,
-)
-from services.conversations.transcript import Cursor
-from services.errors import InvalidInput
+from api.schemas import ConversationPage, ConversationView, Id, MessagePage
 from services.summaries.store import StoredSummary
 
 router = APIRouter(
@@ -29,9 +18,6 @@ router = APIRouter(
     tags=["reading"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
 )
-
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
-After = Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")]
 
 
 @router.get("/conversations", response_model=ConversationPage)
@@ -50,10 +36,10 @@ async def conversations(
         caller.tenant_id,
         user_id=user_id or caller.user_id,
         session_id=session_id,
-        after=_cursor(after),
+        after=cursor_of(after),
         limit=limit,
     )
-    return {"items": items, "next": _next([(item.created_at, item.id) for item in items], limit)}
+    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
 
 
 @router.get("/conversations/{conversation_id}", response_model=ConversationView)
@@ -68,9 +54,9 @@ async def messages(
 ) -> Any:
     """Messages of a conversation, oldest first, answers that broke off among them."""
     items = await services.transcript.messages(
-        caller.tenant_id, conversation_id, user_id=caller.user_id, after=_cursor(after), limit=limit
+        caller.tenant_id, conversation_id, user_id=caller.user_id, after=cursor_of(after), limit=limit
     )
-    return {"items": items, "next": _next([(item.created_at, item.id) for item in items], limit)}
+    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
 
 
 @router.get("/conversations/{conversation_id}/summary", response_model=SummaryView)
@@ -85,10 +71,10 @@ async def topics(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
     """Archived topics of a conversation, oldest first."""
-    place = _cursor(after)
+    place = cursor_of(after)
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     items = await services.topics.store.topics(caller.tenant_id, conversation_id, after=place, limit=limit)
-    return {"items": items, "next": _next([(item.last_message_at, item.id) for item in items], limit)}
+    return {"items": items, "next": next_of([(item.last_message_at, item.id) for item in items], limit)}
 
 
 def _summary_view(stored: StoredSummary | None) -> dict[str, Any]:
@@ -112,25 +98,3 @@ def _summary_view(stored: StoredSummary | None) -> dict[str, Any]:
         "increments_since_full": stored.increments_since_full,
         "updated_at": stored.updated_at,
     }
-
-
-def _next(places: Sequence[Cursor], limit: int) -> str | None:
-    """The place of the last item, unless it is surely the last one there is."""
-    if len(places) < limit:
-        return None
-    at, item_id = places[-1]
-    return base64.urlsafe_b64encode(f"{at.isoformat()} {item_id}".encode()).decode().rstrip("=")
-
-
-def _cursor(after: str | None) -> Cursor | None:
-    if after is None:
-        return None
-    try:
-        padded = after + "=" * (-len(after) % 4)
-        at, _, item_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode().partition(" ")
-        place = datetime.fromisoformat(at), UUID(item_id)
-    except (ValueError, binascii.Error):
-        raise InvalidInput("after", "is not the `next` of a page") from None
-    if place[0].tzinfo is None:
-        raise InvalidInput("after", "is not the `next` of a page")
-    return place

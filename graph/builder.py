@@ -47,6 +47,7 @@ def build_graph(services: Services) -> TurnGraph:
         "history": partial(
             history,
             conversations=services.conversations,
+            core_memory=services.memory.core,
             topics=services.topics,
             tools=services.tools,
             estimators=services.estimators,

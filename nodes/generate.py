@@ -67,6 +67,8 @@ def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator) -> Pro
         passages=state.get("retrieval_results", []),
         message=state["message"],
         images=state.get("images", []),
+        core_memory=state["epoch"]["core_memory"] if state.get("core_memory") is not None else {},
+        core_memory_changes=state.get("core_memory_changes", {}),
         after=state.get("messages", []),
     )
     return build_prompt(parts, tokens)

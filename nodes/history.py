@@ -1,16 +1,26 @@
-"""history: what is known of this conversation."""
+"""history: what is known of this conversation, and of the user."""
 
+import asyncio
 from uuid import UUID
 
+import structlog
 from langgraph.runtime import Runtime
 
-from services.context.reading import Asked, ConversationReader, ShownConversation
+from services.context.reading import Asked, ConversationReader, FetchedConversation, ShownConversation
+from services.errors import Unavailable
 from services.llm.token_estimates import TokenEstimators
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from services.memory.blocks import Owner
+from services.memory.core import CoreMemory
 from services.summaries.topics import TopicArchive
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, CoreMemorySections
+
+log = structlog.get_logger(__name__)
+
+_CORE_MEMORY_WITHIN_S = 2.0
+"""The turn goes on without what takes longer."""
 
 
 async def history(
@@ -18,11 +28,12 @@ async def history(
     runtime: Runtime[TurnContext],
     *,
     conversations: ConversationReader,
+    core_memory: CoreMemory,
     topics: TopicArchive,
     tools: ToolRegistry,
     estimators: TokenEstimators,
 ) -> ConversationState:
-    """Read what the prompt shows of the conversation; where it is full, archive topics first."""
+    """Read what the prompt shows of the conversation, and core memory; where it is full, archive topics first."""
     context = runtime.context
     tokens = estimators.of(state.get("model") or "")
     asked = Asked(
@@ -38,19 +49,48 @@ async def history(
         begins=state.get("begins", False),
         most_tokens=state.get("max_context_tokens"),
     )
-    shown = await conversations.read(asked, tokens)
-    degraded = []
+    owner = Owner(asked.tenant_id, UUID(context.user_id), UUID(context.expert_id))
+    fetched, core = await _read(conversations, asked, core_memory, owner, state.get("core_memory_generation"))
+    shown = conversations.show(asked, fetched, tokens, core)
+    degraded = [] if core is not None else ["core_memory"]
     if shown.full:
         if await topics.archive_in_time(asked.tenant_id, asked.conversation_id):
-            shown = await conversations.read(asked, tokens)
+            shown = await conversations.read(asked, tokens, core)
         else:
             degraded.append("topics")
-    return _update(shown, degraded)
+    return _update(shown, core, degraded)
 
 
-def _update(shown: ShownConversation, degraded: list[str]) -> ConversationState:
+async def _read(
+    conversations: ConversationReader, asked: Asked, core_memory: CoreMemory, owner: Owner, at_least: int | None
+) -> tuple[FetchedConversation, CoreMemorySections | None]:
+    """Both at the same time; without the conversation there is no turn, without core memory there is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            fetching = group.create_task(conversations.fetch(asked))
+            remembering = group.create_task(_core_memory(core_memory, owner, at_least))
+    except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
+        raise failed.exceptions[0] from None
+    return fetching.result(), remembering.result()
+
+
+async def _core_memory(core_memory: CoreMemory, owner: Owner, at_least: int | None) -> CoreMemorySections | None:
+    try:
+        async with asyncio.timeout(_CORE_MEMORY_WITHIN_S):
+            return await core_memory.for_turn(owner, at_least)
+    except (Unavailable, TimeoutError) as error:
+        log.warning("core memory is left out", user_id=str(owner.user_id), error=type(error).__name__)
+        return None
+
+
+def _update(shown: ShownConversation, core: CoreMemorySections | None, degraded: list[str]) -> ConversationState:
     update = ConversationState(
-        history=shown.history, epoch=shown.epoch, context_budget=shown.budget, after_turn=shown.jobs
+        history=shown.history,
+        epoch=shown.epoch,
+        core_memory=core,
+        core_memory_changes=shown.core_memory_changes,
+        context_budget=shown.budget,
+        after_turn=shown.jobs,
     )
     if degraded:
         update["degraded"] = degraded

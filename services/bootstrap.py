@@ -24,7 +24,6 @@ from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
-from services.memory.episodes import EpisodeStore
 from services.memory.index import EpisodeIndex
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -41,7 +40,7 @@ from services.tools.tool import ToolServices
 if TYPE_CHECKING:
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
-    from services.memory.indexing import Indexing
+    from services.memory.opening import Memory
     from services.summaries.rolling import RollingSummaries
     from services.summaries.topics import TopicArchive
 
@@ -70,9 +69,7 @@ class Services:
     conversations: ConversationReader
     summaries: "RollingSummaries"
     topics: "TopicArchive"
-    episodes: EpisodeStore
-    index: EpisodeIndex
-    indexing: "Indexing"
+    memory: "Memory"
     jobs: JobQueue
     erasure: Erasure
 
@@ -103,8 +100,12 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         leases = TurnLeases(database)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         summaries, topics = _make_summaries(settings, database, models, jobs)
-        index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
-        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, ToolServices())
+        memory = _make_memory(settings, database, cache, milvus, embedder, jobs)
+        tool_services = ToolServices(
+            core_memory=memory.core if settings.memory_core else None,
+            archive=memory.archive if settings.memory_episodes else None,
+        )
+        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, tool_services)
         yield Services(
             settings=settings,
             authenticator=authenticator,
@@ -126,11 +127,17 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             conversations=_conversations(settings, database),
             summaries=summaries,
             topics=topics,
-            episodes=EpisodeStore(database, jobs),
-            index=index,
-            indexing=_indexing(database, index, embedder, jobs),
+            memory=memory,
             jobs=jobs,
-            erasure=Erasure(database, leases, events, jobs, events_keep_s=settings.turn_events_keep_s),
+            erasure=Erasure(
+                database,
+                leases,
+                events,
+                memory.core_cache,
+                memory.index,
+                jobs,
+                events_keep_s=settings.turn_events_keep_s,
+            ),
         )
 
 
@@ -142,10 +149,12 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
     return ChatModels(settings), Embedder.of(settings)
 
 
-def _indexing(database: Database, index: EpisodeIndex, embedder: "Embedder", jobs: JobQueue) -> "Indexing":
-    from services.memory.indexing import Indexing  # noqa: PLC0415 — it needs the embedder
+def _make_memory(
+    settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: "Embedder", jobs: JobQueue
+) -> "Memory":
+    from services.memory.opening import make_memory  # noqa: PLC0415 — it needs the embedder
 
-    return Indexing(database, index, embedder, jobs)
+    return make_memory(settings, database, cache, milvus, embedder, jobs)
 
 
 def _schedule(settings: Settings) -> SummarySchedule:
@@ -189,7 +198,9 @@ def _make_summaries(
 
 
 @asynccontextmanager
-async def open_erasure(settings: Settings, database_url: str) -> AsyncIterator[tuple[Tenants, Erasure]]:
+async def open_erasure(
+    settings: Settings, database_url: str, milvus_uri: str
+) -> AsyncIterator[tuple[Tenants, Erasure]]:
     """Connect to the stores that hold something of users, for a command that erases one.
 
     Raises:
@@ -206,4 +217,9 @@ async def open_erasure(settings: Settings, database_url: str) -> AsyncIterator[t
         await jobs.open()
         keep_s = settings.turn_events_keep_s
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=keep_s)
-        yield Tenants(database), Erasure(database, TurnLeases(database), events, jobs, events_keep_s=keep_s)
+        core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+        milvus = Milvus(milvus_uri, settings.milvus_token)
+        stack.push_async_callback(milvus.close)
+        index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
+        erasure = Erasure(database, TurnLeases(database), events, core_cache, index, jobs, events_keep_s=keep_s)
+        yield Tenants(database), erasure

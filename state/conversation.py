@@ -80,6 +80,20 @@ class TopicSummary(TypedDict):
     summary: str
 
 
+class CoreMemoryBlock(TypedDict):
+    """One section of core memory."""
+
+    content: dict[str, Any]
+    version: int
+    """From 1; one more with every change."""
+    rewritten_version: int
+    """The last version that was written as a whole, by the user or a rollback; 0 = none."""
+
+
+CoreMemorySections = dict[str, CoreMemoryBlock]
+"""The core memory of a user with an expert, by the sections' names."""
+
+
 class PrefixMark(TypedDict):
     """A place in a prompt, up to which the next one can be compared with it."""
 
@@ -105,6 +119,10 @@ class Epoch(TypedDict):
     topics: list[TopicSummary]
     history_from: tuple[datetime, str] | None
     """`created_at` and id of the last message before its history; None = the history is the whole conversation."""
+    core_memory: dict[str, dict[str, Any]]
+    """Content of each section when it began."""
+    core_versions: dict[str, int]
+    """Their versions then."""
     prefix: list[PrefixMark]
     """Of the last prompt of the epoch."""
 
@@ -172,6 +190,9 @@ class ConversationState(TurnInput, total=False):
     """Whether the conversation begins with this turn."""
     remembers: bool
     """Whether there is any episode of the user to recall."""
+    core_memory_generation: int | None
+    """Of the user's core memory when the turn was opened, which is to be known at least; 0 = there was none,
+    None = whatever is the newest when it is read."""
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
 
@@ -186,6 +207,10 @@ class ConversationState(TurnInput, total=False):
     history: list[HistoryMessage]
     """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
     epoch: Epoch
+    core_memory: CoreMemorySections | None
+    """As it is now; None = it could not be read, and the prompt goes without."""
+    core_memory_changes: dict[str, dict[str, Any]]
+    """What was added to it since the epoch began."""
     context_budget: int
     """Tokens that the prompt may have, the user's message not counted."""
     after_turn: list[str]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from api.cli.shell import FAILED, WRONG_USE, fail, settings_or_exit
-from services.engines import Engines, migrate_if_owner, open_postgres
+from services.engines import migrate_if_owner, open_engines
 from services.erasure.erasure import Erased
 from services.erasure.scrub import scrub as scrub_tables
 from services.errors import AnamnesisError
@@ -44,11 +44,12 @@ def erase(
 async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> Erased:
     from services.bootstrap import open_erasure  # noqa: PLC0415 — help needs none of it
 
-    async with open_postgres(settings) as (database_url, owner_url):
+    async with open_engines(settings) as engines:
+        owner_url = engines.owner_url
         if scrub and owner_url is None:
             fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)
-        await migrate_if_owner(Engines(database_url, owner_url, settings.milvus_uri or ""))
-        async with open_erasure(settings, database_url) as (tenants, erasure):
+        await migrate_if_owner(engines)
+        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as (tenants, erasure):
             if (found := await tenants.by_name_or_id(tenant)) is None:
                 fail(f"there is no tenant named {tenant}")
             erased = await erasure.erase(found.id, user)

@@ -73,6 +73,7 @@ def initial_state(
         context_policy=turn.policy,
         begins=turn.begins,
         remembers=turn.remembers,
+        core_memory_generation=turn.core_memory_generation,
         now=now,
     )
     if degraded:

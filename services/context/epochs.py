@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from state.conversation import ContextStrategy, Epoch, HistoryMessage, TopicSummary
+from state.conversation import ContextStrategy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
 Place = tuple[datetime, str]
 """`created_at` and id of a message."""
@@ -39,6 +39,12 @@ class Moment:
     last_message_at: datetime | None
     over_high_water: bool
     """Whether the history of the epoch has passed its mark."""
+    core_memory: CoreMemorySections | None = None
+    """None = it is not known at the moment."""
+    core_memory_reason: str | None = None
+    """Why it needs a new epoch, if it does."""
+    core_memory_grew: bool = False
+    """Whether anything was added to it since the epoch began."""
 
 
 def reason_to_begin(
@@ -53,6 +59,10 @@ def reason_to_begin(
         return "first turn"
     if epoch["strategy"] != moment.strategy:
         return "strategy changed"
+    if moment.core_memory_reason:
+        return moment.core_memory_reason
+    if moment.core_memory_grew and _rested(moment, idle):
+        return "idle"
     if moment.strategy == "topics":
         return "topics archived" if list(topics) != epoch["topics"] else None
     return _new_summary_shown(epoch, summary, moment, idle) if moment.strategy == "summary" else None
@@ -67,8 +77,11 @@ def _new_summary_shown(epoch: Epoch, summary: NewestSummary, moment: Moment, idl
         return None  # a new one would be the same
     if moment.over_high_water:
         return "history over its mark"
-    rested = moment.last_message_at is not None and moment.now - moment.last_message_at >= idle
-    return "idle" if rested else None
+    return "idle" if _rested(moment, idle) else None
+
+
+def _rested(moment: Moment, idle: timedelta) -> bool:
+    return moment.last_message_at is not None and moment.now - moment.last_message_at >= idle
 
 
 def begin(
@@ -80,6 +93,7 @@ def begin(
 ) -> Epoch:
     """A new epoch, which starts from the newest summary or topics."""
     summarised = moment.strategy == "summary"
+    core = moment.core_memory or {}
     return Epoch(
         number=epoch["number"] + 1 if epoch else 1,
         strategy=moment.strategy,
@@ -89,6 +103,8 @@ def begin(
         summary_version=summary.version if summarised else 0,
         topics=list(topics) if moment.strategy == "topics" else [],
         history_from=summary.through if summarised else None,
+        core_memory={section: block["content"] for section, block in core.items()},
+        core_versions={section: block["version"] for section, block in core.items()},
         prefix=epoch["prefix"] if epoch else [],
     )
 

@@ -9,13 +9,14 @@ from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
 from services.context.budget import ARCHIVE_SOON, HIGH_WATER, TOPICS_SHARE, ContextBudget
+from services.context.core_memory import changes_since, core_memory_text
 from services.context.epochs import Moment, NewestSummary
 from services.context.prompt import size_of_stored, topic_line
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
 from services.platform.postgres import Database, Query
 from services.summaries.schedule import ARCHIVE, SUMMARISE, SummarySchedule
-from state.conversation import ContextPolicy, Epoch, HistoryMessage, TopicSummary
+from state.conversation import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
 _SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1
 _MOST_TOPICS = 10
@@ -24,6 +25,7 @@ _MOST_TOPICS = 10
 _BEGINNING: LiteralString = """
 SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e.summary_version AS epoch_version,
        e.topics AS epoch_topics, e.history_from_created_at, e.history_from_message_id, e.prefix,
+       e.core_memory, e.core_versions,
        s.summary, s.summary_version, s.covered_through_created_at, s.covered_through_message_id,
        s.rewritten_version,
        CASE WHEN %(strategy)s::text = 'topics' THEN (
@@ -79,6 +81,8 @@ class _Beginning:
     history_from_created_at: datetime | None = None
     history_from_message_id: UUID | None = None
     prefix: Any = None
+    core_memory: Any = None
+    core_versions: Any = None
     summary: str | None = None
     summary_version: int | None = None
     covered_through_created_at: datetime | None = None
@@ -99,6 +103,8 @@ class _Beginning:
             summary_version=self.epoch_version or 0,
             topics=self.epoch_topics or [],
             history_from=(at, str(message_id)) if at and message_id else None,
+            core_memory=self.core_memory or {},
+            core_versions=self.core_versions or {},
             prefix=self.prefix or [],
         )
 
@@ -131,12 +137,24 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class FetchedConversation:
+    """What is stored of a conversation."""
+
+    beginning: _Beginning
+    history: list[HistoryMessage]
+    late: frozenset[str]
+    """Ids of the messages that came late and that no summary covers."""
+
+
+@dataclass(frozen=True)
 class ShownConversation:
     """What a prompt shows of its conversation."""
 
     epoch: Epoch
     history: list[HistoryMessage]
     budget: int
+    core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What was added to core memory since the epoch began."""
     full: bool = False
     """Whether topics have to be archived before the model is asked."""
     jobs: list[str] = field(default_factory=list)
@@ -155,39 +173,59 @@ class ConversationReader:
         self._schedule = schedule
         self._idle = idle
 
-    async def read(self, asked: Asked, tokens: TokenEstimator) -> ShownConversation:
-        """Read the epoch and the messages behind it; a new epoch begins where it must.
+    async def read(
+        self, asked: Asked, tokens: TokenEstimator, core: CoreMemorySections | None
+    ) -> ShownConversation:
+        """Fetch the conversation, and say what is shown of it.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
+        return self.show(asked, await self.fetch(asked), tokens, core)
+
+    def show(
+        self, asked: Asked, fetched: FetchedConversation, tokens: TokenEstimator, core: CoreMemorySections | None
+    ) -> ShownConversation:
+        """The epoch and the messages behind it; a new epoch begins where it must.
+
+        `core` is core memory as it is now; None = it could not be read, and an epoch does not end for it.
+        """
         policy = asked.policy
         whole = self._budget.of(policy)
         budget = min(whole, asked.most_tokens or whole)
-        beginning, history, late = await self._fetch(asked, limit=whole // _SHORTEST_MESSAGE + 1)
-        before, summary = beginning.epoch(), beginning.newest_summary()
+        history, late = fetched.history, fetched.late
+        before, summary = fetched.beginning.epoch(), fetched.beginning.newest_summary()
         if policy["strategy"] == "summary" and not self._schedule.on:
             summary = epochs.NO_SUMMARY
-        topics = _that_fit(beginning.topics or [], budget, tokens)
+        topics = _that_fit(fetched.beginning.topics or [], budget, tokens)
         shown = epochs.behind(history, before["history_from"] if before else None, late)
         size = sum(size_of_stored(message, tokens) for message in shown)
+        core_reason, changes = changes_since(before, core) if before and core is not None else (None, {})
         moment = Moment(
             strategy=policy["strategy"],
             now=asked.now,
             last_message_at=history[-1]["created_at"] if history else None,
             over_high_water=size > budget * HIGH_WATER,
+            core_memory=core,
+            core_memory_reason=core_reason,
+            core_memory_grew=bool(changes),
         )
         reason = epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
-            epoch = epochs.begin(before, reason or "first turn", summary, topics, moment)
+            epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
             shown = epochs.behind(history, epoch["history_from"], late)
         full, jobs = self._due(asked, whole, epoch, shown, summary, late, tokens)
-        return ShownConversation(epoch, shown, budget, full, jobs)
+        return ShownConversation(epoch, shown, budget, changes, full, jobs)
 
-    async def _fetch(self, asked: Asked, limit: int) -> tuple[_Beginning, list[HistoryMessage], frozenset[str]]:
+    async def fetch(self, asked: Asked) -> FetchedConversation:
+        """Read what is stored of the conversation.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
         if asked.begins:
-            return _Beginning(), [], frozenset()
+            return FetchedConversation(_Beginning(), [], frozenset())
         values = {
             "tenant_id": asked.tenant_id,
             "conversation_id": asked.conversation_id,
@@ -195,7 +233,7 @@ class ConversationReader:
             "strategy": asked.policy["strategy"],
             "summarised": asked.policy["strategy"] == "summary" and self._schedule.on,
             "most_topics": _MOST_TOPICS,
-            "limit": limit,
+            "limit": self._budget.of(asked.policy) // _SHORTEST_MESSAGE + 1,
         }
         beginnings, rows = await self._database.fetch_each(
             asked.tenant_id,
@@ -214,7 +252,7 @@ class ConversationReader:
             for row in rows
         ]
         beginning = beginnings[0] if beginnings else _Beginning()  # the user was erased at this moment
-        return beginning, history, frozenset(str(row[0]) for row in rows if row[6])
+        return FetchedConversation(beginning, history, frozenset(str(row[0]) for row in rows if row[6]))
 
     def _due(
         self,
@@ -231,6 +269,7 @@ class ConversationReader:
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
             size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
+            size += tokens.count(core_memory_text(epoch["core_memory"])[0])
             share = (asked.fixed_tokens + asked.message_tokens + size) / budget
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []

@@ -73,6 +73,8 @@ class OpenTurn:
     """Whether its conversation begins with it, so that there is nothing before it to read."""
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
+    core_memory_generation: int | None = None
+    """Of the user's core memory, which grows with every change; 0 = there was none, None = it may grow yet."""
 
 
 @dataclass(frozen=True)

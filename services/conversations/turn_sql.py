@@ -68,7 +68,9 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages
        ) AS policy,
        unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins,
-       EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers
+       EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
+       coalesce((SELECT g.generation FROM core_memory_generations g
+           WHERE g.user_id = person.id AND g.expert_id = expert.id), 0) AS core_memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """
 
@@ -95,16 +97,18 @@ WITH ended AS (
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(episode_id)s::uuid IS NOT NULL
 ), epoch AS (
     INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
-        summary_version, topics, history_from_created_at, history_from_message_id, prefix)
+        summary_version, topics, history_from_created_at, history_from_message_id, prefix,
+        core_memory, core_versions)
     SELECT conversation_id, %(tenant_id)s, %(epoch_number)s, %(epoch_strategy)s, %(epoch_reason)s,
         %(epoch_begun_at)s, %(epoch_summary)s, %(epoch_summary_version)s, %(epoch_topics)s, %(epoch_from_at)s,
-        %(epoch_from_id)s, %(epoch_prefix)s
+        %(epoch_from_id)s, %(epoch_prefix)s, %(epoch_core_memory)s, %(epoch_core_versions)s
     FROM ended WHERE %(epoch_number)s::integer IS NOT NULL
     ON CONFLICT (conversation_id) DO UPDATE SET
         number = EXCLUDED.number, strategy = EXCLUDED.strategy, reason = EXCLUDED.reason,
         begun_at = EXCLUDED.begun_at, summary = EXCLUDED.summary, summary_version = EXCLUDED.summary_version,
         topics = EXCLUDED.topics, history_from_created_at = EXCLUDED.history_from_created_at,
-        history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix
+        history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
+        core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions
 )
 SELECT conversation_id, CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'

@@ -42,6 +42,8 @@ _EPOCH_VALUES = (
     "epoch_from_at",
     "epoch_from_id",
     "epoch_prefix",
+    "epoch_core_memory",
+    "epoch_core_versions",
 )
 
 
@@ -63,6 +65,7 @@ class _Found:
     waiting: int | None
     begins: bool
     remembers: bool
+    core_memory_generation: int
 
 
 class Turns:
@@ -127,6 +130,8 @@ class Turns:
             waiting=one.status == "waiting",
             begins=one.begins,
             remembers=one.remembers,
+            # What the turns before it do to core memory comes later than this.
+            core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
         )
 
     async def end(
@@ -254,6 +259,8 @@ def _epoch_values(epoch: Epoch | None) -> dict[str, Any]:
         from_at,
         from_id,
         Jsonb(epoch["prefix"]),
+        Jsonb(epoch["core_memory"]),
+        Jsonb(epoch["core_versions"]),
     )
     return dict(zip(_EPOCH_VALUES, values, strict=True))
 

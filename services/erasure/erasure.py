@@ -16,6 +16,8 @@ from services.conversations.leases import TurnLeases
 from services.errors import NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.memory.cache import CoreMemoryCache
+from services.memory.index import EpisodeIndex
 from services.platform.postgres import Connection, Database
 
 ERASE_TRACES = "erase_traces"
@@ -31,6 +33,7 @@ TABLES = (
     "context_epochs",
     "core_memory_blocks",
     "core_memory_history",
+    "core_memory_generations",
     "episodes",
     "memory_operations",
 )
@@ -65,9 +68,14 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM core_memory_blocks WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM core_memory_history h JOIN core_memory_blocks b ON b.id = h.block_id
         WHERE b.user_id = %(user_id)s),
+       (SELECT count(*) FROM core_memory_generations WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM episodes WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM memory_operations WHERE user_id = %(user_id)s)
 """
+
+_INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"
+
+_EXPERTS = "SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s"
 
 _JOBS = """
 WITH his AS (
@@ -115,12 +123,22 @@ class Erasure:
     """Erases users. Every process with a worker has one: it also registers the job that completes an erasure."""
 
     def __init__(
-        self, database: Database, leases: TurnLeases, events: EventLog, jobs: JobQueue, *, events_keep_s: int
+        self,
+        database: Database,
+        leases: TurnLeases,
+        events: EventLog,
+        core_memory: CoreMemoryCache,
+        index: EpisodeIndex,
+        jobs: JobQueue,
+        *,
+        events_keep_s: int,
     ) -> None:
         """Take the stores; events of turns stay `events_keep_s` seconds behind a turn's end."""
         self._database = database
         self._leases = leases
         self._events = events
+        self._core_memory = core_memory
+        self._index = index
         self._jobs = jobs
         self._recent_s = _LONGEST_TURN_S + events_keep_s
         jobs.task(ERASE_TRACES)(self._erase_traces)
@@ -140,19 +158,25 @@ class Erasure:
             if await (await connection.execute(_LOCK, values)).fetchone() is None:
                 raise NotFound("There is no such user.")
             turns = await (await connection.execute(_TURNS, values)).fetchall()
+            experts = [row[0] for row in await (await connection.execute(_EXPERTS, values)).fetchall()]
+            indexed = await (await connection.execute(_INDEXED, values)).fetchone() is not None
             counts = await (await connection.execute(_COUNT, values)).fetchone()
             jobs = [row[0] for row in await (await connection.execute(_JOBS, values)).fetchall()]
             await connection.execute(_STOP_JOBS, [jobs])
             await connection.execute(_REMOVE_JOBS, [jobs])
             await connection.execute(_REMOVE_USER, values)
-            await self._defer(connection, tenant_id, user_id, turns)
+            await self._defer(connection, tenant_id, user_id, turns, experts)
         assert counts is not None  # noqa: S101 — a SELECT without FROM has one row
         removed = {"postgresql": dict(zip(TABLES, counts, strict=True)), "queue": {"jobs": len(jobs)}}
         pending = []
         try:
-            removed["redis"] = {"turn_events": await self._remove_events([row[0] for row in turns])}
+            removed["redis"] = await self._remove_traces(user_id, [row[0] for row in turns], experts)
         except Unavailable:
             pending.append("redis")
+        try:
+            removed["milvus"] = {"units": await self._index.forget(user_id) if indexed else 0}
+        except Unavailable:
+            pending.append("milvus")
         log.info("user erased", tenant_id=str(tenant_id), user_id=str(user_id), removed=removed, pending=pending)
         return Erased(user, removed, pending)
 
@@ -177,10 +201,22 @@ class Erasure:
         return row[0], [turn_id for turn_id, unfinished in turns if unfinished]
 
     async def _defer(
-        self, connection: Connection, tenant_id: UUID, user_id: UUID, turns: Sequence[tuple[UUID, bool]]
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        user_id: UUID,
+        turns: Sequence[tuple[UUID, bool]],
+        experts: list[UUID],
     ) -> None:
         turn_ids = [turn_id for turn_id, _ in turns]
-        await self._jobs.defer(connection, ERASE_TRACES, tenant_id=tenant_id, user_id=user_id, turn_ids=turn_ids)
+        await self._jobs.defer(
+            connection,
+            ERASE_TRACES,
+            tenant_id=tenant_id,
+            user_id=user_id,
+            turn_ids=turn_ids,
+            expert_ids=experts,
+        )
         if unfinished := [turn_id for turn_id, runs in turns if runs]:
             # Whatever its process still writes before it learns that the turn is gone.
             await self._jobs.defer(
@@ -190,11 +226,23 @@ class Erasure:
                 delay_s=self._recent_s,
                 user_id=user_id,
                 turn_ids=unfinished,
+                expert_ids=experts,
             )
 
-    async def _erase_traces(self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID]) -> None:
-        removed = await self._remove_events(turn_ids)
-        log.info("traces erased", tenant_id=str(job.tenant_id), user_id=str(user_id), turn_events=removed)
+    async def _erase_traces(
+        self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
+    ) -> None:
+        removed = await self._remove_traces(user_id, turn_ids, expert_ids)
+        units = await self._index.forget(user_id)
+        log.info("traces erased", tenant_id=str(job.tenant_id), user_id=str(user_id), units=units, **removed)
+
+    async def _remove_traces(
+        self, user_id: UUID, turn_ids: Sequence[UUID], expert_ids: Sequence[UUID]
+    ) -> dict[str, int]:
+        return {
+            "turn_events": await self._remove_events(turn_ids),
+            "core_memory": await self._core_memory.delete(user_id, expert_ids),
+        }
 
     async def _remove_events(self, turn_ids: Sequence[UUID]) -> int:
         removed = 0

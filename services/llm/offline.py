@@ -223,7 +223,8 @@ def _call(tool: dict[str, Any], question: str, messages: list[BaseMessage]) -> A
 def _argument(field: dict[str, Any], text: str) -> Any:
     if "enum" in field:
         return field["enum"][0]
-    values = {"string": text, "integer": 0, "number": 0.0, "boolean": False, "array": [], "object": {}}
+    note = {"notes": [text]} if field.get("additionalProperties") is True else {}
+    values = {"string": text, "integer": 0, "number": 0.0, "boolean": False, "array": [], "object": note}
     return values.get(field.get("type", "string"), text)
 
 

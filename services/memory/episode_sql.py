@@ -94,6 +94,7 @@ UPDATE episodes e SET indexed_at = clock_timestamp()
 FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[]) AS done(id, sources)
 WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_at IS NULL
   AND cardinality(e.source_message_ids) = done.sources
+RETURNING e.id
 """
 
 NOT_INDEXED = """

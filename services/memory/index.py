@@ -193,8 +193,8 @@ class EpisodeIndex:
             await client.flush(_NAME.format(shard=shard))
         self._unflushed[shard] = 0
 
-    async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> None:
-        """Remove a user's units: those of the episodes given, or all.
+    async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> int:
+        """Remove a user's units: those of the episodes given, or all; return how many.
 
         Raises:
             Unavailable: Milvus does not answer.
@@ -206,12 +206,15 @@ class EpisodeIndex:
             ids = [f'"{episode_id}"' for episode_id in episode_ids]
             groups = (ids[start : start + _DELETED_AT_ONCE] for start in range(0, len(ids), _DELETED_AT_ONCE))
             filters = [f"{mine} and episode_id in [{', '.join(group)}]" for group in groups]
+        count = 0
         try:
             async with self._milvus.use() as client:
                 for chosen in filters:
-                    await _loaded(client, name, partial(client.delete, name, filter=chosen))
+                    removed = await _loaded(client, name, partial(client.delete, name, filter=chosen))
+                    count += removed.get("delete_count", 0) if isinstance(removed, dict) else len(removed)
         except CollectionMissing:
-            return
+            return 0
+        return count
 
     async def begin_again(self, shard: int) -> "NewShard":
         """Make an empty collection beside a shard's present one, to be filled and then put in its place.

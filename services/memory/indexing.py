@@ -75,9 +75,13 @@ class Indexing:
                 return count
             made = await self._index.upsert(await self._rows(tenant_id, units))
             if made:
-                await self._lost(tenant_id, made)
+                await self._lost(made)
             episodes = {unit.episode_id: unit.source_count for unit in units}
-            await self._mark(tenant_id, episodes)
+            marked = await self._mark(tenant_id, episodes)
+            # What was removed or changed meanwhile must not come back, or not as it was.
+            for unit in units:
+                if unit.episode_id not in marked:
+                    await self._index.forget(unit.user_id, [unit.episode_id])
             count += len(episodes)
             UNITS_INDEXED.inc(len(units))
 
@@ -102,12 +106,13 @@ class Indexing:
             for unit, text, vector in zip(full, texts, vectors, strict=True)
         ]
 
-    async def _mark(self, tenant_id: UUID, episodes: dict[UUID, int]) -> None:
+    async def _mark(self, tenant_id: UUID, episodes: dict[UUID, int]) -> set[UUID]:
         values = {"tenant_id": tenant_id, "episode_ids": list(episodes), "sources": list(episodes.values())}
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(sql.INDEXED, values)
+            rows = await (await connection.execute(sql.INDEXED, values)).fetchall()
+        return {row[0] for row in rows}
 
-    async def _lost(self, tenant_id: UUID, shards: Sequence[int]) -> None:
+    async def _lost(self, shards: Sequence[int]) -> None:
         """Shards that had to be made were lost, or are new: whatever they had held is indexed again."""
         for each in await self._database.tenants():
             users = [user for user in await self._users(each) if shard_of(user) in shards]

@@ -24,7 +24,8 @@ class ToolRegistry:
         """Every `TOOL` of the modules in `services.tools.builtin`: adding a module adds a tool."""
         names = sorted(module.name for module in pkgutil.iter_modules(builtin.__path__))
         found = [importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
-        return cls([tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found])
+        made = [tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found]
+        return cls([tool for tool in made if tool is not None])
 
     @property
     def for_model(self) -> list[BaseTool]:

@@ -7,10 +7,18 @@ from functools import cached_property
 
 from langchain_core.tools import BaseTool
 
+from services.memory.archive import Archive
+from services.memory.core import CoreMemory
+
 
 @dataclass(frozen=True)
 class ToolServices:
     """What tools may use. Whose data they touch stands in the run's context, never in a tool's arguments."""
+
+    core_memory: CoreMemory | None = None
+    """None = core memory is switched off."""
+    archive: Archive | None = None
+    """None = episodes are switched off."""
 
 
 @dataclass(frozen=True)
@@ -32,5 +40,5 @@ class RegisteredTool:
         return self.tool.name
 
 
-MakeTool = Callable[[ToolServices], RegisteredTool]
-"""Of a tool that works on something of the service."""
+MakeTool = Callable[[ToolServices], RegisteredTool | None]
+"""Of a tool that works on something of the service; None when that is switched off."""

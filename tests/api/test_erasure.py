@@ -48,11 +48,12 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "context_epochs": 1,
                 "core_memory_blocks": 1,
                 "core_memory_history": 1,
+                "core_memory_generations": 1,
                 "episodes": 1,
                 "memory_operations": 1,
             },
             "queue": {"jobs": 0},
-            "redis": {"turn_events": 0},
+            "redis": {"turn_events": 0, "core_memory": 0},
         },
         "pending": [],
     }

@@ -139,6 +139,8 @@ async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
     party.add("phrase", "hello", "更多", "'; --")
     party.add("event", "0", "1", "3")
     party.add("limit", "1", "2", "200")
+    party.add("section", "human", "persona", "notes")
+    party.add("version", "1", "2", "3")
     party.add("shared expert", "shared-1", "shared-2")
     party.add("expert place", "default", "shared-1")
     party.add("key", f"key-{party.canary}")

@@ -94,7 +94,10 @@ async def test_tool_calls_are_returned_for_the_tools_node(services: Services, mo
         ("get_current_time", {"timezone": "Asia/Tokyo"})
     ]
     assert update["answer"] == "Let me see. "
-    assert [tool["name"] for tool in model_server.requests[0].body["tools"]] == ["get_current_time"]
+    assert [tool["name"] for tool in model_server.requests[0].body["tools"]] == [
+        "core_memory_update",
+        "get_current_time",
+    ]
 
 
 async def test_the_second_round_adds_to_the_answer_and_to_the_usage(
@@ -135,7 +138,8 @@ async def test_what_the_endpoint_reports_corrects_the_estimate(
     services: Services, model_server: ModelServer
 ) -> None:
     before = services.estimators.of("").count("word " * 200)
-    await _generate(services, state(message="word " * 30), [])  # it reports 100 tokens
+    model_server.input_tokens = lambda _: 200
+    await _generate(services, state(message="word " * 30), [])
     assert services.estimators.of("").count("word " * 200) < before
 
 

@@ -21,6 +21,7 @@ async def _history(services: Services, turn: OpenTurn, **values: Any) -> Convers
         state(user_message_id=str(turn.user_message_id), **values),
         runtime(**context_of(turn)),
         conversations=services.conversations,
+        core_memory=services.memory.core,
         topics=services.topics,
         tools=services.tools,
         estimators=services.estimators,
@@ -41,7 +42,14 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
 
     update = await _history(services, turn)
 
-    assert set(update) == {"history", "epoch", "context_budget", "after_turn"}
+    assert set(update) == {
+        "history",
+        "epoch",
+        "core_memory",
+        "core_memory_changes",
+        "context_budget",
+        "after_turn",
+    }
     shown = [(message["role"], message["content"]) for message in update["history"]]
     # The equal earlier message stays, the broken answer does not enter, nor does the message itself.
     assert shown == [

@@ -9,6 +9,7 @@ from tests.support.walk import Endpoint, Entry
 
 CHAT: Endpoint = ("POST", "/api/v1/chat")
 CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
+CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
 
 
@@ -113,12 +114,39 @@ def _remove_expert(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"name": ids.pick("own expert" if _is_anothers(me, ids) else "leaving expert", chance)})
 
 
+def _core_memory(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    # Both have users of the shared names.
+    return Ask({"user_id": ids.pick("own user" if _is_anothers(me, ids) else "user", chance)})
+
+
+def _section(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask({**_core_memory(me, ids, more, chance).path, "section": more.pick("section", chance)})
+
+
+def _section_history(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_section(me, ids, more, chance).path, _page(more, chance, "version"))
+
+
+def _replace_section(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"content": {"says": _of(me, more, chance)[:200]}}
+    return Ask(_section(me, ids, more, chance).path, body=body)
+
+
+def _roll_back(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_section(me, ids, more, chance).path, body={"version": more.pick("version", chance)})
+
+
+def _operations(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_core_memory(me, ids, more, chance).path, _page(more, chance))
+
+
 def _of(me: Party, more: Names, chance: Random) -> str:
     return f"You are of {me.canary}, who says {more.pick('phrase', chance)}"[:3000]
 
 
 OK, GONE = frozenset({200}), frozenset({404})
 MADE, REMOVED = frozenset({201, 409}), frozenset({204})  # 409: the name is taken
+FOUND = OK | GONE
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
 TABLE: dict[Endpoint, Entry] = {
@@ -141,5 +169,12 @@ TABLE: dict[Endpoint, Entry] = {
     ("DELETE", "/api/v1/experts/{name}"): Entry(_remove_expert, REMOVED | GONE, GONE, GONE, is_admins=True),
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
     ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
+    # A section may just have been removed.
+    ("GET", CORE_MEMORY): Entry(_core_memory, OK, GONE, GONE),
+    ("PUT", f"{CORE_MEMORY}/{{section}}"): Entry(_replace_section, OK, GONE, GONE),
+    ("DELETE", f"{CORE_MEMORY}/{{section}}"): Entry(_section, REMOVED | GONE, GONE, GONE, weight=4),
+    ("GET", f"{CORE_MEMORY}/{{section}}/history"): Entry(_section_history, FOUND, GONE, GONE),
+    ("POST", f"{CORE_MEMORY}/{{section}}/rollback"): Entry(_roll_back, FOUND, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=6, is_admins=True),
 }

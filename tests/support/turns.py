@@ -62,6 +62,8 @@ def epoch(**values: Any) -> Epoch:
         "summary_version": 0,
         "topics": [],
         "history_from": None,
+        "core_memory": {},
+        "core_versions": {},
         "prefix": [],
     }
     return Epoch(**{**given, **values})  # type: ignore[typeddict-item]
@@ -101,6 +103,10 @@ WITH summary AS (
     SELECT gen_random_uuid(), tenant_id, user_id, expert_id, id::text,
         jsonb_build_object('name', %(text)s::text), 1
     FROM conversations WHERE id = %(conversation_id)s RETURNING id, tenant_id, content
+), generation AS (
+    INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
+    SELECT user_id, expert_id, tenant_id, 1 FROM conversations WHERE id = %(conversation_id)s
+    ON CONFLICT (user_id, expert_id) DO UPDATE SET generation = core_memory_generations.generation + 1
 ), change AS (
     INSERT INTO core_memory_history (block_id, version, tenant_id, new, trigger_message_id, actor)
     SELECT id, 1, tenant_id, content, %(user_message_id)s, 'memory_agent' FROM block
@@ -136,6 +142,8 @@ def context_of(turn: OpenTurn) -> dict[str, Any]:
         "user_id": str(turn.user_id),
         "conversation_id": str(turn.conversation_id),
         "turn_id": str(turn.turn_id),
+        "expert_id": str(turn.expert_id),
+        "user_message_id": str(turn.user_message_id),
     }
 
 

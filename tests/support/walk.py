@@ -194,6 +194,7 @@ UNION ALL SELECT t.id, t.tenant_id, external_id FROM turns t JOIN conversations 
     JOIN users u ON u.id = user_id
 UNION ALL SELECT m.id, m.tenant_id, external_id FROM messages m JOIN conversations c ON c.id = conversation_id
     JOIN users u ON u.id = user_id
+UNION ALL SELECT o.id, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
 """
 
 _STORED = """

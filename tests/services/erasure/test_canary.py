@@ -6,9 +6,11 @@ import random
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.rows import tuple_row
 from pydantic import SecretStr
 
 from services.bootstrap import open_erasure
@@ -16,11 +18,14 @@ from services.conversations.turns import Turns
 from services.erasure.scrub import scrub
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
+from services.memory.cache import CoreMemoryCache, StoredCoreMemory
 from services.platform import redis
+from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
+from state.conversation import CoreMemoryBlock
 from tests.support.turns import exchange, new_turn, remember
 
 pytestmark = pytest.mark.anyio
@@ -94,6 +99,18 @@ async def _tell(database: Database) -> list[str]:
     return [*keys, f"turn:{running.turn_id}:events"]
 
 
+async def _ids(database: Database) -> tuple[UUID, UUID]:
+    """Of the first user, and of the expert."""
+    [row] = await database.fetch(
+        DEFAULT_TENANT,
+        "SELECT user_id, expert_id FROM conversations c JOIN users u ON u.id = c.user_id"
+        " WHERE external_id <> 'u-2' LIMIT 1",
+        {},
+        tuple_row,
+    )
+    return row[0], row[1]
+
+
 async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     server: EmbeddedPostgres, redis_server: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +120,9 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     await database.open()
     for key in await _tell(database):
         await cache.xadd(key, {"data": CANARY})
+    cached = CoreMemoryBlock(content={"name": CANARY}, version=1, rewritten_version=0)
+    core_memory = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+    assert await core_memory.put(*await _ids(database), StoredCoreMemory(1, {"human": cached}))
     await database.close()
     await asyncio.to_thread(_as_postgres, server, "ANALYZE", "CHECKPOINT")
     told = _relations(server, await asyncio.to_thread(_files_with, folder, CANARY))
@@ -112,7 +132,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
 
     async with open_erasure(settings, server.url(SERVICE_ROLE)) as (_, erasure):
         erased = await erasure.erase(DEFAULT_TENANT, f"u.{CANARY}")
-    assert erased.removed["redis"] == {"turn_events": 21}
+    assert erased.removed["redis"] == {"turn_events": 21, "core_memory": 1}
     left = [await cache.dump(key) for key in await cache.keys()]
     assert left == []
     await cache.aclose()

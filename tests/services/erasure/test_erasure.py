@@ -20,6 +20,7 @@ from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.memory.cache import CoreMemoryCache
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
@@ -66,7 +67,10 @@ async def _rows(database: Database, table: str) -> int:
 
 def _erasure(services: Services, jobs: JobQueue, client: Redis | None = None) -> Erasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
-    return Erasure(services.database, services.leases, events, jobs, events_keep_s=600)
+    core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
+    return Erasure(
+        services.database, services.leases, events, core, services.memory.index, jobs, events_keep_s=600
+    )
 
 
 async def _open_stream(services: Services, turn: OpenTurn) -> None:
@@ -114,13 +118,14 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "context_epochs": 2,
             "core_memory_blocks": 2,
             "core_memory_history": 2,
+            "core_memory_generations": 1,
             "episodes": 2,
             "memory_operations": 2,
         },
         "queue": {"jobs": 3},
-        "redis": {"turn_events": 3},
+        "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 10]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

@@ -21,7 +21,7 @@ async def _search(
     services: Services, turn: OpenTurn, text: str, **more: object
 ) -> tuple[list[UnitHit], list[UnitHit]]:
     vectors = await services.embedder.embed([text])
-    lexical, dense = await services.index.search(scope(turn, **more), [terms(text)], vectors, 10)
+    lexical, dense = await services.memory.index.search(scope(turn, **more), [terms(text)], vectors, 10)
     return lexical[0], dense[0]
 
 
@@ -35,7 +35,7 @@ async def _unindexed(services: Services) -> int:
 async def test_what_was_said_is_found_by_words_and_by_meaning(remembering: Services) -> None:
     turn = await exchange(remembering.turns, "我养了一只叫布鲁诺的狗", "布鲁诺真可爱")
     await exchange(remembering.turns, "I work as a gardener in Lisbon", "How lovely", session_key="s-2")
-    assert await remembering.indexing.index_waiting() == 2
+    assert await remembering.memory.indexing.index_waiting() == 2
     assert await _unindexed(remembering) == 0
     for text, expected in (("我的狗叫什么", turn.user_message_id), ("布鲁诺可爱吗", turn.answer_message_id)):
         lexical, dense = await _search(remembering, turn, text)

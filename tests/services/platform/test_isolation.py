@@ -30,6 +30,7 @@ ISOLATED = (
     "context_epochs",
     "core_memory_blocks",
     "core_memory_history",
+    "core_memory_generations",
     "episodes",
     "memory_operations",
 )

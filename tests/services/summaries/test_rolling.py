@@ -287,7 +287,7 @@ async def _shown(services: Services, before: Epoch | None) -> tuple[list[str], E
         message_tokens=5,
         now=datetime.now(UTC),
     )
-    shown = await services.conversations.read(asked, TokenEstimator())
+    shown = await services.conversations.read(asked, TokenEstimator(), {})
     ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
     await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
     return [message["content"] for message in shown.history], shown.epoch
@@ -356,7 +356,7 @@ async def _look(services: Services, key: str, budget: int | None) -> tuple[list[
         now=datetime.now(UTC),
         most_tokens=budget,
     )
-    shown = await services.conversations.read(asked, TokenEstimator())
+    shown = await services.conversations.read(asked, TokenEstimator(), {})
     ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
     await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
     return [message["content"] for message in shown.history], shown.epoch

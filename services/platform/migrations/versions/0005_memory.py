@@ -23,7 +23,8 @@ CREATE TABLE core_memory_blocks (
     section    text NOT NULL CHECK (length(section) BETWEEN 1 AND 64),
     content    jsonb NOT NULL,
     version    integer NOT NULL,
-    updated_at timestamptz NOT NULL DEFAULT now(),
+    rewritten_version integer NOT NULL DEFAULT 0,  -- the last one that was written as a whole
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (user_id, expert_id, section)
 );
 CREATE TABLE core_memory_history (
@@ -36,6 +37,18 @@ CREATE TABLE core_memory_history (
     actor              text NOT NULL,
     at                 timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (block_id, version)
+);
+"""
+
+# Grows with every change of a user's core memory with an expert, also with a section that goes. Whoever changes
+# it locks its row first.
+GENERATIONS = """
+CREATE TABLE core_memory_generations (
+    user_id    uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    expert_id  uuid NOT NULL REFERENCES experts ON DELETE CASCADE,
+    tenant_id  uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    generation bigint NOT NULL,
+    PRIMARY KEY (user_id, expert_id)
 );
 """
 
@@ -103,6 +116,7 @@ CREATE INDEX memory_operations_of_conversation ON memory_operations (conversatio
 EPOCHS = """
 ALTER TABLE context_epochs ADD COLUMN core_memory jsonb NOT NULL DEFAULT '{}';
 ALTER TABLE context_epochs ALTER COLUMN core_memory SET STATISTICS 0;
+ALTER TABLE context_epochs ALTER COLUMN core_versions SET STATISTICS 0;
 """
 
 ISOLATION = """
@@ -133,9 +147,15 @@ ALTER TABLE memory_operations ALTER COLUMN trigger SET STATISTICS 0;
 
 def upgrade() -> None:
     """Tables before what refers to them."""
-    for statements in (MESSAGES, CORE_MEMORY, EPISODES, OPERATIONS, EPOCHS):
+    for statements in (MESSAGES, CORE_MEMORY, GENERATIONS, EPISODES, OPERATIONS, EPOCHS):
         op.execute(statements)
-    for table in ("core_memory_blocks", "core_memory_history", "episodes", "memory_operations"):
+    for table in (
+        "core_memory_blocks",
+        "core_memory_history",
+        "core_memory_generations",
+        "episodes",
+        "memory_operations",
+    ):
         op.execute(ISOLATION.format(table=table))
     op.execute(TO_INDEX)
     op.execute(NO_SAMPLES)

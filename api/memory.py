@@ -1,0 +1,125 @@
+"""Core memory of users, as it is read and changed; and what memory did and why."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.memory_schemas import (
+    CoreMemoryPage,
+    CoreMemoryRequest,
+    CoreMemorySectionView,
+    OperationPage,
+    RollbackRequest,
+    SectionChangePage,
+)
+from api.paging import After, Limit, cursor_of, next_of
+from api.problems import documented
+from api.schemas import Id
+from services.bootstrap import Services
+from services.identity.caller import Caller
+from services.memory.blocks import Owner
+from services.memory.content import SECTION_PATTERN
+from services.memory.operations import Trigger
+
+_LARGEST_VERSION = 2**31 - 1
+
+router = APIRouter(
+    prefix="/api/v1/users/{user_id}",
+    tags=["memory"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+User = Annotated[Id, Path()]
+Section = Annotated[str, Path(pattern=SECTION_PATTERN, description="1 to 64 letters, digits and underscores.")]
+Expert = Annotated[Id, Query(description="Name of the expert who remembers it.")]
+
+_BY_USER = Trigger("user")
+
+
+@router.get("/core-memory", response_model=CoreMemoryPage)
+async def core_memory(
+    user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default"
+) -> Any:
+    """Every section that an expert has of the user, by name."""
+    owner = await _owner(services, caller, user_id, expert)
+    return {"items": await services.memory.core.read(owner), "next": None}
+
+
+@router.put(
+    "/core-memory/{section}", response_model=CoreMemorySectionView, responses=documented(HTTPStatus.CONFLICT)
+)
+async def replace(
+    user_id: User,
+    section: Section,
+    body: CoreMemoryRequest,
+    services: ServicesOf,
+    caller: MemoryWriter,
+    expert: Expert = "default",
+) -> Any:
+    """Make the content the whole of a section; 409 when it is at another version than was expected."""
+    owner = await _owner(services, caller, user_id, expert)
+    return await services.memory.core.replace(
+        owner, section, body.content, _BY_USER, expected_version=body.expected_version
+    )
+
+
+@router.delete(
+    "/core-memory/{section}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+)
+async def forget(
+    user_id: User, section: Section, services: ServicesOf, caller: MemoryWriter, expert: Expert = "default"
+) -> None:
+    """Remove a section, with its history."""
+    owner = await _owner(services, caller, user_id, expert)
+    await services.memory.core.forget(owner, section, _BY_USER)
+
+
+@router.get("/core-memory/{section}/history", response_model=SectionChangePage)
+async def history(
+    user_id: User,
+    section: Section,
+    services: ServicesOf,
+    caller: MemoryReader,
+    expert: Expert = "default",
+    after: Annotated[
+        int | None, Query(ge=1, le=_LARGEST_VERSION, description="The `next` of the page before.")
+    ] = None,
+    limit: Limit = 50,
+) -> Any:
+    """Every change of a section, newest first."""
+    owner = await _owner(services, caller, user_id, expert)
+    items = await services.memory.core.history(owner, section, before=after, limit=limit)
+    return {"items": items, "next": str(items[-1].version) if len(items) == limit else None}
+
+
+@router.post("/core-memory/{section}/rollback", response_model=CoreMemorySectionView)
+async def rollback(
+    user_id: User,
+    section: Section,
+    body: RollbackRequest,
+    services: ServicesOf,
+    caller: MemoryWriter,
+    expert: Expert = "default",
+) -> Any:
+    """Give a section the content of an earlier version, as a new version."""
+    owner = await _owner(services, caller, user_id, expert)
+    return await services.memory.core.rollback(owner, section, body.version, _BY_USER)
+
+
+@router.get("/memory-operations", response_model=OperationPage)
+async def operations(
+    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+) -> Any:
+    """What memory did for the user and why, newest first."""
+    caller.act_for(user_id)
+    items = await services.memory.operations.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
+    return {"items": items, "next": next_of([(item.at, item.id) for item in items], limit)}
+
+
+async def _owner(services: Services, caller: Caller, user_id: str, expert: str) -> Owner:
+    caller.act_for(user_id)
+    return await services.memory.core.owner(caller.tenant_id, user_id, expert)

@@ -1,0 +1,44 @@
+"""Pages of lists that are ordered by time: the `after` of a request, and the `next` of an answer."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Query
+
+from api.schemas import MAX_PAGE
+from services.conversations.transcript import Cursor
+from services.errors import InvalidInput
+
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+After = Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")]
+
+
+def next_of(places: Sequence[Cursor], limit: int) -> str | None:
+    """The place of the last item, unless it is surely the last one there is."""
+    if len(places) < limit:
+        return None
+    at, item_id = places[-1]
+    return base64.urlsafe_b64encode(f"{at.isoformat()} {item_id}".encode()).decode().rstrip("=")
+
+
+def cursor_of(after: str | None) -> Cursor | None:
+    """The place that a `next` names.
+
+    Raises:
+        InvalidInput: it is no `next` of ours.
+    """
+    if after is None:
+        return None
+    try:
+        padded = after + "=" * (-len(after) % 4)
+        at, _, item_id = base64.b64decode(padded, altchars=b"-_", validate=True).decode().partition(" ")
+        place = datetime.fromisoformat(at), UUID(item_id)
+    except (ValueError, binascii.Error):
+        raise InvalidInput("after", "is not the `next` of a page") from None
+    if place[0].tzinfo is None:
+        raise InvalidInput("after", "is not the `next` of a page")
+    return place

@@ -1,0 +1,147 @@
+"""Sections of core memory as they are stored, and one that is being changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.errors import InvalidInput
+from services.memory import core_sql
+from services.memory.cache import StoredCoreMemory
+from services.memory.content import MAX_SECTIONS, check_size
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.platform.postgres import Connection
+from state.conversation import CoreMemoryBlock
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose core memory: that of a user with an expert."""
+
+    tenant_id: UUID
+    user_id: UUID
+    expert_id: UUID
+
+
+@dataclass(frozen=True)
+class Block:
+    """A section as it is stored."""
+
+    section: str
+    content: dict[str, Any]
+    version: int
+    """From 1; one more with every change."""
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a section."""
+
+    version: int
+    """The version that it made."""
+    old: dict[str, Any] | None
+    """None where there was no such section."""
+    new: dict[str, Any]
+    actor: str
+    trigger_message_id: UUID | None
+    at: datetime
+
+
+class SectionChange:
+    """A section that is being changed, in a transaction that has locked its owner's core memory."""
+
+    stored: StoredCoreMemory
+
+    def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
+        self.connection = connection
+        self.changed = False
+        self._owner = owner
+        self._section = section
+        self._log = log
+        self._updated_at: dict[str, datetime] = {}
+
+    @property
+    def content(self) -> dict[str, Any] | None:
+        """What it is now; None when there is no such section."""
+        there = self.stored.sections.get(self._section)
+        return there["content"] if there else None
+
+    @property
+    def version(self) -> int:
+        """Its version now, or 0."""
+        there = self.stored.sections.get(self._section)
+        return there["version"] if there else 0
+
+    @property
+    def block(self) -> Block:
+        """The section, which is there."""
+        there = self.stored.sections[self._section]
+        return Block(self._section, there["content"], there["version"], self._updated_at[self._section])
+
+    async def look(self) -> None:
+        """Read all sections."""
+        rows = await (await self.connection.execute(core_sql.READ, vars(self._owner))).fetchall()
+        stored = stored_of(rows)
+        assert stored is not None  # noqa: S101 — its row was locked
+        self.stored = stored
+        self._updated_at = {row[1]: row[5] for row in rows}
+
+    async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
+        """Store a new version; `whole` = not merged.
+
+        Raises:
+            InvalidInput: it would be too large, or one section too many.
+        """
+        old = self.content
+        check_size(self._section, new)
+        if old is None and len(self.stored.sections) >= MAX_SECTIONS:
+            raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
+        values = {
+            **vars(self._owner),
+            "id": uuid7(),
+            "section": self._section,
+            "content": Jsonb(new),
+            "old": None if old is None else Jsonb(old),
+            "version": self.version + 1,
+            "whole": whole,
+            "message_id": trigger.message_id,
+            "actor": trigger.actor,
+        }
+        await self.connection.execute(core_sql.WRITE, values)
+        await self._note(Operation(what, self._section, old, new), trigger)
+
+    async def delete(self, trigger: Trigger) -> None:
+        """Remove it with all that is kept of it."""
+        values = {**vars(self._owner), "section": self._section}
+        await self.connection.execute(core_sql.DELETE, values)
+        await self._note(Operation("core_memory_delete", self._section), trigger)
+
+    async def _note(self, operation: Operation, trigger: Trigger) -> None:
+        why = replace(trigger, expert_id=self._owner.expert_id)
+        await self._log.append(
+            self.connection,
+            tenant_id=self._owner.tenant_id,
+            user_id=self._owner.user_id,
+            operation=operation,
+            trigger=why,
+        )
+        await self.connection.execute(core_sql.CHANGED, vars(self._owner))
+        await self.look()
+        self.changed = True
+
+
+def stored_of(rows: Sequence[Sequence[Any]]) -> StoredCoreMemory | None:
+    """What `core_sql.READ` found; None when there never was any."""
+    if not rows:
+        return None
+    sections = {
+        row[1]: CoreMemoryBlock(content=row[2], version=row[3], rewritten_version=row[4])
+        for row in rows
+        if row[1] is not None
+    }
+    return StoredCoreMemory(rows[0][0], sections)

@@ -1,0 +1,91 @@
+"""What core memory may hold: names of sections, and how large and how deep their content is."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from services.errors import InvalidInput
+from services.memory.merge import canonical
+
+MAX_SECTION_BYTES = 4096
+"""Of a section's content as compact JSON in UTF-8."""
+MAX_SECTIONS = 16
+"""Of a user with an expert."""
+SECTION_PATTERN = r"^[A-Za-z0-9_]{1,64}$"
+MAX_DEPTH = 8
+MAX_VALUES = 300
+"""Keys and items of a section, at every depth together."""
+_MAX_KEY_CHARACTERS = 128
+_LARGEST_INTEGER = 2**53
+"""JSON readers keep integers exact up to here."""
+
+_SECTION = re.compile(SECTION_PATTERN, re.ASCII)
+
+
+def check_section(section: str) -> None:
+    """Refuse what is no name of a section.
+
+    Raises:
+        InvalidInput: it is not 1 to 64 letters, digits and underscores.
+    """
+    if not _SECTION.fullmatch(section):
+        raise InvalidInput("section", "is 1 to 64 letters, digits and underscores")
+
+
+def check_values(content: Mapping[str, Any]) -> None:
+    """Refuse a content, or a patch, that cannot be stored as it is.
+
+    Raises:
+        InvalidInput: it is too deep, has too many values, too long a key, a NUL, a lone surrogate, or a number
+            that JSON cannot keep.
+    """
+    for count, (value, depth) in enumerate(_values(content), 1):
+        if depth > MAX_DEPTH:
+            raise InvalidInput("content", f"is nested deeper than {MAX_DEPTH} levels")
+        if count > MAX_VALUES:
+            raise InvalidInput("content", f"has more than {MAX_VALUES} keys and items")
+        if isinstance(value, str):
+            _check_text(value)
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput("content", "holds a number that is not finite")
+        elif isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+            raise InvalidInput("content", "holds an integer beyond 2^53; write it as a text")
+
+
+def check_size(section: str, content: Mapping[str, Any]) -> None:
+    """Refuse a section that would be too large.
+
+    Raises:
+        InvalidInput: its JSON is over the limit.
+    """
+    check_values(content)
+    size = len(canonical(content).encode())
+    if size > MAX_SECTION_BYTES:
+        raise InvalidInput(
+            "content", f"the section {section} would have {size} bytes; at most {MAX_SECTION_BYTES} are accepted"
+        )
+
+
+def _values(content: Any, depth: int = 1) -> Iterator[tuple[Any, int]]:
+    """Every value with its depth; no deeper than is refused anyway."""
+    if depth > MAX_DEPTH + 1:
+        return
+    if isinstance(content, Mapping):
+        for key, value in content.items():
+            if len(key) > _MAX_KEY_CHARACTERS:
+                raise InvalidInput("content", f"has a key of more than {_MAX_KEY_CHARACTERS} characters")
+            _check_text(key)
+            yield value, depth
+            yield from _values(value, depth + 1)
+    elif isinstance(content, list):
+        for value in content:
+            yield value, depth
+            yield from _values(value, depth + 1)
+
+
+def _check_text(text: str) -> None:
+    if "\x00" in text:
+        raise InvalidInput("content", "holds the character NUL")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidInput("content", "holds half of a character (a lone surrogate)")

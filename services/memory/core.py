@@ -1,0 +1,185 @@
+"""Core memory: what an expert always knows of a user, in named sections of JSON.
+
+PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with its old and new value, and logged
+in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from services.errors import Conflict, NotFound
+from services.memory import core_sql
+from services.memory.blocks import Block, Change, Owner, SectionChange, stored_of
+from services.memory.cache import CoreMemoryCache
+from services.memory.content import check_section, check_size, check_values
+from services.memory.merge import canonical, merge_patch
+from services.memory.operations import OperationLog, Trigger
+from services.platform.postgres import Database
+from state.conversation import CoreMemorySections
+
+
+class CoreMemory:
+    """Reads and changes core memory."""
+
+    def __init__(self, database: Database, cache: CoreMemoryCache, log: OperationLog, *, on: bool = True) -> None:
+        """With `on` false turns know of none; what is stored stays, and can be read and changed."""
+        self._database = database
+        self._cache = cache
+        self._log = log
+        self._on = on
+
+    async def owner(self, tenant_id: UUID, user: str, expert: str) -> Owner:
+        """Who is meant by the caller's own name for the user and an expert's name.
+
+        Raises:
+            NotFound: the tenant has no such user, or no such expert.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user": user, "expert": expert}
+        found = await self._database.fetch(tenant_id, core_sql.OWNER, values, tuple_row)
+        if not found:
+            raise NotFound("There is no such user.")
+        user_id, expert_id = found[0]
+        if expert_id is None:
+            raise NotFound("There is no such expert.")
+        return Owner(tenant_id, user_id, expert_id)
+
+    async def read(self, owner: Owner) -> list[Block]:
+        """Every section, by name, from PostgreSQL.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        rows = await self._database.fetch(owner.tenant_id, core_sql.READ, vars(owner), tuple_row)
+        return [Block(row[1], row[2], row[3], row[5]) for row in rows if row[1] is not None]
+
+    async def for_turn(self, owner: Owner, at_least: int | None) -> CoreMemorySections:
+        """Every section as a prompt needs it: the cached ones, if they are of generation `at_least` or newer.
+
+        With `at_least` 0 there is none and no store is asked; with None only PostgreSQL is believed.
+
+        Raises:
+            DatabaseUnavailable: nothing fitting is cached, and the database does not answer.
+        """
+        if not self._on or at_least == 0:
+            return {}
+        if at_least is not None:
+            cached = await self._cache.get(owner.user_id, owner.expert_id)
+            if cached is not None and cached.generation >= at_least:
+                return cached.sections
+        rows = await self._database.fetch(owner.tenant_id, core_sql.READ, vars(owner), tuple_row)
+        stored = stored_of(rows)
+        if stored is None:
+            return {}
+        await self._cache.put(owner.user_id, owner.expert_id, stored)
+        return stored.sections
+
+    async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
+        """Merge a patch into a section (`merge.py`), which comes into being if it is not there.
+
+        What changes nothing makes no version.
+
+        Raises:
+            InvalidInput: the section's name, the patch, or the section's size with it is not accepted, or the
+                owner has the most sections already.
+            NotFound: the owner, or the conversation, was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        check_section(section)
+        check_values(patch)
+        async with self._changing(owner, section) as changing:
+            old = changing.content
+            new = merge_patch(old or {}, patch)
+            if old is None or not _equal(old, new):
+                await changing.write(new, "core_memory_update", trigger)
+        return changing.block
+
+    async def replace(
+        self,
+        owner: Owner,
+        section: str,
+        content: dict[str, Any],
+        trigger: Trigger,
+        *,
+        expected_version: int | None = None,
+    ) -> Block:
+        """Make `content` the whole of a section; it starts a new epoch in every conversation.
+
+        Raises:
+            Conflict: the section's version is another than `expected_version` (0 = there is none yet).
+            InvalidInput, NotFound, DatabaseUnavailable: as `update`.
+        """
+        check_section(section)
+        check_size(section, content)
+        async with self._changing(owner, section) as changing:
+            if expected_version is not None and expected_version != changing.version:
+                raise Conflict(f"The section {section} is at version {changing.version}.")
+            if changing.content is None or not _equal(changing.content, content):
+                await changing.write(content, "core_memory_replace", trigger, whole=True)
+        return changing.block
+
+    async def rollback(self, owner: Owner, section: str, version: int, trigger: Trigger) -> Block:
+        """Give a section the content that it had at a version, as a new version; it starts new epochs.
+
+        Raises:
+            NotFound: there is no such section or version.
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._changing(owner, section) as changing:
+            values = {**vars(owner), "section": section, "version": version}
+            row = await (await changing.connection.execute(core_sql.VERSION, values)).fetchone()
+            if row is None:
+                raise NotFound("There is no such version of a section of this name.")
+            await changing.write(row[0], "core_memory_rollback", trigger, whole=True)
+        return changing.block
+
+    async def forget(self, owner: Owner, section: str, trigger: Trigger) -> None:
+        """Remove a section with its history; the log keeps that there were changes, and not what they were.
+
+        Raises:
+            NotFound: there is no such section.
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._changing(owner, section) as changing:
+            if changing.content is None:
+                raise NotFound("There is no such section.")
+            await changing.delete(trigger)
+
+    async def history(
+        self, owner: Owner, section: str, *, before: int | None = None, limit: int
+    ) -> Sequence[Change]:
+        """Changes of a section, newest first, those before the version `before`.
+
+        Raises:
+            NotFound: there is no such section.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(owner), "section": section, "before": before, "limit": limit}
+        rows = await self._database.fetch(owner.tenant_id, core_sql.HISTORY, values, tuple_row)
+        if not rows:
+            raise NotFound("There is no such section.")
+        return [Change(*row) for row in rows if row[0] is not None]
+
+    @asynccontextmanager
+    async def _changing(self, owner: Owner, section: str) -> AsyncIterator[SectionChange]:
+        """A transaction in which nobody else changes this core memory; afterwards the cache is told."""
+        try:
+            async with self._database.tenant(owner.tenant_id) as connection:
+                if await (await connection.execute(core_sql.LOCK, vars(owner))).fetchone() is None:
+                    raise NotFound("There is no such user.")
+                changing = SectionChange(connection, owner, section, self._log)
+                await changing.look()
+                yield changing
+        except psycopg.errors.ForeignKeyViolation:
+            raise NotFound("There is no such expert or conversation any more.") from None
+        if changing.changed:
+            await self._cache.put(owner.user_id, owner.expert_id, changing.stored)
+
+
+def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return canonical(one) == canonical(other)

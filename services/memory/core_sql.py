@@ -1,0 +1,79 @@
+"""The statements of `CoreMemory`."""
+
+from typing import LiteralString
+
+OWNER = """
+SELECT u.id, e.id FROM users u LEFT JOIN experts e ON e.tenant_id = u.tenant_id AND e.name = %(expert)s
+WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
+"""
+
+# One statement, so that the sections are those of the generation.
+READ: LiteralString = """
+SELECT g.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at
+FROM core_memory_generations g
+LEFT JOIN core_memory_blocks b ON b.user_id = g.user_id AND b.expert_id = g.expert_id
+WHERE g.tenant_id = %(tenant_id)s AND g.user_id = %(user_id)s AND g.expert_id = %(expert_id)s
+ORDER BY b.section
+"""
+
+# Changes of one core memory wait for each other here, and each then sees what those before it have written. The
+# user is locked first, as an erasure does it, against its going meanwhile.
+LOCK = """
+INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
+SELECT person.id, %(expert_id)s, %(tenant_id)s, 0
+FROM (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s FOR KEY SHARE) AS person
+ON CONFLICT (user_id, expert_id) DO UPDATE SET generation = core_memory_generations.generation
+RETURNING generation
+"""
+
+WRITE = """
+WITH block AS (
+    INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, section, content, version,
+        rewritten_version)
+    VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(section)s, %(content)s, %(version)s,
+        CASE WHEN %(whole)s THEN %(version)s ELSE 0 END)
+    ON CONFLICT (user_id, expert_id, section) DO UPDATE SET
+        content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
+        rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
+    RETURNING id
+)
+INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, trigger_message_id, actor)
+SELECT id, %(version)s, %(tenant_id)s, %(old)s, %(content)s, %(message_id)s, %(actor)s FROM block
+"""
+
+CHANGED = """
+UPDATE core_memory_generations SET generation = generation + 1
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+"""
+
+VERSION = """
+SELECT h.new FROM core_memory_history h JOIN core_memory_blocks b ON b.id = h.block_id
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = %(expert_id)s
+  AND b.section = %(section)s AND h.version = %(version)s
+"""
+
+HISTORY: LiteralString = """
+SELECT h.version, h.old, h.new, h.actor, h.trigger_message_id, h.at
+FROM core_memory_blocks b LEFT JOIN core_memory_history h ON h.block_id = b.id
+    AND (%(before)s::integer IS NULL OR h.version < %(before)s)
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = %(expert_id)s
+  AND b.section = %(section)s
+ORDER BY h.version DESC LIMIT %(limit)s
+"""
+
+# With the section goes what its changes, the log and the beginnings of prompts hold of it.
+DELETE = """
+WITH gone AS (
+    DELETE FROM core_memory_blocks
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+      AND section = %(section)s
+), told AS (
+    UPDATE memory_operations SET old_value = NULL, new_value = NULL
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
+      AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text
+)
+UPDATE context_epochs e SET core_memory = e.core_memory - %(section)s
+FROM conversations c
+WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
+  AND c.expert_id = %(expert_id)s AND e.core_memory ? %(section)s
+"""

@@ -1,0 +1,55 @@
+"""Memory, made once: the services of this package with one another."""
+
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from services.jobs.queue import JobQueue
+from services.llm.embeddings import Embedder
+from services.memory.archive import Archive
+from services.memory.cache import CoreMemoryCache
+from services.memory.core import CoreMemory
+from services.memory.episodes import EpisodeStore
+from services.memory.index import EpisodeIndex
+from services.memory.indexing import Indexing
+from services.memory.operations import OperationLog
+from services.memory.recall import Recall
+from services.platform.breaker import CircuitBreaker
+from services.platform.milvus import Milvus
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What remembers."""
+
+    core: CoreMemory
+    core_cache: CoreMemoryCache
+    operations: OperationLog
+    episodes: EpisodeStore
+    index: EpisodeIndex
+    indexing: Indexing
+    recall: Recall
+    archive: Archive
+
+
+def make_memory(
+    settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: Embedder, jobs: JobQueue
+) -> Memory:
+    """Wire it; the index's jobs are registered in the queue."""
+    operations = OperationLog(database)
+    core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+    episodes = EpisodeStore(database, jobs)
+    index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
+    recall = Recall(episodes, index, embedder, budget_s=settings.memory_recall_budget_ms / 1000)
+    return Memory(
+        core=CoreMemory(database, core_cache, operations, on=settings.memory_core),
+        core_cache=core_cache,
+        operations=operations,
+        episodes=episodes,
+        index=index,
+        indexing=Indexing(database, index, embedder, jobs),
+        recall=recall,
+        archive=Archive(database, episodes, recall, operations),
+    )

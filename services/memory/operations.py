@@ -1,0 +1,150 @@
+"""The log of what memory did and why: appended in the transaction of the change that it tells of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.errors import NotFound
+from services.platform.postgres import Connection, Database
+
+Actor = Literal["model", "user", "memory_agent"]
+"""Who changes memory: the answering model by a tool, the user (or whoever acts for them) through the API, or
+the agent behind the answers."""
+
+_APPEND = """
+INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, turn_id, type, field, old_value, new_value,
+    query, results, trigger)
+VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(conversation_id)s, %(turn_id)s, %(type)s, %(field)s, %(old_value)s,
+    %(new_value)s, %(query)s, %(results)s, %(trigger)s)
+"""
+
+_USER = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
+
+_LIST = """
+SELECT o.id, o.conversation_id, o.turn_id, e.name AS expert, o.type, o.field, o.old_value, o.new_value, o.query,
+       o.results, o.trigger - 'expert_id' AS trigger, o.at
+FROM memory_operations o
+LEFT JOIN experts e ON e.id::text = o.trigger->>'expert_id' AND e.tenant_id = o.tenant_id
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s
+  AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """Who changes memory, and what made them."""
+
+    actor: Actor
+    message_id: UUID | None = None
+    conversation_id: UUID | None = None
+    turn_id: UUID | None = None
+    expert_id: UUID | None = None
+    """Whose memory of the user it is, where that is not known otherwise."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What else is worth knowing; stored as JSON."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that memory did; what does not apply is None."""
+
+    type: str
+    """Such as `core_memory_update`."""
+    field: str | None = None
+    """What was changed, such as the name of a section."""
+    old_value: Any = None
+    new_value: Any = None
+    query: str | None = None
+    """What was searched for."""
+    results: Any = None
+
+
+@dataclass(frozen=True)
+class LoggedOperation:
+    """An operation as it stands in the log."""
+
+    id: UUID
+    conversation_id: UUID | None
+    turn_id: UUID | None
+    expert: str | None
+    """Name of the expert whose memory it is."""
+    type: str
+    field: str | None
+    old_value: Any
+    new_value: Any
+    query: str | None
+    results: Any
+    trigger: dict[str, Any]
+    at: datetime
+
+
+class OperationLog:
+    """Appends to the log and reads it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def append(
+        self, connection: Connection, *, tenant_id: UUID, user_id: UUID, operation: Operation, trigger: Trigger
+    ) -> UUID:
+        """Log an operation in a transaction of the caller's (`Database.tenant`); return its id.
+
+        `trigger` is stored as `{"actor", "message_id", "expert_id", …details}`.
+        """
+        operation_id = uuid7()
+        why = {**trigger.details, "actor": trigger.actor}
+        why |= {
+            name: str(value)
+            for name in ("message_id", "expert_id")
+            if (value := getattr(trigger, name)) is not None
+        }
+        values = {
+            "id": operation_id,
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "conversation_id": trigger.conversation_id,
+            "turn_id": trigger.turn_id,
+            "type": operation.type,
+            "field": operation.field,
+            "old_value": _jsonb(operation.old_value),
+            "new_value": _jsonb(operation.new_value),
+            "query": operation.query,
+            "results": _jsonb(operation.results),
+            "trigger": Jsonb(why),
+        }
+        await connection.execute(_APPEND, values)
+        return operation_id
+
+    async def list(
+        self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None = None, limit: int
+    ) -> Sequence[LoggedOperation]:
+        """Operations on a user's memory, newest first; `user` is the caller's own name for the user.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        who = {"tenant_id": tenant_id, "user": user}
+        found = await self._database.fetch(tenant_id, _USER, who, tuple_row)
+        if not found:
+            raise NotFound("There is no such user.")
+        at, operation_id = after or (None, None)
+        values = {
+            "tenant_id": tenant_id,
+            "user_id": found[0][0],
+            "after_at": at,
+            "after_id": operation_id,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, _LIST, values, class_row(LoggedOperation))
+
+
+def _jsonb(value: Any) -> Jsonb | None:
+    return None if value is None else Jsonb(value)

@@ -1,0 +1,62 @@
+"""`core_memory_update`: the model changes what it always knows of the user."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from langchain_core.tools import BaseTool, ToolException, tool
+from langgraph.prebuilt import ToolRuntime
+from pydantic import Field
+
+from services.errors import AnamnesisError, InvalidInput
+from services.memory.blocks import Owner
+from services.memory.core import CoreMemory
+from services.memory.operations import Trigger
+from services.tools.tool import RegisteredTool, ToolServices
+from state.context import TurnContext
+
+Section = Annotated[
+    str,
+    Field(
+        description="human: the user (name, preferences[], current_intent, …); persona: yourself with this user; "
+        "or a name of your own"
+    ),
+]
+Patch = Annotated[
+    dict[str, Any],
+    Field(
+        description="Only what changes: short facts that the user stated and that hold in later conversations. "
+        "null removes a key; items of an array are added and replace what they contradict."
+    ),
+]
+
+
+def make_tool(services: ToolServices) -> RegisteredTool | None:
+    """The tool, if core memory is on."""
+    return RegisteredTool(_over(services.core_memory), timeout_s=5.0) if services.core_memory else None
+
+
+def _over(core_memory: CoreMemory) -> BaseTool:
+    @tool
+    async def core_memory_update(
+        content: Patch, runtime: ToolRuntime[TurnContext], section: Section = "human"
+    ) -> str:
+        """Remember in core memory: JSON merge patch of a section (please remember 请记住 帮我记住 记住我)."""
+        if not content:
+            raise ToolException("content is empty: there is nothing to change.")
+        context = runtime.context
+        owner = Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id))
+        trigger = Trigger(
+            "model", UUID(context.user_message_id), UUID(context.conversation_id), UUID(context.turn_id)
+        )
+        try:
+            block = await core_memory.update(owner, section, content, trigger)
+        except InvalidInput as error:
+            raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
+        except AnamnesisError as error:
+            raise ToolException(f"Nothing was changed: {error.message}") from error
+        return f"Core memory, {section}, version {block.version}: {', '.join(block.content) or 'empty'}."
+
+    return core_memory_update
+
+
+TOOL = make_tool
