@@ -1,0 +1,1 @@
+"""What the service remembers across conversations, and how it finds it again."""

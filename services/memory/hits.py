@@ -1,0 +1,93 @@
+"""What recall ranks and what it answers: units, the lists of a search, and results that explain themselves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+SearchLeg = Literal["lexical", "dense"]
+Leg = Literal["lexical", "dense", "window", "window_dense", "visit", "association"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One message, or one memory, that can be recalled.
+
+    `terms` are those of its indexed text (`services.memory.terms`). `previous` is the unit of the message
+    before it in the same conversation, whether or not that was found. `importance` is between 0 and 1.
+    A unit that is not `indexed` is in no list of the index, and is ranked by its terms.
+    """
+
+    id: str
+    episode_id: str
+    conversation_id: str
+    created_at: datetime
+    text: str
+    terms: tuple[str, ...]
+    previous: str | None = None
+    message_id: str | None = None
+    episode_type: str = "turn"
+    importance: float = 0.5
+    indexed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SearchList:
+    """What one search found: the scores by unit id, higher is closer (BM25, or a cosine).
+
+    `query` is the place of the query among those of the recall.
+    """
+
+    query: int
+    leg: SearchLeg
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class LegShare:
+    """What one leg gave to a result: `contribution` is in the units of the final score.
+
+    `rank` counts from 1 among the units that the leg knows. `raw` is the search's own score. The legs that
+    are derived from all queries together have neither a query nor a raw score.
+    """
+
+    leg: Leg
+    query: int | None
+    rank: int
+    raw: float | None
+    contribution: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A unit at its place (from 1): `score` is the sum of the contributions, times both factors.
+
+    `coverage` is the share (0..1) of the best matching query's informative terms that the unit holds, by
+    their weight; `cosine` the highest of its dense scores. Unlike the score both are absolute.
+    """
+
+    unit: Unit
+    position: int
+    score: float
+    legs: tuple[LegShare, ...]
+    importance_factor: float
+    age_factor: float
+    coverage: float
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A unit or episode that was left out, and why."""
+
+    unit_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All that was found, best first. `coherence` (0..1) says how much neighbours were trusted."""
+
+    results: tuple[Ranked, ...]
+    excluded: tuple[Excluded, ...]
+    coherence: float

@@ -1,0 +1,45 @@
+"""The numbers of the ranking, chosen together on dialogues and on unrelated remarks, Chinese and English."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+# For the BM25 index: messages are short, so length says little and repetition less.
+BM25_K1 = 1.2
+BM25_B = 0.6
+SEARCH_DEPTH = 150
+
+
+@dataclass(frozen=True, slots=True)
+class RankingParameters:
+    """Weights are relative to the lexical leg, which has 1; the dense one has the embedding's quality.
+
+    Attributes:
+        fusion: Scores scaled to 0..1 within their list, or the ranks alone (`rrf_k`).
+        window, visit: Weights of the terms of a message with its neighbours, and of a whole visit,
+            where neighbours are about the same.
+        window_dense: The neighbours' weight within the dense leg.
+        association: Weight of what shares the distinctive terms of the best `seeds` units.
+        coherent_at: Similarity of neighbours above chance from which they are trusted fully.
+        pair_prior: So many pairs of neighbours are needed before they are trusted by half.
+        importance: How much the score grows from importance 0 to 1.
+        age: How much of the score the oldest lose; the half-life is in days.
+        duplicate_overlap: Share of common words from which two texts say the same.
+        visit_gap_minutes: A longer pause between two units found in a conversation begins another visit;
+            longer than the pause that ends a visit, because what lay between them may not have been found.
+    """
+
+    fusion: Literal["scores", "ranks"] = "scores"
+    rrf_k: int = 10
+    window: float = 0.6
+    window_dense: float = 0.4
+    visit: float = 0.6
+    association: float = 0.2
+    seeds: int = 3
+    coherent_at: float = 0.08
+    pair_prior: float = 5.0
+    importance: float = 0.2
+    age: float = 0.1
+    half_life_days: float = 30.0
+    age_floor: float = 0.5
+    duplicate_overlap: float = 0.9
+    visit_gap_minutes: float = 180.0

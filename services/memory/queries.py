@@ -1,0 +1,142 @@
+"""What to seek for a message: at most three queries, made by rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from services.llm.language import Language, language_of
+from services.llm.lexical import words
+from services.memory.cues import ASKS, PLEASANTRIES, REFERS_BACK, SEEKS_ADVICE
+from services.memory.terms import indexed_text, is_weak, terms
+
+QueryKind = Literal["message", "context", "preference"]
+
+_RECENT_MESSAGES = 6
+_SHORT = 3
+_PREFERENCE_WEIGHT = 0.3
+# What the talk is about says more than a message that leans on it.
+_LEANING_MESSAGE_WEIGHT = 0.3
+
+_PREFERENCE: dict[Language, str] = {
+    "en": "I like, love, prefer, my favourite: {}",
+    "zh": "我喜欢，我最爱，我常：{}",
+}
+
+_LONGEST_PLEASANTRY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the conversation at hand; the speaker as in what is indexed, or empty."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    speaker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """A text to search for, lexically and densely. Weights are relative to one another."""
+
+    text: str
+    weight: float
+    kind: QueryKind
+
+
+def make_queries(
+    message: str, recent: Sequence[Said] = (), language: Language | None = None, *, speaker: str = ""
+) -> list[RecallQuery]:
+    """The queries for a message, the message itself the first; none for a message without words.
+
+    A message that refers back, is very short, or goes on talking instead of asking is sought together
+    with what the user said last (`recent`, the newest last, without the message itself) and the answer
+    it follows. One that seeks advice or a choice is sought as a statement of what the user likes, too.
+    """
+    said = message.strip()
+    if not words(said):
+        return []
+    of = language or language_of([said])
+    queries = []
+    leans = bool(recent) and (refers_back(said, of) or _is_short(said) or not _asks(said, of))
+    queries.append(RecallQuery(said, _LEANING_MESSAGE_WEIGHT if leans else 1.0, "message"))
+    if leans:
+        queries.append(RecallQuery(_with_context(said, speaker, recent), 1.0, "context"))
+    if _has(said, SEEKS_ADVICE[of], of):
+        subject = _subject(said, of)
+        if subject:
+            queries.append(RecallQuery(_PREFERENCE[of].format(subject), _PREFERENCE_WEIGHT, "preference"))
+    return queries
+
+
+def refers_back(message: str, language: Language) -> bool:
+    """Whether the message may speak of something that was named before it."""
+    return _has(message, REFERS_BACK[language], language)
+
+
+def is_small_talk(message: str) -> bool:
+    """Whether a message is made of courtesies alone ("thanks!", "好的"): there is nothing to remember for it."""
+    language = language_of([message])
+    if language == "zh":
+        return all(_is_all_pleasantries(run) for run in _runs(message))
+    return all(word in PLEASANTRIES["en"] for word in _english_words(message))
+
+
+def _with_context(message: str, speaker: str, recent: Sequence[Said]) -> str:
+    last = list(recent)[-2 * _RECENT_MESSAGES :]
+    answers = [place for place, said in enumerate(last) if said.role == "assistant"]
+    asked = [place for place, said in enumerate(last) if said.role == "user"]
+    kept = sorted([*asked[-_RECENT_MESSAGES + 1 :], *answers[-1:]])
+    return "\n".join(
+        [*(indexed_text(last[place].speaker, last[place].text) for place in kept), indexed_text(speaker, message)]
+    )
+
+
+def _is_short(message: str) -> bool:
+    return len({term for term in terms(message) if not is_weak(term)}) <= _SHORT
+
+
+def _asks(message: str, language: Language) -> bool:
+    if language == "zh":
+        return message.rstrip().endswith(("?", "？")) or _has(message, ASKS[language], language)
+    first = _english_words(message)[:1]
+    return "?" in message or (bool(first) and first[0] in ASKS[language])
+
+
+def _has(message: str, cues: frozenset[str], language: Language) -> bool:
+    if language == "zh":
+        return any(cue in message for cue in cues)
+    return not cues.isdisjoint(_english_words(message))
+
+
+def _subject(message: str, language: Language) -> str:
+    """The message without the words that make it a request."""
+    cues = SEEKS_ADVICE[language] | ASKS[language]
+    if language == "en":
+        return " ".join(word for word in _english_words(message) if word not in cues and not is_weak(word))
+    for cue in sorted(cues, key=len, reverse=True):
+        message = message.replace(cue, " ")
+    return " ".join(message.split())
+
+
+def _english_words(message: str) -> list[str]:
+    folded = message.lower().replace("’", "'")
+    return [part.strip("'") for part in "".join(c if c.isalnum() or c == "'" else " " for c in folded).split()]
+
+
+def _runs(message: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in message).lower().split()
+
+
+def _is_all_pleasantries(run: str) -> bool:
+    """Whether a run can be cut into courtesies, the longest first."""
+    if run.isascii():
+        return run in PLEASANTRIES["en"]
+    at = 0
+    while at < len(run):
+        for length in range(_LONGEST_PLEASANTRY, 0, -1):
+            if run[at : at + length] in PLEASANTRIES["zh"]:
+                at += len(run[at : at + length])
+                break
+        else:
+            return False
+    return True
