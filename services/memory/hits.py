@@ -63,7 +63,8 @@ class Ranked:
     """A unit at its place (from 1): `score` is the sum of the contributions, times both factors.
 
     `coverage` is the share (0..1) of the best matching query's informative terms that the unit holds, by
-    their weight; `cosine` the highest of its dense scores. Unlike the score both are absolute.
+    their weight; `cosine` the highest of its dense scores. Unlike the score both are absolute. `duplicate_of` names the better
+    placed unit that says the same.
     """
 
     unit: Unit
@@ -74,6 +75,7 @@ class Ranked:
     age_factor: float
     coverage: float
     cosine: float | None
+    duplicate_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,5 +91,4 @@ class Ranking:
     """All that was found, best first. `coherence` (0..1) says how much neighbours were trusted."""
 
     results: tuple[Ranked, ...]
-    excluded: tuple[Excluded, ...]
     coherence: float

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from services.llm.language import Language, language_of
 from services.memory.duplicates import duplicates
 from services.memory.field import Field, Values, matching
-from services.memory.hits import Excluded, Leg, LegShare, Ranked, Ranking, SearchLeg, SearchList, Unit
+from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchLeg, SearchList, Unit
 from services.memory.parameters import RankingParameters
 from services.memory.queries import RecallQuery
 from services.memory.terms import is_weak, terms
@@ -57,7 +57,7 @@ def rank(
     if dense, by the `quality` of the embedding for the query's language. To them come the windows, the
     visits and the associations, which are computed from the units found; the first two weigh as much as
     neighbours turn out to be about the same. Importance and age (relative to `now`) shift the result a
-    little. Units that say the same as a better one are excluded.
+    little. Of units that say the same all but the best are marked.
 
     A list may name units that are not given (erased in the meantime): they are passed over. A unit that
     no list names is ranked by its terms if it is not `indexed`, and left out if it is.
@@ -73,7 +73,7 @@ def rank(
         timedelta(minutes=parameters.visit_gap_minutes),
     )
     if not field.size or not queries:
-        return Ranking((), (), 0.0)
+        return Ranking((), 0.0)
     asked = _asked(queries, field, quality)
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
     legs = _legs(asked, lists, field, coherence, parameters)
@@ -85,8 +85,8 @@ def rank(
         scores = scores + parameters.association * legs[-1].scaled
     results = _results(field, legs, scores, asked, now, parameters)
     repeated = duplicates([result.unit for result in results], parameters.duplicate_overlap)
-    excluded = tuple(Excluded(unit, f"near duplicate of {original}") for unit, original in repeated.items())
-    return Ranking(tuple(result for result in results if result.unit.id not in repeated), excluded, coherence)
+    marked = (replace(result, duplicate_of=repeated.get(result.unit.id)) for result in results)
+    return Ranking(tuple(marked), coherence)
 
 
 def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Language, float]) -> list[_Asked]:
