@@ -13,7 +13,7 @@ OVER_BUDGET = "over the budget"
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """An episode at its best unit's place, with those of its units that were found, in the order they were said."""
+    """An episode at its best unit's place, with those of its units that were found, in the order of saying."""
 
     episode_id: str
     best: Ranked
