@@ -62,9 +62,9 @@ class LegShare:
 class Ranked:
     """A unit at its place (from 1): `score` is the sum of the contributions, times both factors.
 
-    `coverage` is the share (0..1) of the best matching query's informative terms that the unit holds, by
-    their weight; `cosine` the highest of its dense scores. Unlike the score both are absolute. `duplicate_of` names the better
-    placed unit that says the same.
+    `coverage` is the share (0..1), by weight, of the informative terms of a query or a sentence of it that
+    the unit holds; `cosine` the highest of its dense scores. Unlike the score both are absolute.
+    `duplicate_of` names the better placed unit that says the same.
     """
 
     unit: Unit

@@ -33,7 +33,7 @@ class RankingParameters:
     window: float = 0.6
     window_dense: float = 0.4
     visit: float = 0.6
-    association: float = 0.2
+    association: float = 0.15
     seeds: int = 3
     coherent_at: float = 0.08
     pair_prior: float = 5.0

@@ -7,7 +7,7 @@ from typing import Literal
 from services.llm.language import Language, language_of
 from services.llm.lexical import words
 from services.memory.cues import ASKS, PLEASANTRIES, REFERS_BACK, SEEKS_ADVICE
-from services.memory.terms import indexed_text, is_weak, terms
+from services.memory.terms import indexed_text, informative_terms, is_weak
 
 QueryKind = Literal["message", "context", "preference"]
 
@@ -92,7 +92,7 @@ def _with_context(message: str, speaker: str, recent: Sequence[Said]) -> str:
 
 
 def _is_short(message: str) -> bool:
-    return len({term for term in terms(message) if not is_weak(term)}) <= _SHORT
+    return len(informative_terms(message)) <= _SHORT
 
 
 def _asks(message: str, language: Language) -> bool:

@@ -1,5 +1,6 @@
 """The order of what recall found: lexical and dense searches fused with what the neighbours say."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +15,10 @@ from services.memory.field import Field, Values, matching
 from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchLeg, SearchList, Unit
 from services.memory.parameters import RankingParameters
 from services.memory.queries import RecallQuery
-from services.memory.terms import is_weak, terms
+from services.memory.terms import informative_terms, terms
 
 _DEFAULT = RankingParameters()
+_SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def rank(
         shared = field.association(scores, parameters.seeds, everything)
         legs.append(_Leg("association", None, parameters.association, _scaled(shared, shared > 0, parameters)))
         scores = scores + parameters.association * legs[-1].scaled
-    results = _results(field, legs, scores, asked, now, parameters)
+    results = _results(field, legs, scores, queries, now, parameters)
     repeated = duplicates([result.unit for result in results], parameters.duplicate_overlap)
     marked = (replace(result, duplicate_of=repeated.get(result.unit.id)) for result in results)
     return Ranking(tuple(marked), coherence)
@@ -207,14 +209,14 @@ def _results(
     field: Field,
     legs: Sequence[_Leg],
     scores: Values,
-    asked: Sequence[_Asked],
+    queries: Sequence[RecallQuery],
     now: datetime,
     parameters: RankingParameters,
 ) -> list[Ranked]:
     importance = np.array([1 + parameters.importance * (unit.importance - 0.5) for unit in field.units])
     age = np.array([_age_factor(unit, now, parameters) for unit in field.units])
     final = scores * importance * age
-    coverage = _coverage(asked, field)
+    coverage = _coverage(queries, field)
     ranks = [_ranks(leg.scaled) for leg in legs]
     cosines = np.full(field.size, np.nan)
     for leg in legs:
@@ -251,11 +253,19 @@ def _age_factor(unit: Unit, now: datetime, parameters: RankingParameters) -> flo
     return 1 - parameters.age * (1 - kept) / (1 - parameters.age_floor)
 
 
-def _coverage(asked: Sequence[_Asked], field: Field) -> Values:
+def _coverage(queries: Sequence[RecallQuery], field: Field) -> Values:
     best = np.zeros(field.size)
-    for query in asked:
-        informative = [not is_weak(name) for name in query.names]
-        weights = np.array([field.weight(name) for name in query.names])[informative]
-        if weights.size:
-            best = np.maximum(best, (query.frequencies[:, informative] > 0) @ weights / weights.sum())
+    for names in {names for query in queries for names in _questions(query.text)}:
+        weights = np.array([field.weight(name) for name in names])
+        best = np.maximum(best, (field.frequencies_of(names) > 0) @ weights / weights.sum())
     return best
+
+
+def _questions(text: str) -> list[tuple[str, ...]]:
+    """The informative terms of the text and of its sentences: what is asked may be one of many.
+
+    A sentence with one such term is passed over, since whatever holds that term would cover it.
+    """
+    sentences = [informative_terms(sentence) for sentence in _SENTENCE_END.split(text)]
+    several = [names for names in sentences if len(names) > 1]
+    return [tuple(sorted(names)) for names in [informative_terms(text), *several] if names]

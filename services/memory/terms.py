@@ -71,13 +71,32 @@ def terms(text: str) -> list[str]:
     the words of jieba's search mode; a lone character stands for itself. An e-mail address and a number
     with separators are a term each, and so are their parts.
     """
+    found: list[str] = []
+    for run in _runs(text):
+        found.extend(_chinese(run) if _CHINESE.match(run) else _other(run))
+    return found
+
+
+def informative_terms(text: str) -> frozenset[str]:
+    """Those of a text's terms that a text about the same is expected to share.
+
+    General words are left out, and of Chinese the pairs that are no words: they exist for finding, and
+    most of them straddle two words.
+    """
+    found: set[str] = set()
+    for run in _runs(text):
+        if _CHINESE.match(run) and len(run) > 1:
+            found.update(word for word in _tools().segment(run) if len(word) > 1 and not _is_stop(word))
+        else:
+            found.update(_chinese(run) if _CHINESE.match(run) else _other(run))
+    return frozenset(term for term in found if not is_weak(term))
+
+
+def _runs(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower()
     if _CHINESE.search(folded):
         folded = _tools().simplify(folded)
-    found: list[str] = []
-    for run in _RUN.findall(folded):
-        found.extend(_chinese(run) if _CHINESE.match(run) else _other(run))
-    return found
+    return _RUN.findall(folded)
 
 
 def is_weak(term: str) -> bool:

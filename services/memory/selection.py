@@ -1,0 +1,112 @@
+"""Which of the ranked units are shown: by episode, and for a prompt only what is relevant, new and fits."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from services.memory.hits import Excluded, Ranked, Ranking
+
+SHOWN_IN_WINDOW = "shown in the window"
+BELOW_FLOOR = "below the floor"
+OVER_BUDGET = "over the budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """An episode at its best unit's place, with those of its units that were found, in the order of saying."""
+
+    episode_id: str
+    best: Ranked
+    units: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """When a unit is relevant at all: its `coverage` of a query or its `cosine` to one reaches this.
+
+    No cosine is given where the embedding is not good enough for the language to be believed.
+    """
+
+    coverage: float = 0.35
+    cosine: float | None = None
+
+    def admits(self, ranked: Ranked) -> bool:
+        """Whether the unit is relevant."""
+        if ranked.coverage >= self.coverage:
+            return True
+        return self.cosine is not None and ranked.cosine is not None and ranked.cosine >= self.cosine
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What goes into a prompt, best first, and why everything else does not."""
+
+    recalled: tuple[Recalled, ...]
+    excluded: tuple[Excluded, ...]
+
+
+def by_episode(ranking: Ranking, depth: int = 20) -> tuple[Recalled, ...]:
+    """The first `depth` units gathered into their episodes, each episode once, at its best unit's place."""
+    return _gathered(ranking.results[:depth])
+
+
+def select(
+    ranking: Ranking,
+    *,
+    floor: Floor,
+    shown: Collection[str],
+    count_tokens: Callable[[str], int],
+    max_items: int = 5,
+    max_tokens: int = 300,
+    depth: int = 20,
+) -> Selection:
+    """Choose episodes for a prompt.
+
+    Left out, each with its reason, are units whose message is among those `shown` (ids), what repeats a
+    better unit, and what the floor does not admit; of an episode that does not fit into `max_tokens`
+    its best unit may still fit. What lies beyond `depth` units is not considered.
+    """
+    excluded: list[Excluded] = []
+    candidates: list[Ranked] = []
+    for ranked in ranking.results[:depth]:
+        reason = _unfit(ranked, floor, shown)
+        if reason:
+            excluded.append(Excluded(ranked.unit.id, reason))
+        else:
+            candidates.append(ranked)
+    chosen: list[Recalled] = []
+    left = max_tokens
+    for recalled in _gathered(candidates):
+        fitting = _fitting(recalled, left, count_tokens) if len(chosen) < max_items else None
+        kept = fitting.units if fitting else ()
+        excluded.extend(Excluded(ranked.unit.id, OVER_BUDGET) for ranked in recalled.units if ranked not in kept)
+        if fitting:
+            chosen.append(fitting)
+            left -= sum(count_tokens(ranked.unit.text) for ranked in fitting.units)
+    return Selection(tuple(chosen), tuple(excluded))
+
+
+def _unfit(ranked: Ranked, floor: Floor, shown: Collection[str]) -> str | None:
+    if ranked.unit.message_id in shown:
+        return SHOWN_IN_WINDOW
+    if ranked.duplicate_of:
+        return f"near duplicate of {ranked.duplicate_of}"
+    return None if floor.admits(ranked) else BELOW_FLOOR
+
+
+def _gathered(results: tuple[Ranked, ...] | list[Ranked]) -> tuple[Recalled, ...]:
+    episodes: defaultdict[str, list[Ranked]] = defaultdict(list)
+    for ranked in results:
+        episodes[ranked.unit.episode_id].append(ranked)
+    return tuple(
+        Recalled(episode, units[0], tuple(sorted(units, key=lambda ranked: ranked.unit.created_at)))
+        for episode, units in episodes.items()
+    )
+
+
+def _fitting(recalled: Recalled, tokens: int, count_tokens: Callable[[str], int]) -> Recalled | None:
+    if sum(count_tokens(ranked.unit.text) for ranked in recalled.units) <= tokens:
+        return recalled
+    if count_tokens(recalled.best.unit.text) <= tokens:
+        return Recalled(recalled.episode_id, recalled.best, (recalled.best,))
+    return None
