@@ -48,6 +48,7 @@ def build_graph(services: Services) -> TurnGraph:
             history,
             conversations=services.conversations,
             core_memory=services.memory.core,
+            memories=services.memories,
             topics=services.topics,
             tools=services.tools,
             estimators=services.estimators,

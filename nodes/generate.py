@@ -65,6 +65,8 @@ def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator) -> Pro
         epoch=state["epoch"],
         history=state.get("history", []),
         passages=state.get("retrieval_results", []),
+        episodes=state.get("episodic_memory", []),
+        recall=state.get("recall", {}),
         message=state["message"],
         images=state.get("images", []),
         core_memory=state["epoch"]["core_memory"] if state.get("core_memory") is not None else {},

@@ -1,4 +1,4 @@
-"""history: what is known of this conversation, and of the user."""
+"""history: what is known of this conversation, and of the user; all of it is read at the same time."""
 
 import asyncio
 from uuid import UUID
@@ -7,11 +7,14 @@ import structlog
 from langgraph.runtime import Runtime
 
 from services.context.reading import Asked, ConversationReader, FetchedConversation, ShownConversation
+from services.context.recalled import Memories
 from services.errors import Unavailable
 from services.llm.token_estimates import TokenEstimators
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
+from services.memory.index import Scope
+from services.memory.recall import RecallResult, TurnAsked
 from services.summaries.topics import TopicArchive
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
@@ -29,11 +32,15 @@ async def history(
     *,
     conversations: ConversationReader,
     core_memory: CoreMemory,
+    memories: Memories,
     topics: TopicArchive,
     tools: ToolRegistry,
     estimators: TokenEstimators,
 ) -> ConversationState:
-    """Read what the prompt shows of the conversation, and core memory; where it is full, archive topics first."""
+    """Read what the prompt shows of the conversation, core memory, and past episodes that bear on the message.
+
+    Where the conversation is full, topics are archived first.
+    """
     context = runtime.context
     tokens = estimators.of(state.get("model") or "")
     asked = Asked(
@@ -50,7 +57,10 @@ async def history(
         most_tokens=state.get("max_context_tokens"),
     )
     owner = Owner(asked.tenant_id, UUID(context.user_id), UUID(context.expert_id))
-    fetched, core = await _read(conversations, asked, core_memory, owner, state.get("core_memory_generation"))
+    sought = _sought(state, context, owner) if state.get("remembers", True) else None
+    fetched, core, recalled = await _read(
+        conversations, asked, core_memory, owner, state.get("core_memory_generation"), memories, sought
+    )
     shown = conversations.show(asked, fetched, tokens, core)
     degraded = [] if core is not None else ["core_memory"]
     if shown.full:
@@ -58,20 +68,44 @@ async def history(
             shown = await conversations.read(asked, tokens, core)
         else:
             degraded.append("topics")
-    return _update(shown, core, degraded)
+    update = _update(shown, core, degraded + list(recalled.degraded))
+    if recalled.queries:
+        known = {section: block["content"] for section, block in (core or {}).items()}
+        ids = {message["message_id"] for message in shown.history}
+        update["episodic_memory"], update["recall"] = memories.choose(
+            recalled, shown=ids, core_memory=known, tokens=tokens, timezone=context.timezone
+        )
+    return update
+
+
+def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> TurnAsked:
+    return TurnAsked(
+        scope=Scope(owner.tenant_id, owner.user_id, owner.expert_id),
+        conversation_id=UUID(context.conversation_id),
+        message_id=UUID(state["user_message_id"]),
+        message=state["message"],
+        now=state["now"],
+    )
 
 
 async def _read(
-    conversations: ConversationReader, asked: Asked, core_memory: CoreMemory, owner: Owner, at_least: int | None
-) -> tuple[FetchedConversation, CoreMemorySections | None]:
-    """Both at the same time; without the conversation there is no turn, without core memory there is."""
+    conversations: ConversationReader,
+    asked: Asked,
+    core_memory: CoreMemory,
+    owner: Owner,
+    at_least: int | None,
+    memories: Memories,
+    sought: TurnAsked | None,
+) -> tuple[FetchedConversation, CoreMemorySections | None, RecallResult]:
+    """All at the same time; without the conversation there is no turn, without the others there is."""
     try:
         async with asyncio.TaskGroup() as group:
             fetching = group.create_task(conversations.fetch(asked))
             remembering = group.create_task(_core_memory(core_memory, owner, at_least))
+            recalling = group.create_task(memories.recall(sought))
     except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
         raise failed.exceptions[0] from None
-    return fetching.result(), remembering.result()
+    return fetching.result(), remembering.result(), recalling.result()
 
 
 async def _core_memory(core_memory: CoreMemory, owner: Owner, at_least: int | None) -> CoreMemorySections | None:

@@ -30,6 +30,7 @@ async def persist(
         context_report=state["context_report"],
         epoch=state.get("epoch"),
         episode=episodes,
+        recalled=state["context_report"].get("recall", {}).get("shown", []),
         jobs=state.get("after_turn", []),
     )
     answer_message_id = state["answer_message_id"]

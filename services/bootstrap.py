@@ -24,6 +24,7 @@ from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
+from services.memory.cache import CoreMemoryCache
 from services.memory.index import EpisodeIndex
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -38,6 +39,7 @@ from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 
 if TYPE_CHECKING:
+    from services.context.recalled import Memories
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.opening import Memory
@@ -70,6 +72,7 @@ class Services:
     summaries: "RollingSummaries"
     topics: "TopicArchive"
     memory: "Memory"
+    memories: "Memories"
     jobs: JobQueue
     erasure: Erasure
 
@@ -101,6 +104,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         summaries, topics = _make_summaries(settings, database, models, jobs)
         memory = _make_memory(settings, database, cache, milvus, embedder, jobs)
+        stack.push_async_callback(memory.recall.close)
         tool_services = ToolServices(
             core_memory=memory.core if settings.memory_core else None,
             archive=memory.archive if settings.memory_episodes else None,
@@ -128,6 +132,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             summaries=summaries,
             topics=topics,
             memory=memory,
+            memories=_memories(settings, memory),
             jobs=jobs,
             erasure=Erasure(
                 database,
@@ -155,6 +160,17 @@ def _make_memory(
     from services.memory.opening import make_memory  # noqa: PLC0415 — it needs the embedder
 
     return make_memory(settings, database, cache, milvus, embedder, jobs)
+
+
+def _memories(settings: Settings, memory: "Memory") -> "Memories":
+    from services.context.recalled import Memories  # noqa: PLC0415 — it needs the embedder
+
+    return Memories(
+        memory.recall,
+        on=settings.memory_recall and settings.memory_episodes,
+        max_items=settings.memory_recall_items,
+        max_tokens=settings.memory_recall_tokens,
+    )
 
 
 def _schedule(settings: Settings) -> SummarySchedule:

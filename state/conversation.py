@@ -52,6 +52,17 @@ class Passage(TypedDict):
     score: float
 
 
+class RecalledEpisode(TypedDict):
+    """An episode that was recalled, as the prompt shows it."""
+
+    episode_id: str
+    episode_type: str
+    date: str
+    """The user's local day on which it was."""
+    text: str
+    score: float
+
+
 class TokenUsage(TypedDict):
     """Tokens of all model calls of the turn, as the provider reported them."""
 
@@ -148,6 +159,9 @@ class ContextReport(TypedDict):
     epoch: int
     epoch_reason: str
     prefix: SharedPrefix
+    recall: dict[str, Any]
+    """What recall asked, what it found with its ranks and score, and why something is not shown; empty where
+    nothing was recalled."""
 
 
 class TurnInput(TypedDict, total=False):
@@ -215,6 +229,11 @@ class ConversationState(TurnInput, total=False):
     """Tokens that the prompt may have, the user's message not counted."""
     after_turn: list[str]
     """Names of the jobs that the turn causes when it completes."""
+
+    episodic_memory: list[RecalledEpisode]
+    """Episodes that bear on the message, best first."""
+    recall: dict[str, Any]
+    """What recall asked, found and left out, for the report."""
 
     # retrieve
     retrieval_results: list[Passage]

@@ -22,7 +22,7 @@ from services.conversations.messages import image_part
 from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
-from state.conversation import ContextReport, Epoch, HistoryMessage, Passage, TopicSummary
+from state.conversation import ContextReport, Epoch, HistoryMessage, Passage, RecalledEpisode, TopicSummary
 
 _SUMMARY = {
     "en": "Summary of the conversation so far; the messages that follow come after it.\n\n{summary}",
@@ -68,6 +68,10 @@ class Ingredients:
     """Content of each section when the epoch began."""
     core_memory_changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What was added to it since."""
+    episodes: Sequence[RecalledEpisode] = ()
+    """What was recalled, the best first."""
+    recall: Mapping[str, Any] = field(default_factory=dict)
+    """What is reported of the recall."""
     after: Sequence[AnyMessage] = ()
     """What the model and its tools have said in this turn already; not counted."""
 
@@ -86,7 +90,7 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
             message = SystemMessage(text)
             fixed.append((name, [(message, _size(message, tokens))]))
     history = [(_as_message(shown), size_of_stored(shown, tokens)) for shown in parts.history]
-    tail = Tail(changes_text(parts.core_memory_changes), list(parts.passages))
+    tail = Tail(changes_text(parts.core_memory_changes), list(parts.episodes), list(parts.passages))
     history_from, dropped = _fit(parts, fixed, history, tail, tokens)
     if left_out:
         reason = f"over {MOST_TOKENS} tokens"
@@ -106,6 +110,7 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
         epoch=parts.epoch["number"],
         epoch_reason=parts.epoch["reason"],
         prefix=shared,
+        recall={**parts.recall, "shown": [each["episode_id"] for each in tail.episodes]} if parts.recall else {},
     )
     images = sum(len(shown["parts"]) for shown in parts.history[history_from:]) + len(parts.images)
     return Prompt(

@@ -99,6 +99,8 @@ class TurnOutcome:
     error: Any = None
     epoch: Epoch | None = None
     """Stored with an answer that is complete."""
+    recalled: Sequence[str] = ()
+    """Ids of the episodes that its prompt showed."""
     episode: bool = False
     """Whether it becomes an episode, when it completes."""
     jobs: Sequence[str] = ()

@@ -95,6 +95,9 @@ WITH ended AS (
     SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, 'turn', %(episode_importance)s,
         'user_said', ARRAY[ended.user_message_id, %(message_id)s], clock_timestamp()
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(episode_id)s::uuid IS NOT NULL
+), recalled AS (
+    UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
+    FROM ended WHERE episodes.id = ANY(%(recalled)s::uuid[]) AND episodes.tenant_id = %(tenant_id)s
 ), epoch AS (
     INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
         summary_version, topics, history_from_created_at, history_from_message_id, prefix,

@@ -159,6 +159,7 @@ class Turns:
             "status": outcome.status,
             "message_id": message_id,
             "episode_id": episode_id,
+            "recalled": list(outcome.recalled),
             "episode_importance": TURN_IMPORTANCE,
             "turn_id": turn_id,
             "tenant_id": tenant_id,

@@ -18,11 +18,12 @@ from services.memory.episodes import EpisodeStore
 from services.memory.index import Scope
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.queries import Said
-from services.memory.recall import Recall, Recalled
+from services.memory.recall import Recall
+from services.memory.selection import by_episode
 from services.platform.postgres import Database
 
-_ALSO_SHOWN = 2
-"""A message is shown beside a better one of its episode, where it is among the first `top_k` times so many."""
+_DEPTH = 2
+"""Times `top_k` units are gathered into episodes: so a message may stand beside a better one of its episode."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class Archive:
             DatabaseUnavailable: the database does not answer.
         """
         recalled = await self._recall.search(scope, query, now=now, said=said, speaker=speaker)
-        chosen = grouped(recalled, top_k)
+        best = by_episode(recalled.ranking, _DEPTH * top_k)[:top_k]
+        chosen = [([recalled.units[each.unit.id] for each in one.units], one.best.score) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]
         ids = [message_id for unit in written for message_id in unit.source_message_ids]
         sources = await self._episodes.sources(scope.tenant_id, ids) if ids else {}
@@ -143,19 +145,6 @@ class Archive:
         await self._log.append(
             connection, tenant_id=owner.tenant_id, user_id=owner.user_id, operation=operation, trigger=whose
         )
-
-
-def grouped(recalled: Recalled, top_k: int) -> list[tuple[list[StoredUnit], float]]:
-    """Units of the same episode together, at the best one's place, each group in the order of time."""
-    groups: dict[UUID, tuple[list[StoredUnit], float]] = {}
-    for place, result in enumerate(recalled.ranking.results):
-        unit = recalled.units[result.unit.id]
-        if unit.episode_id in groups:
-            if place < _ALSO_SHOWN * top_k:
-                groups[unit.episode_id][0].append(unit)
-        elif len(groups) < top_k:
-            groups[unit.episode_id] = ([unit], result.score)
-    return [(sorted(units, key=lambda unit: unit.created_at), score) for units, score in groups.values()]
 
 
 def said_by(unit: StoredUnit) -> str:

@@ -7,7 +7,7 @@ is searched is a *unit*: one message of a turn, or a written episode.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 EpisodeType = Literal["turn", "preference", "decision", "context", "outcome", "consolidated"]
@@ -59,7 +59,7 @@ class UnitToIndex(StoredUnit):
 class Situation:
     """What a turn is asked in."""
 
-    recent: list[dict[str, str]]
+    recent: list[dict[str, Any]]
     """The conversation's last messages, oldest first, each with `role` and the beginning of its `content`."""
     indexed_elsewhere: bool
     """Whether the index holds anything that the prompt does not show anyway."""

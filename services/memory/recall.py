@@ -7,7 +7,7 @@ or is somebody else's, can come up. What is not indexed yet is ranked beside it 
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -15,19 +15,23 @@ import structlog
 
 from services.errors import Unavailable
 from services.llm.embeddings import Embedder
-from services.llm.language import Language
+from services.llm.language import Language, language_of
+from services.memory.embedding_quality import EmbeddingQuality, cosine_floor, measured, probe_texts, weights
 from services.memory.episode import StoredUnit
 from services.memory.episodes import EpisodeStore
 from services.memory.hits import Ranking, SearchLeg, SearchList, Unit
 from services.memory.index import EpisodeIndex, Scope, UnitHit
 from services.memory.parameters import SEARCH_DEPTH, RankingParameters
-from services.memory.queries import RecallQuery, Said, make_queries
+from services.memory.queries import RecallQuery, Said, is_small_talk, make_queries
 from services.memory.ranking import rank
+from services.memory.selection import Floor
 from services.memory.terms import indexed_text, terms
 from services.platform.metrics import RECALL_SECONDS
 from services.platform.milvus import CollectionMissing
 
 _RECENT_MESSAGES = 6
+_NOTHING = Ranking((), 0.0)
+_WORDS_ONLY = Floor()
 
 log = structlog.get_logger(__name__)
 
@@ -44,16 +48,18 @@ class TurnAsked:
 
 
 @dataclass(frozen=True)
-class Recalled:
+class RecallResult:
     """What a recall found."""
 
     queries: Sequence[RecallQuery] = ()
-    ranking: Ranking = field(default_factory=lambda: Ranking((), (), 0.0))
+    ranking: Ranking = _NOTHING
     units: Mapping[str, StoredUnit] = field(default_factory=dict)
     """What was ranked, by the unit's id."""
     degraded: Sequence[str] = ()
     """`milvus` or `embedding`: what did not answer; then the rest was searched. `recall`: none of it was."""
     milliseconds: float = 0.0
+    floor: Floor = _WORDS_ONLY
+    """From where on something is relevant at all."""
 
 
 class Recall:
@@ -65,19 +71,18 @@ class Recall:
         index: EpisodeIndex,
         embedder: Embedder,
         *,
-        quality: Mapping[Language, float],
         budget_s: float,
         parameters: RankingParameters | None = None,
     ) -> None:
-        """Take how good the embedding is for each language, 0 to 1, and how many seconds a turn gives to recall."""
+        """Take how many seconds a turn gives to recall."""
         self._episodes = episodes
         self._index = index
         self._embedder = embedder
-        self._quality = quality
+        self._measuring: asyncio.Task[dict[Language, EmbeddingQuality]] | None = None
         self._budget_s = budget_s
         self._parameters = parameters or RankingParameters()
 
-    async def for_turn(self, asked: TurnAsked) -> Recalled:
+    async def for_turn(self, asked: TurnAsked) -> RecallResult:
         """Recall for a message in its conversation; never fails a turn: what is late or away is left out."""
         begun = time.perf_counter()
         try:
@@ -86,22 +91,20 @@ class Recall:
                     asked.scope, here=asked.conversation_id, message_id=asked.message_id, recent=_RECENT_MESSAGES
                 )
                 said = [Said(message["role"], message["content"]) for message in situation.recent]
-                queries = make_queries(asked.message, said)
+                queries = [] if is_small_talk(asked.message) else make_queries(asked.message, said)
                 found = await self._find(
                     asked.scope, queries, waiting, asked.now, indexed=situation.indexed_elsewhere
                 )
         except (Unavailable, TimeoutError) as error:
             log.warning("recall was left out", reason=type(error).__name__)
-            found = Recalled(degraded=["recall"])
+            found = RecallResult(degraded=["recall"])
         seconds = time.perf_counter() - begun
         RECALL_SECONDS.observe(seconds)
-        return Recalled(
-            found.queries, found.ranking, found.units, found.degraded, milliseconds=round(seconds * 1000, 1)
-        )
+        return replace(found, milliseconds=round(seconds * 1000, 1))
 
     async def search(
         self, scope: Scope, query: str, *, now: datetime, said: Sequence[Said] = (), speaker: str = ""
-    ) -> Recalled:
+    ) -> RecallResult:
         """Search a user's memory for a text, without a time limit of our own.
 
         Args:
@@ -118,8 +121,13 @@ class Recall:
         queries = make_queries(query, said, speaker=speaker)
         waiting = await self._episodes.unindexed(scope)
         found = await self._find(scope, queries, waiting, now, indexed=True)
-        taken = round((time.perf_counter() - begun) * 1000, 1)
-        return Recalled(found.queries, found.ranking, found.units, found.degraded, milliseconds=taken)
+        return replace(found, milliseconds=round((time.perf_counter() - begun) * 1000, 1))
+
+    async def close(self) -> None:
+        """Stop what goes on behind recalls."""
+        if self._measuring is not None:
+            self._measuring.cancel()
+            await asyncio.wait({self._measuring})
 
     async def _find(
         self,
@@ -129,9 +137,9 @@ class Recall:
         now: datetime,
         *,
         indexed: bool,
-    ) -> Recalled:
+    ) -> RecallResult:
         if not queries:
-            return Recalled()
+            return RecallResult()
         degraded: list[str] = []
         lists: list[SearchList] = []
         hits: dict[str, UnitHit] = {}
@@ -146,8 +154,21 @@ class Recall:
                 stored[str(unit.unit_id)] = unit
                 words = terms(indexed_text(unit.speaker or "", unit.text))
                 units.append(_unit(unit, words, indexed=False))
-        ranking = rank(queries, lists, units, now=now, quality=self._quality, parameters=self._parameters)
-        return Recalled(queries, ranking, stored, degraded)
+        quality = await self._embedding_quality() if lists else {}
+        ranking = rank(queries, lists, units, now=now, quality=weights(quality), parameters=self._parameters)
+        cosine = cosine_floor(quality, language_of([queries[0].text]))
+        return RecallResult(queries, ranking, stored, degraded, floor=Floor(cosine=cosine))
+
+    async def _embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
+        """How good the embedding is for each language; not known before it has answered once."""
+        if self._measuring is None or (self._measuring.done() and self._measuring.exception()):
+            self._measuring = asyncio.create_task(self._measure(), name="embedding quality")
+        await asyncio.wait({self._measuring}, timeout=self._budget_s / 3)
+        done = self._measuring.done() and not self._measuring.cancelled() and not self._measuring.exception()
+        return self._measuring.result() if done else {}
+
+    async def _measure(self) -> dict[Language, EmbeddingQuality]:
+        return measured(await self._embedder.embed(probe_texts()))
 
     async def _vectors(self, queries: Sequence[RecallQuery], degraded: list[str]) -> list[list[float]]:
         try:

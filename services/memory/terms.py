@@ -157,9 +157,9 @@ def _load() -> _Tools:
     with warnings.catch_warnings():
         # jieba's modules have escapes and an import of which newer Pythons warn.
         warnings.simplefilter("ignore")
-        import jieba  # type: ignore[import-untyped]  # noqa: PLC0415
+        import jieba  # noqa: PLC0415
         import opencc  # noqa: PLC0415
-        import snowballstemmer  # type: ignore[import-untyped]  # noqa: PLC0415
+        import snowballstemmer  # noqa: PLC0415
     tokenizer = jieba.Tokenizer()
     # Its own way of loading logs to stderr and trusts a cache file in a directory that all may write to.
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())

@@ -22,6 +22,7 @@ async def _history(services: Services, turn: OpenTurn, **values: Any) -> Convers
         runtime(**context_of(turn)),
         conversations=services.conversations,
         core_memory=services.memory.core,
+        memories=services.memories,
         topics=services.topics,
         tools=services.tools,
         estimators=services.estimators,

@@ -112,7 +112,7 @@ async def _ids(database: Database) -> tuple[UUID, UUID]:
 
 
 async def test_nothing_that_an_erased_user_said_stays_in_a_file(
-    server: EmbeddedPostgres, redis_server: str, capfd: pytest.CaptureFixture[str]
+    server: EmbeddedPostgres, redis_server: str, milvus_uri: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = Path(server._parent)
     settings = load_settings(redis_url=SecretStr(redis_server))
@@ -130,7 +130,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     assert any(name.startswith("pg_toast.") for name in told)
     assert "pg_statistic" not in told
 
-    async with open_erasure(settings, server.url(SERVICE_ROLE)) as (_, erasure):
+    async with open_erasure(settings, server.url(SERVICE_ROLE), milvus_uri) as (_, erasure):
         erased = await erasure.erase(DEFAULT_TENANT, f"u.{CANARY}")
     assert erased.removed["redis"] == {"turn_events": 21, "core_memory": 1}
     left = [await cache.dump(key) for key in await cache.keys()]

@@ -1,6 +1,7 @@
 """A user is removed from everywhere, and nobody else is."""
 
 import asyncio
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import psycopg
@@ -57,6 +58,12 @@ WHERE c.relkind IN ('r', 'p', 'm') AND c.relnamespace = 'public'::regnamespace A
   AND (a.attname IN ('tenant_id', 'user_id', 'conversation_id', 'turn_id', 'message_id')
        OR a.attname LIKE '%\\_message\\_id')
 """
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_uri: str) -> Engines:
+    """With a Milvus that answers."""
+    return replace(engines, milvus_uri=milvus_uri)
 
 
 async def _rows(database: Database, table: str) -> int:
@@ -119,10 +126,11 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "core_memory_blocks": 2,
             "core_memory_history": 2,
             "core_memory_generations": 1,
-            "episodes": 2,
+            "episodes": 4,
             "memory_operations": 2,
         },
         "queue": {"jobs": 3},
+        "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
     assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 10]

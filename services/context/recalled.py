@@ -1,0 +1,155 @@
+"""What of a recall a prompt shows: relevant, not shown already, short enough; and the report of all of it."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from services.llm.language import Language, language_of
+from services.llm.token_estimates import TokenEstimator
+from services.memory.hits import Ranked, Ranking
+from services.memory.recall import Recall, RecallResult, TurnAsked
+from services.memory.selection import Recalled, select
+from services.memory.superseded import superseded
+from services.memory.terms import terms
+from services.time_reference.zones import time_zone
+from state.conversation import RecalledEpisode
+
+_DEPTH = 20
+_REPORTED = 12
+_MOST_TOKENS_OF_ONE = 110
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*\s*")
+_SPEAKER: dict[Language, dict[str, str]] = {
+    "en": {"user": "User", "assistant": "You"},
+    "zh": {"user": "用户", "assistant": "你"},
+}
+
+
+class Memories:
+    """What a prompt shows of earlier conversations."""
+
+    def __init__(self, recall: Recall, *, on: bool, max_items: int, max_tokens: int) -> None:
+        """Take how many episodes, and how many tokens of them, a prompt shows at the most."""
+        self._recall = recall
+        self._on = on
+        self._max_items = max_items
+        self._max_tokens = max_tokens
+
+    async def recall(self, asked: TurnAsked | None) -> RecallResult:
+        """Recall for a turn, if it is on and there is anything to recall; it never fails."""
+        return await self._recall.for_turn(asked) if asked and self._on else RecallResult()
+
+    def choose(
+        self,
+        found: RecallResult,
+        *,
+        shown: Collection[str],
+        core_memory: Mapping[str, Mapping[str, Any]],
+        tokens: TokenEstimator,
+        timezone: str,
+    ) -> tuple[list[RecalledEpisode], dict[str, Any]]:
+        """The episodes that the prompt shows, best first, and the report.
+
+        Args:
+            found: what was recalled.
+            shown: ids of the messages that the prompt shows anyway.
+            core_memory: sections of what is known now; it outweighs what was said.
+            tokens: the model's estimator.
+            timezone: the user's, for the dates.
+        """
+        best = found.ranking.results[:_DEPTH]
+        outdated = superseded([found.units[ranked.unit.id] for ranked in best], core_memory)
+        asked = {term for query in found.queries for term in terms(query.text)}
+        short = [_shortened(ranked, asked, tokens) for ranked in best if ranked.unit.id not in outdated]
+        selection = select(
+            Ranking(tuple(short), found.ranking.coherence),
+            floor=found.floor,
+            shown=shown,
+            count_tokens=tokens.count,
+            max_items=self._max_items,
+            max_tokens=self._max_tokens,
+            depth=_DEPTH,
+        )
+        language = language_of([found.queries[0].text])
+        episodes = [_shown(recalled, found, language, timezone) for recalled in selection.recalled]
+        reasons = {**outdated, **{excluded.unit_id: excluded.reason for excluded in selection.excluded}}
+        return episodes, _report(found, reasons)
+
+
+def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int = _MOST_TOKENS_OF_ONE) -> str:
+    """The sentences of a long text around the one that shares the most terms with what was asked."""
+    if tokens.count(text) <= most:
+        return text
+    sentences = _SENTENCE.findall(text) or [text]
+    shares = [len(set(terms(sentence)) & set(asked)) for sentence in sentences]
+    first = last = shares.index(max(shares))
+    while True:
+        wider = [place for place in (first - 1, last + 1) if 0 <= place < len(sentences)]
+        wider = [
+            at for at in wider if tokens.count("".join(sentences[min(at, first) : max(at, last) + 1])) <= most
+        ]
+        if not wider:
+            break
+        best = max(wider, key=lambda at: (shares[at], at))
+        first, last = min(first, best), max(last, best)
+    cut = "".join(sentences[first : last + 1]).strip()
+    while tokens.count(cut) > most:
+        cut = cut[: int(len(cut) * 0.8)]
+    return f"{'…' if first else ''}{cut}{'…' if last + 1 < len(sentences) or cut not in text[-len(cut) :] else ''}"
+
+
+def _shortened(ranked: Ranked, asked: Collection[str], tokens: TokenEstimator) -> Ranked:
+    return replace(ranked, unit=replace(ranked.unit, text=excerpt(ranked.unit.text, asked, tokens)))
+
+
+def _shown(recalled: Recalled, found: RecallResult, language: Language, timezone: str) -> RecalledEpisode:
+    lines = []
+    for ranked in recalled.units:
+        stored = found.units[ranked.unit.id]
+        who = stored.speaker or _SPEAKER[language][stored.role]
+        said = " ".join(ranked.unit.text.split())
+        lines.append(f"{who}: {said}" if stored.message_id else said)
+    return RecalledEpisode(
+        episode_id=recalled.episode_id,
+        episode_type=recalled.best.unit.episode_type,
+        date=_day(recalled.best.unit.created_at, timezone),
+        text="\n  ".join(lines),
+        score=round(recalled.best.score, 4),
+    )
+
+
+def _day(at: datetime, timezone: str) -> str:
+    return at.astimezone(time_zone(timezone)).strftime("%Y-%m-%d")
+
+
+def _report(found: RecallResult, reasons: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "queries": [
+            {"kind": query.kind, "weight": query.weight, "text": query.text[:300]} for query in found.queries
+        ],
+        "hits": [_hit(ranked, reasons) for ranked in found.ranking.results[:_REPORTED]],
+        "found": len(found.ranking.results),
+        "coherence": round(found.ranking.coherence, 3),
+        "degraded": list(found.degraded),
+        "ms": found.milliseconds,
+    }
+
+
+def _hit(ranked: Ranked, reasons: Mapping[str, str]) -> dict[str, Any]:
+    hit: dict[str, Any] = {
+        "unit_id": ranked.unit.id,
+        "episode_id": ranked.unit.episode_id,
+        "score": round(ranked.score, 4),
+        "coverage": round(ranked.coverage, 3),
+        "ranks": {
+            leg.leg if leg.query is None else f"{leg.leg}:{leg.query}": leg.rank
+            for leg in ranked.legs
+            if leg.contribution > 0
+        },
+    }
+    if ranked.cosine is not None:
+        hit["cosine"] = round(ranked.cosine, 3)
+    if ranked.unit.id in reasons:
+        hit["left_out"] = reasons[ranked.unit.id]
+    return hit

@@ -1,0 +1,59 @@
+"""Which of what was once said no longer holds: the user has since said otherwise, or core memory knows better."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from services.memory.contradictions import Claim, claim_of
+from services.memory.episode import StoredUnit
+
+_SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+")
+_MOST_SENTENCES = 12
+BY_CORE_MEMORY = "superseded by core memory"
+
+
+def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Of the units those that no longer hold, each with the reason.
+
+    What the user said, or what was written as a memory, is superseded by a newer unit, or by a text of core
+    memory, that contradicts it; the rest of its turn with it. Facts of core memory that were changed later
+    by something that only its history knows are not looked for.
+    """
+    known = [claim for text in _texts(core_memory) for claim in _claims(text)]
+    own = [unit for unit in units if unit.role == "user"]
+    claims = {unit.unit_id: _claims(unit.text) for unit in own}
+    gone: dict[Any, str] = {}
+    for unit in own:
+        newer = next(
+            (
+                other
+                for other in own
+                if other.created_at > unit.created_at and _contradict(claims[other.unit_id], claims[unit.unit_id])
+            ),
+            None,
+        )
+        if newer is not None:
+            gone[unit.episode_id] = f"superseded by {newer.unit_id}"
+        elif _contradict(known, claims[unit.unit_id]):
+            gone[unit.episode_id] = BY_CORE_MEMORY
+    return {str(unit.unit_id): gone[unit.episode_id] for unit in units if unit.episode_id in gone}
+
+
+def _contradict(newer: Sequence[Claim], older: Sequence[Claim]) -> bool:
+    repeated = {claim.text for claim in newer}
+    return any(claim.contradicts(before) for claim in newer for before in older if before.text not in repeated)
+
+
+def _claims(text: str) -> list[Claim]:
+    return [claim_of(sentence) for sentence in _SENTENCE.findall(text)[:_MOST_SENTENCES] if sentence.strip()]
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)

@@ -1,0 +1,52 @@
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from services.bootstrap import Services
+from services.memory.index import Scope
+from services.memory.recall import RecallResult, TurnAsked
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+
+def texts(found: RecallResult) -> list[str]:
+    return [result.unit.text for result in found.ranking.results]
+
+
+async def _tell(services: Services) -> TurnAsked:
+    await exchange(services.turns, "我养了一只叫布鲁诺的狗", "布鲁诺真可爱", session_key="s-1")
+    await exchange(services.turns, "昨天看了诺兰的电影《盗梦空间》", "这部电影很烧脑", session_key="s-2")
+    turn = await exchange(services.turns, "我的狗叫什么名字？", "不知道", session_key="s-3")
+    return TurnAsked(
+        Scope(turn.tenant_id, turn.user_id, turn.expert_id),
+        turn.conversation_id,
+        turn.user_message_id,
+        "我的狗叫什么名字？",
+        datetime.now(UTC),
+    )
+
+
+async def test_what_is_not_indexed_is_recalled_at_once(services: Services) -> None:
+    asked = await _tell(services)
+    found = await services.memory.recall.for_turn(asked)
+    assert list(found.degraded) == []
+    assert "我养了一只叫布鲁诺的狗" in texts(found)[:2]
+
+
+async def test_what_is_indexed_is_recalled(remembering: Services) -> None:
+    asked = await _tell(remembering)
+    await remembering.memory.indexing.index_waiting()
+    found = await remembering.memory.recall.for_turn(asked)
+    assert list(found.degraded) == []
+    assert "我养了一只叫布鲁诺的狗" in texts(found)[:3]
+    legs = {leg.leg for result in found.ranking.results for leg in result.legs}
+    assert {"lexical", "dense"} <= legs
+
+
+async def test_a_stranger_recalls_nothing(remembering: Services) -> None:
+    asked = await _tell(remembering)
+    await remembering.memory.indexing.index_waiting()
+    scope = Scope(asked.scope.tenant_id, uuid4(), asked.scope.expert_id)
+    assert texts(await remembering.memory.recall.search(scope, "狗", now=asked.now)) == []
