@@ -63,8 +63,9 @@ class Ranked:
     """A unit at its place (from 1): `score` is the sum of the contributions, times both factors.
 
     `coverage` is the share (0..1), by weight, of the informative terms of a query or a sentence of it that
-    the unit holds; `cosine` the highest of its dense scores. Unlike the score both are absolute.
-    `duplicate_of` names the better placed unit that says the same.
+    the unit holds; of those that only its neighbours hold a part counts, where they are about the same.
+    `cosine` is the highest of its dense scores. Unlike the score both are absolute. `duplicate_of` names
+    the better placed unit that says the same.
     """
 
     unit: Unit

@@ -38,7 +38,7 @@ class RankingParameters:
     coherent_at: float = 0.08
     pair_prior: float = 5.0
     importance: float = 0.2
-    age: float = 0.1
+    age: float = 0.05
     half_life_days: float = 30.0
     age_floor: float = 0.5
     duplicate_overlap: float = 0.9

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.llm.language import Language, language_of
-from services.llm.lexical import words
 from services.memory.cues import ASKS, PLEASANTRIES, REFERS_BACK, SEEKS_ADVICE
 from services.memory.terms import indexed_text, informative_terms, is_weak
 
@@ -46,14 +45,14 @@ class RecallQuery:
 def make_queries(
     message: str, recent: Sequence[Said] = (), language: Language | None = None, *, speaker: str = ""
 ) -> list[RecallQuery]:
-    """The queries for a message, the message itself the first; none for a message without words.
+    """The queries for a message, the message itself the first; none for a message without a letter.
 
     A message that refers back, is very short, or goes on talking instead of asking is sought together
     with what the user said last (`recent`, the newest last, without the message itself) and the answer
     it follows. One that seeks advice or a choice is sought as a statement of what the user likes, too.
     """
     said = message.strip()
-    if not words(said):
+    if not any(character.isalnum() for character in said):
         return []
     of = language or language_of([said])
     queries = []

@@ -18,6 +18,8 @@ from services.memory.queries import RecallQuery
 from services.memory.terms import informative_terms, terms
 
 _DEFAULT = RankingParameters()
+# What a message leaves to its neighbours to say counts a little less than what it says.
+_BY_NEIGHBOURS = 0.8
 _SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
 
 
@@ -85,7 +87,7 @@ def rank(
         shared = field.association(scores, parameters.seeds, everything)
         legs.append(_Leg("association", None, parameters.association, _scaled(shared, shared > 0, parameters)))
         scores = scores + parameters.association * legs[-1].scaled
-    results = _results(field, legs, scores, queries, now, parameters)
+    results = _results(field, legs, scores, queries, now, coherence, parameters)
     repeated = duplicates([result.unit for result in results], parameters.duplicate_overlap)
     marked = (replace(result, duplicate_of=repeated.get(result.unit.id)) for result in results)
     return Ranking(tuple(marked), coherence)
@@ -211,12 +213,13 @@ def _results(
     scores: Values,
     queries: Sequence[RecallQuery],
     now: datetime,
+    coherence: float,
     parameters: RankingParameters,
 ) -> list[Ranked]:
     importance = np.array([1 + parameters.importance * (unit.importance - 0.5) for unit in field.units])
     age = np.array([_age_factor(unit, now, parameters) for unit in field.units])
     final = scores * importance * age
-    coverage = _coverage(queries, field)
+    coverage = _coverage(queries, field, coherence)
     ranks = [_ranks(leg.scaled) for leg in legs]
     cosines = np.full(field.size, np.nan)
     for leg in legs:
@@ -253,11 +256,14 @@ def _age_factor(unit: Unit, now: datetime, parameters: RankingParameters) -> flo
     return 1 - parameters.age * (1 - kept) / (1 - parameters.age_floor)
 
 
-def _coverage(queries: Sequence[RecallQuery], field: Field) -> Values:
+def _coverage(queries: Sequence[RecallQuery], field: Field, coherence: float) -> Values:
     best = np.zeros(field.size)
     for names in {names for query in queries for names in _questions(query.text)}:
         weights = np.array([field.weight(name) for name in names])
-        best = np.maximum(best, (field.frequencies_of(names) > 0) @ weights / weights.sum())
+        held = field.frequencies_of(names)
+        own = (held > 0) @ weights / weights.sum()
+        around = (field.with_neighbours(held) > 0) @ weights / weights.sum()
+        best = np.maximum(best, np.maximum(own, _BY_NEIGHBOURS * coherence * around))
     return best
 
 

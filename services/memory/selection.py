@@ -27,7 +27,7 @@ class Floor:
     No cosine is given where the embedding is not good enough for the language to be believed.
     """
 
-    coverage: float = 0.35
+    coverage: float = 0.3
     cosine: float | None = None
 
     def admits(self, ranked: Ranked) -> bool:

@@ -1,0 +1,81 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.memory.queries import RecallQuery, Said, is_small_talk, make_queries
+
+FILM = [
+    Said("user", "I saw a film by Kurosawa yesterday", "Anna"),
+    Said("assistant", "Seven Samurai is his best known", "Assistant"),
+]
+NOVEL = [Said("user", "昨天读完了《边城》", "小林"), Said("assistant", "沈从文的代表作，写的是湘西。", "助手")]
+
+
+def test_a_question_that_stands_by_itself_is_the_only_query() -> None:
+    asked = "Where did Anna buy the green winter coat and gloves?"
+    assert make_queries(asked, FILM) == [RecallQuery(asked, 1.0, "message")]
+
+
+@pytest.mark.parametrize("message", ["When was the director you mentioned born?", "Who else?", "He was a genius"])
+def test_a_message_that_leans_on_the_talk_is_sought_with_it(message: str) -> None:
+    first, second = make_queries(message, FILM, speaker="Anna")
+    assert (first.kind, second.kind) == ("message", "context")
+    assert first.weight < second.weight
+    assert second.text == (
+        f"Anna: I saw a film by Kurosawa yesterday\nAssistant: Seven Samurai is his best known\nAnna: {message}"
+    )
+
+
+@pytest.mark.parametrize("message", ["刚才那个作者还写过什么书？", "他是哪里人？", "然后呢"])
+def test_a_chinese_message_that_leans_on_the_talk_is_sought_with_it(message: str) -> None:
+    kinds = {query.kind: query.text for query in make_queries(message, NOVEL)}
+    assert "边城" in kinds["context"]
+    assert kinds["message"] == message
+
+
+def test_of_the_talk_the_users_last_messages_and_the_last_answer_are_taken() -> None:
+    recent = [Said("user" if at % 2 == 0 else "assistant", f"word{at}") for at in range(20)]
+    (context,) = [query.text for query in make_queries("and that?", recent) if query.kind == "context"]
+    assert context.split() == ["word10", "word12", "word14", "word16", "word18", "word19", "and", "that?"]
+
+
+def test_advice_is_sought_among_what_the_user_likes() -> None:
+    (preference,) = [q for q in make_queries("Can you recommend a restaurant?") if q.kind == "preference"]
+    assert "restaurant" in preference.text
+    assert "recommend" not in preference.text
+    (preference,) = [q for q in make_queries("推荐一部周末看的电影") if q.kind == "preference"]
+    assert "电影" in preference.text
+    assert "喜欢" in preference.text
+
+
+def test_without_a_conversation_there_is_no_context() -> None:
+    assert [query.kind for query in make_queries("What about that?")] == ["message"]
+
+
+@pytest.mark.parametrize("message", ["", "  ", "!!! ..."])
+def test_without_words_there_is_nothing_to_seek(message: str) -> None:
+    assert make_queries(message, FILM) == []
+
+
+@pytest.mark.parametrize(
+    "message", ["Thanks!", "ok, great", "好的", "好的，谢谢你！", "嗯嗯", "哈哈哈哈", "👍", "Good morning"]
+)
+def test_courtesies_are_small_talk(message: str) -> None:
+    assert is_small_talk(message)
+
+
+@pytest.mark.parametrize("message", ["thanks, and the hotel?", "好的，那家酒店叫什么", "My dog is ill", "茶"])
+def test_what_has_a_subject_is_no_small_talk(message: str) -> None:
+    assert not is_small_talk(message)
+
+
+@given(
+    st.text(max_size=120),
+    st.lists(st.builds(Said, st.sampled_from(["user", "assistant"]), st.text(max_size=40)), max_size=4),
+)
+def test_there_are_three_queries_at_most_and_the_message_comes_first(message: str, recent: list[Said]) -> None:
+    queries = make_queries(message, recent)
+    assert len(queries) <= 3
+    assert all(query.weight > 0 and query.text.strip() for query in queries)
+    if queries:
+        assert queries[0].text == message.strip()

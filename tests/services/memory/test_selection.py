@@ -1,0 +1,75 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.memory.hits import Ranked, Ranking, Unit
+from services.memory.selection import Floor, Recalled, by_episode, select
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def result(
+    name: str,
+    *,
+    episode: str = "",
+    coverage: float = 1.0,
+    cosine: float | None = None,
+    duplicate_of: str | None = None,
+    text: str = "one two three",
+    second: int = 0,
+) -> Ranked:
+    unit = Unit(name, episode or name, "c", NOW + timedelta(seconds=second), text, (), message_id=f"m-{name}")
+    return Ranked(unit, 1, 1.0, (), 1.0, 1.0, coverage, cosine, duplicate_of)
+
+
+def ids(recalled: tuple[Recalled, ...]) -> list[list[str]]:
+    return [[ranked.unit.id for ranked in one.units] for one in recalled]
+
+
+def count(text: str) -> int:
+    return len(text.split())
+
+
+def test_an_episode_is_listed_once_and_shows_what_was_found_of_it_in_order() -> None:
+    found = (result("a2", episode="a", second=5), result("b"), result("a1", episode="a"), result("beyond"))
+    assert ids(by_episode(Ranking(found, 0.0), depth=3)) == [["a1", "a2"], ["b"]]
+
+
+def test_everything_that_is_left_out_says_why() -> None:
+    found = (
+        result("seen"),
+        result("good"),
+        result("again", duplicate_of="good"),
+        result("far", coverage=0.1, cosine=0.9),
+    )
+    chosen = select(Ranking(found, 0.0), floor=Floor(), shown={"m-seen"}, count_tokens=count)
+    assert ids(chosen.recalled) == [["good"]]
+    assert {one.unit_id: one.reason for one in chosen.excluded} == {
+        "seen": "shown in the window",
+        "again": "near duplicate of good",
+        "far": "below the floor",
+    }
+
+
+def test_a_cosine_admits_where_it_is_believed() -> None:
+    far = Ranking((result("far", coverage=0.1, cosine=0.5),), 0.0)
+    assert ids(select(far, floor=Floor(cosine=0.4), shown=(), count_tokens=count).recalled) == [["far"]]
+    assert select(far, floor=Floor(cosine=0.6), shown=(), count_tokens=count).recalled == ()
+
+
+@pytest.mark.parametrize(
+    ("items", "tokens", "kept"), [(1, 300, ["a"]), (5, 5, ["a"]), (5, 6, ["a", "b"]), (5, 0, [])]
+)
+def test_the_budget_is_kept(items: int, tokens: int, kept: list[str]) -> None:
+    found = Ranking((result("a"), result("b")), 0.0)
+    chosen = select(found, floor=Floor(), shown=(), count_tokens=count, max_items=items, max_tokens=tokens)
+    assert [one.episode_id for one in chosen.recalled] == kept
+    assert {one.reason for one in chosen.excluded} <= {"over the budget"}
+    assert len(chosen.excluded) == 2 - len(kept)
+
+
+def test_of_an_episode_that_is_too_long_the_best_message_is_shown_alone() -> None:
+    found = Ranking((result("short", episode="e"), result("long", episode="e", text="word " * 99)), 0.0)
+    chosen = select(found, floor=Floor(), shown=(), count_tokens=count, max_tokens=10)
+    assert ids(chosen.recalled) == [["short"]]
+    assert [(one.unit_id, one.reason) for one in chosen.excluded] == [("long", "over the budget")]
