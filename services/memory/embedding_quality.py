@@ -14,9 +14,12 @@ Vectors = Sequence[Sequence[float]] | NDArray[np.float32] | NDArray[np.float64]
 # So much reciprocal rank comes from a name or a word in common; only what goes beyond it is understanding.
 _BY_WORDS_ALONE = 0.2
 _UNDERSTOOD = 0.75
+_SENSELESS = 0.05
 # A cosine is taken for relevance if no more than one in so many unrelated pairs reaches it.
 _CHANCE = 0.01
 _BELIEVED = 0.5
+# Even an embedding that understands nothing finds words that are written a little differently.
+_LEAST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def _of_language(table: NDArray[np.float64]) -> EmbeddingQuality:
     unrelated = (said @ said.T)[~np.eye(len(said), dtype=bool)]
     quality = (reciprocal - _BY_WORDS_ALONE) / (_UNDERSTOOD - _BY_WORDS_ALONE)
     return EmbeddingQuality(
-        quality=min(1.0, max(0.0, quality)),
+        quality=min(1.0, max(_LEAST if reciprocal > _SENSELESS else 0.0, quality)),
         reciprocal_rank=reciprocal,
         cosine_floor=float(np.quantile(unrelated, 1 - _CHANCE)),
     )

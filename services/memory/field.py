@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.memory.hits import Unit
+from services.memory.parameters import BM25_B, BM25_K1
 
 Values = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # A term that a message repeats says little more than one that it has once.
 _SATURATION = 0.9
+_SMALLEST_STORE = 100
+"""Where less was found, terms are weighed as if there were so many units: among five of them, what a question
+is about may well be in most."""
 
 
 class Field:
@@ -42,12 +46,24 @@ class Field:
     def weight(self, term: str) -> float:
         """How much a term distinguishes: above 0, the highest for one that no unit holds."""
         found = self.frequencies[term]
-        return math.log(1 + (self.size - found + 0.5) / (found + 0.5))
+        size = max(self.size, _SMALLEST_STORE)
+        return math.log(1 + (size - found + 0.5) / (found + 0.5))
 
     def frequencies_of(self, terms: Sequence[str]) -> Values:
         """How often each unit (row) holds each term (column)."""
         table = [[counts[term] for term in terms] for counts in self.counts]
         return np.array(table, dtype=np.float64).reshape(self.size, len(terms))
+
+    def bm25(self, frequencies: Values, weights: Values) -> Values:
+        """How well units (rows of term frequencies) match a question: BM25 with the weights given.
+
+        After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+        """
+        lengths = np.array([counts.total() for counts in self.counts], dtype=np.float64)
+        relative = lengths / max(float(lengths.mean()), 1.0)
+        norm = BM25_K1 * (1 - BM25_B + BM25_B * relative)[:, np.newaxis]
+        found: Values = (frequencies * (BM25_K1 + 1) / (frequencies + norm)) @ weights
+        return found
 
     def with_neighbours(self, values: Values) -> Values:
         """The values of each unit, row by row, with those of the units before and after it added."""

@@ -5,7 +5,7 @@ from typing import Literal
 
 # For the BM25 index: messages are short, so length says little and repetition less.
 BM25_K1 = 1.2
-BM25_B = 0.6
+BM25_B = 0.75
 SEARCH_DEPTH = 150
 
 

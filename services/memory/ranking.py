@@ -118,7 +118,9 @@ def _legs(
     whole = (1.0 + dense) * (1.0 + window + visit)
     legs: list[_Leg] = []
     for query in asked:
-        raw = _raw(query, "lexical", lists, field)
+        # The index's own scores only chose the units: they are those of its segments, each with statistics of
+        # its own, and there are none of what is not indexed yet.
+        raw = field.bm25(query.frequencies, query.weights)
         lexical = _scaled(raw, raw > 0, parameters)
         share = query.share / whole
         legs.append(_Leg("lexical", query.place, share, lexical, raw))
@@ -140,7 +142,7 @@ def _dense_legs(
     whole: float,
     parameters: RankingParameters,
 ) -> list[_Leg]:
-    raw = _raw(query, "dense", lists, field)
+    raw = _cosines(query, lists, field)
     known = ~np.isnan(raw)
     scaled = np.zeros(field.size)
     if known.any():
@@ -162,26 +164,15 @@ def _dense_legs(
     ]
 
 
-def _raw(query: _Asked, leg: SearchLeg, lists: Sequence[SearchList], field: Field) -> Values:
-    """The search's own scores: NaN (dense) or 0 (lexical) where it did not name the unit."""
+def _cosines(query: _Asked, lists: Sequence[SearchList], field: Field) -> Values:
+    """The dense search's own scores; NaN where it did not name the unit."""
     raw = np.full(field.size, np.nan)
     for found in lists:
-        if found.query == query.place and found.leg == leg:
+        if found.query == query.place and found.leg == "dense":
             for unit_id, score in found.scores.items():
                 if unit_id in field.places:
                     raw[field.places[unit_id]] = score
-    if leg == "dense":
-        return raw
-    known = ~np.isnan(raw)
-    own = matching(query.frequencies, query.weights)
-    # The index's statistics are those of all stores, ours those of the units at hand: the ratio of both
-    # over the units that both know puts what is not indexed on the index's scale.
-    both = known & (own > 0)
-    scale = float(np.median(raw[both] / own[both])) if both.any() else 1.0
-    waiting = np.array([not unit.indexed for unit in field.units]) & ~known
-    raw[waiting] = own[waiting] * scale
-    known_or_none: Values = np.nan_to_num(raw)
-    return known_or_none
+    return raw
 
 
 def _scaled(values: Values, members: NDArray[np.bool_], how: RankingParameters) -> Values:
