@@ -20,6 +20,8 @@ _SATURATION = 0.9
 _SMALLEST_STORE = 100
 """Where less was found, terms are weighed as if there were so many units: among five of them, what a question
 is about may well be in most."""
+# So many pairs for each unit are expected in a talk of which a question finds a part.
+_COMMON_PAIRS = 0.25
 
 
 class Field:
@@ -84,7 +86,8 @@ class Field:
         """How much neighbours are about the same, 0..1.
 
         The mean similarity of a unit and the one before it, less that of any two units, in shares of
-        `fully_at`; fewer pairs than some `pair_prior` prove little.
+        `fully_at`; fewer pairs than some `pair_prior` prove little, and where most units have no neighbour
+        the few that have one are not to be preferred for it.
         """
         pairs = [(place, int(before)) for place, before in enumerate(self.previous) if before >= 0]
         if not pairs:
@@ -98,7 +101,8 @@ class Field:
                 own += value * value
         chance = (sum(value * value for value in total.values()) - own) / (self.size * (self.size - 1))
         trusted = min(1.0, max(0.0, (near - chance) / fully_at))
-        return trusted * len(pairs) / (len(pairs) + pair_prior)
+        common = min(1.0, len(pairs) / (_COMMON_PAIRS * self.size))
+        return trusted * common * len(pairs) / (len(pairs) + pair_prior)
 
     def association(self, scores: Values, seeds: int, asked: set[str]) -> Values:
         """What shares its distinctive terms with the best units, 0..1; the terms of the question left out.

@@ -20,7 +20,7 @@ class RankingParameters:
         window_dense: The neighbours' weight within the dense leg.
         association: Weight of what shares the distinctive terms of the best `seeds` units.
         coherent_at: Similarity of neighbours above chance from which they are trusted fully.
-        pair_prior: So many pairs of neighbours are needed before they are trusted by half.
+        pair_prior: With so many pairs of neighbours they are trusted by half.
         importance: How much the score grows from importance 0 to 1.
         age: How much of the score the oldest lose; the half-life is in days.
         duplicate_overlap: Share of common words from which two texts say the same.
@@ -30,13 +30,13 @@ class RankingParameters:
 
     fusion: Literal["scores", "ranks"] = "scores"
     rrf_k: int = 10
-    window: float = 0.6
+    window: float = 0.8
     window_dense: float = 0.4
-    visit: float = 0.6
+    visit: float = 0.8
     association: float = 0.15
     seeds: int = 3
-    coherent_at: float = 0.08
-    pair_prior: float = 5.0
+    coherent_at: float = 0.06
+    pair_prior: float = 15.0
     importance: float = 0.2
     age: float = 0.05
     half_life_days: float = 30.0

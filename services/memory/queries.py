@@ -5,16 +5,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.llm.language import Language, language_of
-from services.memory.cues import ASKS, PLEASANTRIES, REFERS_BACK, SEEKS_ADVICE
+from services.memory.cues import ASKS, ASKS_COUNSEL, PLEASANTRIES, QUOTES, REFERS_BACK, SEEKS_ADVICE
 from services.memory.terms import indexed_text, informative_terms, is_weak
 
 QueryKind = Literal["message", "context", "preference"]
 
 _RECENT_MESSAGES = 6
-_SHORT = 3
 _PREFERENCE_WEIGHT = 0.3
-# What the talk is about says more than a message that leans on it.
-_LEANING_MESSAGE_WEIGHT = 0.3
+# Who goes on talking, or wants counsel, is on the subject of the talk, of which one message says little; any
+# other question is asked for its own sake, and only what it leaves open is to be looked for in the talk.
+_WEIGHTS_TALKING = (0.2, 1.0)
+_WEIGHTS_OPEN = (0.5, 1.0)
+_WEIGHTS_HINT = (1.0, 0.4)
+_OPEN = 1
+_SHORT = 3
 
 _PREFERENCE: dict[Language, str] = {
     "en": "I like, love, prefer, my favourite: {}",
@@ -47,19 +51,21 @@ def make_queries(
 ) -> list[RecallQuery]:
     """The queries for a message, the message itself the first; none for a message without a letter.
 
-    A message that refers back, is very short, or goes on talking instead of asking is sought together
-    with what the user said last (`recent`, the newest last, without the message itself) and the answer
-    it follows. One that seeks advice or a choice is sought as a statement of what the user likes, too.
+    A message that goes on talking instead of asking, asks for counsel, quotes, or does not name its
+    subject, is sought together with what the user said last (`recent`, the newest last, without the
+    message itself) and the answer it follows; so is, with less weight, one that names little and refers
+    back.
+    One that seeks advice or a choice is sought as a statement of what the user likes, too.
     """
     said = message.strip()
     if not any(character.isalnum() for character in said):
         return []
     of = language or language_of([said])
     queries = []
-    leans = bool(recent) and (refers_back(said, of) or _is_short(said) or not _asks(said, of))
-    queries.append(RecallQuery(said, _LEANING_MESSAGE_WEIGHT if leans else 1.0, "message"))
-    if leans:
-        queries.append(RecallQuery(_with_context(said, speaker, recent), 1.0, "context"))
+    own, context = _weights(said, of) if recent else (1.0, 0.0)
+    queries.append(RecallQuery(said, own, "message"))
+    if context:
+        queries.append(RecallQuery(_with_context(said, speaker, recent), context, "context"))
     if _has(said, SEEKS_ADVICE[of], of):
         subject = _subject(said, of)
         if subject:
@@ -90,8 +96,14 @@ def _with_context(message: str, speaker: str, recent: Sequence[Said]) -> str:
     )
 
 
-def _is_short(message: str) -> bool:
-    return len(informative_terms(message)) <= _SHORT
+def _weights(message: str, language: Language) -> tuple[float, float]:
+    """How much the message counts by itself, and how much with what was said before it."""
+    if _contains(message, ASKS_COUNSEL[language]) or not _asks(message, language):
+        return _WEIGHTS_TALKING
+    subjects = len(informative_terms(message))
+    if subjects <= _OPEN or _contains(message, QUOTES[language]):
+        return _WEIGHTS_OPEN
+    return _WEIGHTS_HINT if subjects <= _SHORT and refers_back(message, language) else (1.0, 0.0)
 
 
 def _asks(message: str, language: Language) -> bool:
@@ -99,6 +111,11 @@ def _asks(message: str, language: Language) -> bool:
         return message.rstrip().endswith(("?", "？")) or _has(message, ASKS[language], language)
     first = _english_words(message)[:1]
     return "?" in message or (bool(first) and first[0] in ASKS[language])
+
+
+def _contains(message: str, cues: frozenset[str]) -> bool:
+    folded = message.lower()
+    return any(cue in folded for cue in cues)
 
 
 def _has(message: str, cues: frozenset[str], language: Language) -> bool:

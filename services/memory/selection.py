@@ -4,11 +4,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from services.llm.language import Language
 from services.memory.hits import Excluded, Ranked, Ranking
 
 SHOWN_IN_WINDOW = "shown in the window"
 BELOW_FLOOR = "below the floor"
 OVER_BUDGET = "over the budget"
+
+# Chinese is cut into words differently from text to text, so fewer of them can be expected to recur.
+_COVERAGE: dict[Language, float] = {"en": 0.3, "zh": 0.25}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,13 @@ class Floor:
     No cosine is given where the embedding is not good enough for the language to be believed.
     """
 
-    coverage: float = 0.3
+    coverage: float
     cosine: float | None = None
+
+    @classmethod
+    def of(cls, language: Language, cosine: float | None = None) -> "Floor":
+        """The floor for questions in a language, with the cosine that the embedding's probe found for it."""
+        return cls(_COVERAGE[language], cosine)
 
     def admits(self, ranked: Ranked) -> bool:
         """Whether the unit is relevant."""

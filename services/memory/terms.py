@@ -67,8 +67,8 @@ def terms(text: str) -> list[str]:
     """The terms of a text, repeated where it repeats them; none for a text of stop words alone.
 
     Full-width forms and traditional characters are folded. English words are lower case and stemmed
-    (Porter2), stop words are left out. A run of Chinese gives its pairs of neighbouring characters and
-    the words of jieba's search mode; a lone character stands for itself. An e-mail address and a number
+    (Porter2), stop words are left out. A run of Chinese gives its characters, its pairs of
+    neighbouring characters and the words of jieba's search mode. An e-mail address and a number
     with separators are a term each, and so are their parts.
     """
     found: list[str] = []
@@ -113,8 +113,10 @@ def _weak_terms() -> frozenset[str]:
 def _chinese(run: str) -> list[str]:
     if len(run) == 1:
         return [] if run in _STOP else [run]
+    # Its words alone would not do: of 狗叫 and 一只狗 the cut gives 狗 for one and not for the other.
     pairs = [run[i : i + 2] for i in range(len(run) - 1)]
-    return [term for term in [*pairs, *_tools().segment(run)] if not _is_stop(term)]
+    words = [word for word in _tools().segment(run) if len(word) > 1]
+    return [term for term in [*pairs, *words, *run] if not _is_stop(term)]
 
 
 def _is_stop(term: str) -> bool:

@@ -33,6 +33,21 @@ def test_a_chinese_message_that_leans_on_the_talk_is_sought_with_it(message: str
     assert kinds["message"] == message
 
 
+@pytest.mark.parametrize(
+    ("message", "recent"),
+    [("What did Anna tell Robert about the harbour festival?", FILM), ("陈静的生日聚会在哪家餐厅举行？", NOVEL)],
+)
+def test_a_question_that_names_its_subject_is_kept_clear_of_the_talk(message: str, recent: list[Said]) -> None:
+    assert [query.kind for query in make_queries(message, recent)] == ["message"]
+
+
+@pytest.mark.parametrize(
+    "message", ["What do you think I should wear to the wedding?", "你觉得我穿什么去婚礼好呢？"]
+)
+def test_who_wants_counsel_is_on_the_subject_of_the_talk(message: str) -> None:
+    assert "context" in {query.kind for query in make_queries(message, FILM)}
+
+
 def test_of_the_talk_the_users_last_messages_and_the_last_answer_are_taken() -> None:
     recent = [Said("user" if at % 2 == 0 else "assistant", f"word{at}") for at in range(20)]
     (context,) = [query.text for query in make_queries("and that?", recent) if query.kind == "context"]

@@ -103,14 +103,24 @@ def _talk(topics: Sequence[str]) -> list[Unit]:
 
 def test_in_a_talk_an_answer_is_lifted_by_its_question() -> None:
     units = [
-        *_talk(["garden", "violin", "harbour", "marathon", "bakery", "opera"]),
+        *_talk(["garden", "violin", "harbour", "marathon", "bakery", "opera", "canoe", "piano"]),
         unit("x", "answer1 elsewhere"),
     ]
     scores = {one.id: 1.0 for one in units} | {"q1": 5.0}
     result = ranked("tell answer1 of violin", [SearchList(0, "lexical", scores)], units, RankingParameters())
-    assert result.coherence > 0.5
+    assert result.coherence > 0.4
     assert order(result).index("a1") < order(result).index("x")
     assert "window" in {leg.leg for leg in next(one for one in result.results if one.unit.id == "a1").legs}
+
+
+def test_where_few_have_a_neighbour_those_are_not_preferred_for_it() -> None:
+    talk = _talk(["garden", "violin", "harbour", "marathon", "bakery", "opera"])
+    alone = [unit(f"alone{at}", f"remark{at} on subject{at}") for at in range(90)]
+    few, many = (
+        ranked("garden", [SearchList(0, "lexical", {one.id: 1.0 for one in units})], units, RankingParameters())
+        for units in ([*talk, *alone], talk)
+    )
+    assert few.coherence < many.coherence / 2
 
 
 def test_remarks_that_have_nothing_in_common_do_not_speak_for_each_other() -> None:

@@ -42,7 +42,7 @@ def test_everything_that_is_left_out_says_why() -> None:
         result("again", duplicate_of="good"),
         result("far", coverage=0.1, cosine=0.9),
     )
-    chosen = select(Ranking(found, 0.0), floor=Floor(), shown={"m-seen"}, count_tokens=count)
+    chosen = select(Ranking(found, 0.0), floor=Floor.of("en"), shown={"m-seen"}, count_tokens=count)
     assert ids(chosen.recalled) == [["good"]]
     assert {one.unit_id: one.reason for one in chosen.excluded} == {
         "seen": "shown in the window",
@@ -53,8 +53,8 @@ def test_everything_that_is_left_out_says_why() -> None:
 
 def test_a_cosine_admits_where_it_is_believed() -> None:
     far = Ranking((result("far", coverage=0.1, cosine=0.5),), 0.0)
-    assert ids(select(far, floor=Floor(cosine=0.4), shown=(), count_tokens=count).recalled) == [["far"]]
-    assert select(far, floor=Floor(cosine=0.6), shown=(), count_tokens=count).recalled == ()
+    assert ids(select(far, floor=Floor.of("en", 0.4), shown=(), count_tokens=count).recalled) == [["far"]]
+    assert select(far, floor=Floor.of("en", 0.6), shown=(), count_tokens=count).recalled == ()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_cosine_admits_where_it_is_believed() -> None:
 )
 def test_the_budget_is_kept(items: int, tokens: int, kept: list[str]) -> None:
     found = Ranking((result("a"), result("b")), 0.0)
-    chosen = select(found, floor=Floor(), shown=(), count_tokens=count, max_items=items, max_tokens=tokens)
+    chosen = select(found, floor=Floor.of("en"), shown=(), count_tokens=count, max_items=items, max_tokens=tokens)
     assert [one.episode_id for one in chosen.recalled] == kept
     assert {one.reason for one in chosen.excluded} <= {"over the budget"}
     assert len(chosen.excluded) == 2 - len(kept)
@@ -70,6 +70,6 @@ def test_the_budget_is_kept(items: int, tokens: int, kept: list[str]) -> None:
 
 def test_of_an_episode_that_is_too_long_the_best_message_is_shown_alone() -> None:
     found = Ranking((result("short", episode="e"), result("long", episode="e", text="word " * 99)), 0.0)
-    chosen = select(found, floor=Floor(), shown=(), count_tokens=count, max_tokens=10)
+    chosen = select(found, floor=Floor.of("en"), shown=(), count_tokens=count, max_tokens=10)
     assert ids(chosen.recalled) == [["short"]]
     assert [(one.unit_id, one.reason) for one in chosen.excluded] == [("long", "over the budget")]
