@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from services.llm.language import Language, language_of
 from services.memory.duplicates import duplicates
 from services.memory.field import Field, Values, matching
-from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchLeg, SearchList, Unit
+from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
 from services.memory.parameters import RankingParameters
 from services.memory.queries import RecallQuery
 from services.memory.terms import informative_terms, terms

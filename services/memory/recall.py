@@ -31,7 +31,7 @@ from services.platform.milvus import CollectionMissing
 
 _RECENT_MESSAGES = 6
 _NOTHING = Ranking((), 0.0)
-_WORDS_ONLY = Floor()
+_WORDS_ONLY = Floor.of("en")
 
 log = structlog.get_logger(__name__)
 
@@ -156,8 +156,9 @@ class Recall:
                 units.append(_unit(unit, words, indexed=False))
         quality = await self._embedding_quality() if lists else {}
         ranking = rank(queries, lists, units, now=now, quality=weights(quality), parameters=self._parameters)
-        cosine = cosine_floor(quality, language_of([queries[0].text]))
-        return RecallResult(queries, ranking, stored, degraded, floor=Floor(cosine=cosine))
+        language = language_of([queries[0].text])
+        floor = Floor.of(language, cosine_floor(quality, language))
+        return RecallResult(queries, ranking, stored, degraded, floor=floor)
 
     async def _embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
         """How good the embedding is for each language; not known before it has answered once."""
