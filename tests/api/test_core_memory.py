@@ -10,12 +10,19 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
+from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
 
 ADDRESS = "/api/v1/users/u-1/core-memory"
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
+    """Settings with the scripted model, or without any."""
+    return load_settings() if getattr(request, "param", "") == "offline" else settings
 
 
 async def _say(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
@@ -175,3 +182,11 @@ async def test_an_erasure_takes_what_redis_holds_of_core_memory(
     fresh = Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id)
     assert await services.core_memory.for_turn(fresh, None) == {}
     assert await services.core_memory.for_turn(Owner(DEFAULT_TENANT, uuid7(), turn.expert_id), None) == {}
+
+
+@pytest.mark.parametrize("settings", ["offline"], indirect=True)
+async def test_the_offline_model_remembers_for_the_next_conversation(client: httpx.AsyncClient) -> None:
+    await _say(client, "请记住我最喜欢的茶是龙井。", "s-1")
+    (section,) = (await client.get(ADDRESS)).json()["items"]
+    assert (section["section"], section["content"]) == ("human", {"notes": ["请记住我最喜欢的茶是龙井。"]})
+    assert "龙井" in (await _say(client, "我最喜欢的茶是什么？", "s-2"))["answer"]
