@@ -1,6 +1,7 @@
 """Core memory in the prompt: how it reads, how much of it, and what was added to it since an epoch began."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,27 +32,29 @@ _FIRST = ("human", "persona")
 def core_memory_text(content: Content) -> tuple[str, list[str]]:
     """Core memory as the model reads it, always the same for the same content; and the fields left out.
 
-    What matters most comes first (human, persona, then by name) and is kept when not everything fits; of a list
-    the newest items. Sizes are estimates that do not learn: what is shown must not change between epochs.
+    What matters most comes first (human, persona, then by name) and is kept when not everything fits; of lists
+    that do not fit, the newest items, where there is room left. Sizes are estimates that do not learn: what is
+    shown must not change between epochs.
     """
     heading = _HEADING[_language(content)]
     left = MOST_TOKENS - MESSAGE_OVERHEAD - count_tokens(heading)
-    blocks: list[str] = []
-    left_out: list[str] = []
-    for section in sorted(content, key=_rank):
-        lines = [f"{section}:"]
-        used = count_tokens(lines[0])
-        for key, value in sorted(content[section].items()):
-            line, whole = _line_that_fits(key, value, left - used)
-            if not whole:
-                left_out.append(f"{section}.{key}")
+    fields = [(section, key) for section in sorted(content, key=_rank) for key in sorted(content[section])]
+    shown: dict[tuple[str, str], str] = {}
+    left_out: list[tuple[str, str]] = []
+    for make in (_line, _newest_items):
+        for section, key in [field for field in fields if field not in shown]:
+            title = 0 if any(section == there for there, _ in shown) else count_tokens(f"{section}:")
+            line = make(key, content[section][key], left - title)
             if line:
-                lines.append(line)
-                used += count_tokens(line)
-        if len(lines) > 1:
-            blocks.append("\n".join(lines))
-            left -= used
-    return "\n\n".join([heading, *blocks]) if blocks else "", left_out
+                shown[section, key] = line
+                left -= title + count_tokens(line)
+        left_out = left_out or [field for field in fields if field not in shown]
+    blocks = [
+        "\n".join([f"{section}:", *(shown[field] for field in fields if field in shown and field[0] == section)])
+        for section in dict.fromkeys(section for section, _ in fields)
+        if any(section == there for there, _ in shown)
+    ]
+    return "\n\n".join([heading, *blocks]) if blocks else "", [f"{section}.{key}" for section, key in left_out]
 
 
 def changes_text(changes: Content) -> str:
@@ -102,23 +105,20 @@ def _rank(section: str) -> tuple[int, str]:
     return (_FIRST.index(section) if section in _FIRST else len(_FIRST), section)
 
 
-def _line_that_fits(key: str, value: Any, left: int) -> tuple[str, bool]:
-    """The line of a field, whole or with a list's newest items; empty when nothing of it fits."""
-    line = _line(key, value)
-    if count_tokens(line) <= left:
-        return line, True
-    if isinstance(value, list):
-        for first in range(1, len(value)):
-            line = _line(key, value[first:])
-            if count_tokens(line) <= left:
-                return line, False
-    return "", False
-
-
-def _line(key: str, value: Any) -> str:
+def _line(key: str, value: Any, most_tokens: float = math.inf) -> str:
+    """A field; empty where it does not fit."""
     # A text of several lines could look like a section of the prompt.
     plain = isinstance(value, str) and value.isprintable()
-    return f"- {key if key.isprintable() else _plain(key)}: {value if plain else _plain(value)}"
+    line = f"- {key if key.isprintable() else _plain(key)}: {value if plain else _plain(value)}"
+    return line if count_tokens(line) <= most_tokens else ""
+
+
+def _newest_items(key: str, value: Any, most_tokens: float) -> str:
+    """Of a list as many of the last items as fit; empty where not one does."""
+    lines = (
+        _line(key, value[first:], most_tokens) for first in range(1, len(value) if isinstance(value, list) else 0)
+    )
+    return next(filter(None, lines), "")
 
 
 def _plain(value: Any) -> str:

@@ -180,7 +180,8 @@ class Experts:
 
         Raises:
             NotFound: the tenant has none of this name.
-            Conflict: it has conversations, or is the one that new conversations get when they name none.
+            Conflict: it has conversations or core memory of users, or is the one that new conversations get
+                when they name none.
             DatabaseUnavailable: the database does not answer.
         """
         if name == _DEFAULT:
@@ -189,7 +190,7 @@ class Experts:
         try:
             found = await self._database.fetch(tenant_id, _DELETE, values, tuple_row)
         except psycopg.errors.ForeignKeyViolation:
-            raise Conflict(f"The expert {name} has conversations.") from None
+            raise Conflict(f"The expert {name} has conversations, or core memory of a user.") from None
         _only(found)
 
 

@@ -5,7 +5,14 @@ import pytest
 from nodes.history import history
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn, TurnOutcome
+from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from services.memory.cache import CoreMemoryCache
+from services.memory.core import CoreMemory
+from services.memory.operations import Trigger
+from services.platform.breaker import CircuitBreaker
+from services.platform.postgres import Database
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from state.conversation import ConversationState
 from tests.support.model_server import ModelServer, Reply
@@ -16,13 +23,19 @@ pytestmark = pytest.mark.anyio
 TOPIC = '{"topics": [{"title": "Dog", "summary": "Bruno is ill.", "start": 1, "end": 12, "keywords": ["dog"]}]}'
 
 
-async def _history(services: Services, turn: OpenTurn, **values: Any) -> ConversationState:
+async def _history(
+    services: Services, turn: OpenTurn, *, core: CoreMemory | None = None, **values: Any
+) -> ConversationState:
     return await history(
         state(user_message_id=str(turn.user_message_id), **values),
         runtime(**context_of(turn)),
         conversations=services.conversations,
+<<<<<<< HEAD
         core_memory=services.memory.core,
         memories=services.memories,
+=======
+        core_memory=core or services.core_memory,
+>>>>>>> core-memory
         topics=services.topics,
         tools=services.tools,
         estimators=services.estimators,
@@ -184,3 +197,94 @@ async def test_another_strategy_begins_another_epoch(services: Services) -> None
     turn = await services.turns.open(new_turn("And?"))
     update = await _history(services, turn, context_policy=policy(strategy="topics"))
     assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "strategy changed")
+
+
+AGENT = Trigger("memory_agent")
+
+
+async def _end(services: Services, turn: OpenTurn, update: ConversationState) -> None:
+    ended = TurnOutcome(status="completed", answer="Yes", epoch=update["epoch"])
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
+
+
+async def test_core_memory_is_that_of_the_epoch_and_what_was_added_since(services: Services) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    await services.core_memory.update(owner, "human", {"name": "Wang"}, AGENT)
+    update = await _history(services, turn, begins=True)
+    assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
+    assert update["epoch"]["core_versions"] == {"human": 1}
+    await _end(services, turn, update)
+
+    await services.core_memory.update(owner, "human", {"likes": ["tea"]}, AGENT)
+    turn = await services.turns.open(new_turn("And?"))
+    update = await _history(services, turn)
+    assert (update["epoch"]["number"], update["epoch"]["core_memory"]) == (1, {"human": {"name": "Wang"}})
+    assert update["core_memory_changes"] == {"human": {"likes": ["tea"]}}
+    assert update["core_memory"] is not None
+    assert update["core_memory"]["human"]["version"] == 2
+    await _end(services, turn, update)
+
+    await services.core_memory.update(owner, "human", {"name": "Li"}, AGENT)
+    update = await _history(services, await services.turns.open(new_turn("And now?")))
+    assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "core memory replaced")
+    assert update["epoch"]["core_memory"] == {"human": {"name": "Li", "likes": ["tea"]}}
+    assert update["core_memory_changes"] == {}
+
+
+@pytest.mark.parametrize("change", ["replace", "rollback", "forget"])
+async def test_what_a_user_changes_begins_an_epoch_at_once(services: Services, change: str) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    core, by_user = services.core_memory, Trigger("user")
+    await core.update(owner, "human", {"name": "Wang"}, AGENT)
+    await _end(services, turn, await _history(services, turn))
+    if change == "replace":
+        await core.replace(owner, "human", {"name": "Wang", "age": 30}, by_user)
+    elif change == "rollback":
+        await core.rollback(owner, "human", 1, by_user)
+    else:
+        await core.forget(owner, "human", by_user)
+    update = await _history(services, await services.turns.open(new_turn("And?")))
+    reason = "core memory removed" if change == "forget" else "core memory rewritten"
+    assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, reason)
+    expected = {"replace": {"human": {"name": "Wang", "age": 30}}, "rollback": {"human": {"name": "Wang"}}}
+    assert update["epoch"]["core_memory"] == expected.get(change, {})
+
+
+async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(services: Services) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    await services.core_memory.update(owner, "human", {"name": "Wang"}, AGENT)
+    await _end(services, turn, await _history(services, turn))
+    await services.redis.flushall()
+    turn = await services.turns.open(new_turn("And?"))
+    away = CoreMemory(
+        Database("postgresql://nobody@127.0.0.1:1/none"),
+        CoreMemoryCache(services.redis, CircuitBreaker("Redis")),
+        services.operations,
+    )
+    update = await _history(services, turn, core_memory_generation=1, core=away)
+    assert (update["core_memory"], update["degraded"]) == (None, ["core_memory"])
+    assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
+    assert update["epoch"]["number"] == 1
+    update = await _history(services, turn, core_memory_generation=1)
+    assert "degraded" not in update
+    assert update["core_memory_changes"] == {}
+
+
+async def test_a_database_that_is_away_is_raised_as_itself(services: Services) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    await services.database.close()
+    with pytest.raises(DatabaseUnavailable):
+        await _history(services, turn, core_memory_generation=1)
+
+
+async def test_a_turn_that_waited_sees_what_the_one_before_it_did(services: Services) -> None:
+    first = await services.turns.open(new_turn("I am Wang."))
+    second = await services.turns.open(new_turn("Who am I?"))
+    assert (first.core_memory_generation, second.core_memory_generation) == (0, None)
+    owner = Owner(first.tenant_id, first.user_id, first.expert_id)
+    await services.core_memory.update(owner, "human", {"name": "Wang"}, AGENT)
+    update = await _history(services, second, core_memory_generation=second.core_memory_generation)
+    assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}

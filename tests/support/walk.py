@@ -192,7 +192,7 @@ SELECT id, tenant_id, external_id FROM users
 UNION ALL SELECT c.id, c.tenant_id, external_id FROM conversations c JOIN users u ON u.id = user_id
 UNION ALL SELECT t.id, t.tenant_id, external_id FROM turns t JOIN conversations c ON c.id = conversation_id
     JOIN users u ON u.id = user_id
-UNION ALL SELECT m.id, m.tenant_id, external_id FROM messages m JOIN conversations c ON c.id = conversation_id
+UNION ALL SELECT m.id, m.tenant_id, u.external_id FROM messages m JOIN conversations c ON c.id = conversation_id
     JOIN users u ON u.id = user_id
 UNION ALL SELECT o.id, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
 """

@@ -36,6 +36,9 @@ def _moment(**values: Any) -> Moment:
         (epoch(summary_version=4), NEWER, _moment(last_message_at=NOW - IDLE), None),
         (epoch(summary_version=3), epochs.NO_SUMMARY, _moment(), "summary withdrawn"),
         (epoch(strategy="topics"), NEWER, _moment(), "strategy changed"),
+        (epoch(strategy="topics"), NEWER, _moment(strategy="topics", core_memory_reason="new"), "new"),
+        (epoch(summary_version=4), NEWER, _moment(core_memory_grew=True, last_message_at=NOW - IDLE), "idle"),
+        (epoch(summary_version=4), NEWER, _moment(core_memory_grew=True), None),
         (epoch(strategy="window"), NEWER, _moment(strategy="window", over_high_water=True), None),
         (
             epoch(summary_version=3),

@@ -1,0 +1,192 @@
+"""Core memory over HTTP, and through conversations: what was remembered in one is known in the next."""
+
+from typing import Any
+
+import httpx
+import pytest
+from uuid_utils.compat import uuid7
+
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.memory.blocks import Owner
+from services.memory.operations import Trigger
+from services.platform.settings import Settings, load_settings
+from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+ADDRESS = "/api/v1/users/u-1/core-memory"
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, settings: Settings) -> Settings:
+    """Settings with the scripted model, or without any."""
+    return load_settings() if getattr(request, "param", "") == "offline" else settings
+
+
+async def _say(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
+    body = {"user_id": "u-1", "session_id": session, "message": message, "debug": True}
+    answer = await client.post("/api/v1/chat", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _remembers(**content: Any) -> tuple[Reply, Reply]:
+    call = ToolCall("core_memory_update", {"section": "human", "content": content})
+    return Reply([], [call]), Reply(["Noted."])
+
+
+def _core_memory(model_server: ModelServer) -> str:
+    """What stands of it in the last prompt, in its beginning and in its tail."""
+    texts = [text for role, text in model_server.requests[-1].prompt if role in {"system", "developer"}]
+    return "\n".join(text for text in texts if "ore memory" in text)
+
+
+async def test_a_change_of_mind_is_known_in_the_next_conversation_and_the_old_is_not(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(*_remembers(home=["lives in Berlin"], preferences=["likes horror films"]))
+    await _say(client, "I live in Berlin and like horror films.", "s-1")
+    await _say(client, "Where do I live?", "s-2")
+    assert "lives in Berlin" in _core_memory(model_server)
+    assert '["likes horror films"]' in _core_memory(model_server)
+
+    model_server.script(*_remembers(home=["lives in Lisbon"], preferences=["no longer likes horror films"]))
+    await _say(client, "I moved to Lisbon, and I have had enough of horror films.", "s-2")
+    same = await _say(client, "And where now?", "s-2")
+    assert same["context_report"]["epoch_reason"] == "core memory replaced"
+    for session in ("s-2", "s-3", "s-1"):
+        await _say(client, "What should I watch?", session)
+        shown = _core_memory(model_server)
+        assert "lives in Lisbon" in shown
+        assert "Berlin" not in shown
+        assert '["no longer likes horror films"]' in shown
+
+
+async def test_an_addition_stands_in_the_tail_and_the_beginning_stays(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(*_remembers(name="Wang"))
+    await _say(client, "I am Wang.", "s-0")
+    await _say(client, "Hello", "s-1")
+    model_server.script(*_remembers(preferences=["likes tea"]))
+    await _say(client, "I like tea.", "s-1")
+    before = model_server.requests[-1].prompt
+    done = await _say(client, "What do I like?", "s-1")
+    prompt = model_server.requests[-1].prompt
+    report = done["context_report"]
+    assert prompt[:3] == before[:3]
+    assert "likes tea" not in prompt[1][1]
+    assert "likes tea" in prompt[-2][1]
+    assert (report["epoch"], report["prefix"]["share"] > 0.5) == (1, True)
+    assert {"core_memory", "core_memory_changes"} <= set(report["tokens"])
+    assert done["degraded"] == []
+
+
+async def test_a_section_is_put_read_rolled_back_and_forgotten(client: httpx.AsyncClient) -> None:
+    await _say(client, "Hello", "s-1")
+    assert (await client.get(ADDRESS)).json() == {"items": [], "next": None}
+    put = await client.put(f"{ADDRESS}/human", json={"content": {"name": "Wang", "likes": ["tea"]}})
+    assert put.status_code == 200
+    assert put.json() | {"updated_at": ""} == {
+        "section": "human",
+        "content": {"name": "Wang", "likes": ["tea"]},
+        "version": 1,
+        "updated_at": "",
+    }
+    put = await client.put(f"{ADDRESS}/human", json={"content": {"name": "Li"}, "expected_version": 1})
+    assert (put.json()["version"], put.json()["content"]) == (2, {"name": "Li"})
+    stale = await client.put(f"{ADDRESS}/human", json={"content": {}, "expected_version": 1})
+    assert (stale.status_code, stale.json()["code"]) == (409, "conflict")
+    assert (await client.get(ADDRESS)).json()["items"] == [put.json()]
+
+    first = (await client.get(f"{ADDRESS}/human/history", params={"limit": 1})).json()
+    assert (first["items"][0]["new"], first["next"]) == ({"name": "Li"}, "2")
+    rest = (await client.get(f"{ADDRESS}/human/history", params={"after": first["next"]})).json()
+    assert [(item["version"], item["old"], item["actor"]) for item in rest["items"]] == [(1, None, "user")]
+    assert rest["next"] is None
+
+    back = await client.post(f"{ADDRESS}/human/rollback", json={"version": 1})
+    assert (back.json()["version"], back.json()["content"]) == (3, {"name": "Wang", "likes": ["tea"]})
+    assert (await client.delete(f"{ADDRESS}/human")).status_code == 204
+    for gone in (await client.delete(f"{ADDRESS}/human"), await client.get(f"{ADDRESS}/human/history")):
+        assert (gone.status_code, gone.json()["code"]) == (404, "not_found")
+
+
+async def test_what_memory_did_is_paged_newest_first(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    for number in range(5):
+        await services.core_memory.update(owner, "human", {"number": number}, Trigger("memory_agent"))
+    seen: list[Any] = []
+    query: dict[str, Any] = {"limit": 2}
+    while True:
+        page = (await client.get("/api/v1/users/u-1/memory-operations", params=query)).json()
+        seen += [(item["new_value"]["number"], item["type"], item["expert"]) for item in page["items"]]
+        if page["next"] is None:
+            break
+        query["after"] = page["next"]
+    assert seen == [(number, "core_memory_update", "default") for number in range(4, -1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("PUT", "human", {"content": {"a": "x" * 5000}}, 422),
+        ("PUT", "human", {"content": {"a": "b\x00"}}, 422),
+        ("PUT", "human", {"content": ["a"]}, 422),
+        ("PUT", "human", {"content": {"a": [[[[[[[[[[1]]]]]]]]]]}}, 422),
+        ("PUT", "human", {"content": {}, "expected_version": -1}, 422),
+        ("PUT", "human", {}, 422),
+        ("PUT", "a%20b", {"content": {}}, 422),
+        ("PUT", "human?expert=nobody", {"content": {}}, 404),
+        ("POST", "human/rollback", {"version": 0}, 422),
+        ("POST", "human/rollback", {"version": 1}, 404),
+        ("GET", "human/history?after=x", None, 422),
+        ("DELETE", "persona", None, 404),
+    ],
+)
+async def test_what_is_wrong_is_refused_and_nothing_is_stored(
+    client: httpx.AsyncClient, services: Services, method: str, path: str, body: Any, status: int
+) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    answer = await client.request(method, f"{ADDRESS}/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    assert (await client.get(ADDRESS)).json()["items"] == []
+
+
+async def test_another_tenants_user_is_not_found(client: httpx.AsyncClient, services: Services) -> None:
+    other = await Tenants(services.database).create("other")
+    turn = await exchange(services.turns, "Hello", "Hi", tenant_id=other.id, external_user_id="u-2")
+    await services.core_memory.update(
+        Owner(other.id, turn.user_id, turn.expert_id), "human", {"name": "Wang"}, Trigger("user")
+    )
+    for path in ("core-memory", "core-memory/human/history", "memory-operations"):
+        assert (await client.get(f"/api/v1/users/u-2/{path}")).status_code == 404
+
+
+async def test_an_erasure_takes_what_redis_holds_of_core_memory(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await _say(client, "Hello", "s-1")
+    await client.put(f"{ADDRESS}/human", json={"content": {"name": "Wang"}})
+    assert len(await services.redis.keys("core:*")) == 1
+    removed = (await client.delete("/api/v1/users/u-1")).json()["removed"]
+    assert removed["redis"]["core_memory"] == 1
+    counts = [removed["postgresql"][f"core_memory_{kind}"] for kind in ("blocks", "history", "generations")]
+    assert counts == [1, 1, 1]
+    assert await services.redis.keys("core:*") == []
+    turn = await exchange(services.turns, "Hello", "Hi")
+    fresh = Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id)
+    assert await services.core_memory.for_turn(fresh, None) == {}
+    assert await services.core_memory.for_turn(Owner(DEFAULT_TENANT, uuid7(), turn.expert_id), None) == {}
+
+
+@pytest.mark.parametrize("settings", ["offline"], indirect=True)
+async def test_the_offline_model_remembers_for_the_next_conversation(client: httpx.AsyncClient) -> None:
+    await _say(client, "请记住我最喜欢的茶是龙井。", "s-1")
+    (section,) = (await client.get(ADDRESS)).json()["items"]
+    assert (section["section"], section["content"]) == ("human", {"notes": ["请记住我最喜欢的茶是龙井。"]})
+    assert "龙井" in (await _say(client, "我最喜欢的茶是什么？", "s-2"))["answer"]

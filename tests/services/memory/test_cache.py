@@ -1,0 +1,171 @@
+"""Core memory in Redis: never a value that is older than what the turn was opened with, and never needed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from redis.asyncio import Redis
+
+from services.bootstrap import Services
+from services.engines import Engines
+from services.memory.blocks import Owner
+from services.memory.cache import KEEP_S, CoreMemoryCache, StoredCoreMemory
+from services.memory.core import CoreMemory
+from services.memory.operations import OperationLog, Trigger
+from services.platform import redis
+from services.platform.breaker import CircuitBreaker
+from services.platform.postgres import Database
+from state.conversation import CoreMemoryBlock, CoreMemorySections
+from tests.conftest import free_port
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+AGENT = Trigger("memory_agent")
+
+
+class SlowReader(Database):
+    """Waits, with what it has read, until it may go on."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.has_read, self.may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def fetch(self, *args: Any, **options: Any) -> Any:
+        rows = await super().fetch(*args, **options)
+        self.has_read.set()
+        await self.may_go_on.wait()
+        return rows
+
+
+@pytest.fixture(params=["embedded", "server"])
+async def cache(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
+    """Redis in this process, and a real one."""
+    url = SecretStr(request.getfixturevalue("redis_server")) if request.param == "server" else None
+    client = redis.connect(url)
+    yield client
+    await client.aclose()
+
+
+def _core(database: Database, client: Redis) -> CoreMemory:
+    return CoreMemory(database, CoreMemoryCache(client, CircuitBreaker("Redis")), OperationLog(database))
+
+
+async def _owner(services: Services) -> Owner:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
+def _contents(sections: CoreMemorySections) -> dict[str, Any]:
+    return {name: block["content"] for name, block in sections.items()}
+
+
+async def test_a_slow_reader_does_not_put_back_what_it_read_before_a_change(
+    services: Services, engines: Engines, cache: Redis
+) -> None:
+    owner = await _owner(services)
+    writer = _core(services.database, cache)
+    await writer.update(owner, "human", {"name": "Wang"}, AGENT)
+    await cache.flushall()
+    slow = SlowReader(engines.database_url)
+    await slow.open()
+    reading = asyncio.create_task(_core(slow, cache).for_turn(owner, 1))
+    await slow.has_read.wait()
+    await writer.update(owner, "human", {"name": "Li"}, AGENT)
+    slow.may_go_on.set()
+    assert _contents(await reading) == {"human": {"name": "Wang"}}, "it had read that before"
+    await slow.close()
+    cached = await CoreMemoryCache(cache, CircuitBreaker("Redis")).get(owner.user_id, owner.expert_id)
+    assert cached is not None
+    assert (cached.generation, _contents(cached.sections)) == (2, {"human": {"name": "Li"}})
+
+
+async def test_writes_that_reach_redis_in_the_wrong_order_leave_the_newer(
+    services: Services, cache: Redis
+) -> None:
+    owner = await _owner(services)
+    one, other = (CoreMemoryCache(cache, CircuitBreaker("Redis")) for _ in range(2))
+
+    def memory(generation: int) -> StoredCoreMemory:
+        block = CoreMemoryBlock(content={"generation": generation}, version=generation, rewritten_version=0)
+        return StoredCoreMemory(generation, {"human": block})
+
+    assert await one.put(owner.user_id, owner.expert_id, memory(9))
+    assert await other.put(owner.user_id, owner.expert_id, memory(10)), "compared as numbers"
+    assert not await one.put(owner.user_id, owner.expert_id, memory(9))
+    assert await one.get(owner.user_id, owner.expert_id) == memory(10)
+    assert 0 < await cache.ttl(f"core:{owner.user_id}:{owner.expert_id}") <= KEEP_S
+
+
+async def test_what_is_cached_is_not_read_from_the_database(services: Services, cache: Redis) -> None:
+    owner = await _owner(services)
+    core = _core(services.database, cache)
+    await core.update(owner, "human", {"name": "Wang"}, AGENT)
+    async with services.database.tenant(owner.tenant_id) as connection:
+        await connection.execute("UPDATE core_memory_blocks SET content = '{}'")
+    assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Wang"}}
+    assert _contents(await core.for_turn(owner, None)) == {"human": {}}, "a turn that waited asks for the newest"
+    await core.forget(owner, "human", AGENT)
+    async with services.database.tenant(owner.tenant_id) as connection:
+        await connection.execute("DELETE FROM core_memory_generations")
+    assert await core.for_turn(owner, 2) == {}, "nothing is cached, too"
+
+
+async def test_a_change_that_redis_missed_is_seen_by_the_turns_after_it(services: Services, cache: Redis) -> None:
+    owner = await _owner(services)
+    core = _core(services.database, cache)
+    await core.update(owner, "human", {"name": "Wang"}, AGENT)
+    unreachable = redis.connect(SecretStr(f"redis://127.0.0.1:{free_port()}"))
+    await _core(services.database, unreachable).update(owner, "human", {"name": "Li"}, AGENT)
+    await unreachable.aclose()
+    turn = await exchange(services.turns, "And?", "Yes")
+    assert turn.core_memory_generation == 2
+    assert _contents(await core.for_turn(owner, turn.core_memory_generation)) == {"human": {"name": "Li"}}
+    assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Li"}}, "and is cached now"
+
+
+async def test_without_redis_everything_works(services: Services) -> None:
+    owner = await _owner(services)
+    unreachable = redis.connect(SecretStr(f"redis://127.0.0.1:{free_port()}"))
+    core = _core(services.database, unreachable)
+    for number in range(5):
+        await core.update(owner, "human", {"number": number}, AGENT)
+        assert _contents(await core.for_turn(owner, number + 1)) == {"human": {"number": number}}
+    await unreachable.aclose()
+
+
+async def test_a_redis_that_hangs_is_not_waited_for(services: Services) -> None:
+    owner = await _owner(services)
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    hanging = redis.connect(SecretStr(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    core = _core(services.database, hanging)
+    await core.update(owner, "human", {"name": "Wang"}, AGENT)
+    async with asyncio.timeout(0.9):  # a client of ours waits for a whole second
+        assert _contents(await core.for_turn(owner, 1)) == {"human": {"name": "Wang"}}
+    await hanging.aclose()
+    server.close()
+    await server.wait_closed()
+
+
+async def test_who_has_none_costs_no_question(services: Services, cache: Redis) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    assert turn.core_memory_generation == 0
+    nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    assert await _core(nowhere, cache).for_turn(owner, 0) == {}
+
+
+async def test_switched_off_turns_know_of_none(services: Services, cache: Redis) -> None:
+    owner = await _owner(services)
+    log = OperationLog(services.database)
+    off = CoreMemory(services.database, CoreMemoryCache(cache, CircuitBreaker("Redis")), log, on=False)
+    await off.update(owner, "human", {"name": "Wang"}, AGENT)
+    assert await off.for_turn(owner, 1) == {}
+    assert len(await off.read(owner)) == 1

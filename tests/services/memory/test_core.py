@@ -1,0 +1,246 @@
+"""Core memory in PostgreSQL: every change is kept, none is lost, and what is too large is refused."""
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.bootstrap import Services
+from services.errors import Conflict, InvalidInput, NotFound
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.memory.blocks import Owner
+from services.memory.content import MAX_SECTION_BYTES, check_section, check_values
+from services.memory.operations import Operation, Trigger
+from tests.support.turns import exchange, new_turn
+
+pytestmark = pytest.mark.anyio
+
+USER, AGENT = Trigger("user"), Trigger("memory_agent")
+
+
+async def _owner(services: Services, user: str = "u-1") -> Owner:
+    turn = await exchange(services.turns, "Hello", "Hi", external_user_id=user)
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
+async def _contents(services: Services, owner: Owner) -> dict[str, Any]:
+    return {block.section: block.content for block in await services.core_memory.read(owner)}
+
+
+async def test_every_change_is_kept_with_what_made_it(services: Services) -> None:
+    turn = await exchange(services.turns, "I am Wang and like tea.", "Hi")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    by_model = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
+    core = services.core_memory
+    await core.update(owner, "human", {"name": "Wang", "preferences": ["likes tea"]}, by_model)
+    block = await core.update(owner, "human", {"name": None, "preferences": ["hates tea"]}, AGENT)
+    assert (block.version, block.content) == (2, {"preferences": ["hates tea"]})
+
+    second, first = await core.history(owner, "human", limit=10)
+    assert (first.version, first.old, first.new) == (1, None, {"name": "Wang", "preferences": ["likes tea"]})
+    assert (first.actor, first.trigger_message_id) == ("model", turn.user_message_id)
+    assert (second.version, second.old, second.new) == (2, first.new, block.content)
+    assert (second.actor, second.trigger_message_id) == ("memory_agent", None)
+
+    two, one = await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)
+    assert (one.type, one.field, one.old_value, one.new_value) == ("core_memory_update", "human", None, first.new)
+    assert (one.conversation_id, one.turn_id, one.expert) == (turn.conversation_id, turn.turn_id, "default")
+    assert one.trigger == {"actor": "model", "message_id": str(turn.user_message_id)}
+    assert (two.old_value, two.new_value, two.trigger) == (first.new, block.content, {"actor": "memory_agent"})
+
+
+async def test_what_changes_nothing_makes_no_version(services: Services) -> None:
+    owner = await _owner(services)
+    await services.core_memory.update(owner, "human", {"likes": ["tea"]}, AGENT)
+    assert (await services.core_memory.update(owner, "human", {"likes": ["Tea."]}, AGENT)).version == 1
+    assert (await services.core_memory.replace(owner, "human", {"likes": ["tea"]}, USER)).version == 1
+    assert len(await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)) == 1
+
+
+async def test_twenty_updates_at_once_are_all_there(services: Services) -> None:
+    owner = await _owner(services)
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            section = "human" if number % 4 else f"other_{number}"
+            group.create_task(
+                services.core_memory.update(owner, section, {f"key_{number}": number, "all": [number]}, AGENT)
+            )
+    contents = await _contents(services, owner)
+    assert {key for content in contents.values() for key in content} == {"all", *(f"key_{n}" for n in range(20))}
+    assert sorted(contents["human"]["all"]) == [number for number in range(20) if number % 4]
+    history = await services.core_memory.history(owner, "human", limit=50)
+    assert [change.version for change in history] == list(range(15, 0, -1))
+    assert all(newer.old == older.new for newer, older in pairwise(history))
+
+
+async def test_a_rollback_restores_any_version_as_a_new_one(services: Services) -> None:
+    owner, core = await _owner(services), services.core_memory
+    for name in ("Wang", "Li", "Zhao"):
+        await core.update(owner, "human", {"name": name}, AGENT)
+    block = await core.rollback(owner, "human", 1, USER)
+    assert (block.version, block.content) == (4, {"name": "Wang"})
+    newest = (await core.history(owner, "human", limit=1))[0]
+    assert (newest.old, newest.new, newest.actor) == ({"name": "Zhao"}, {"name": "Wang"}, "user")
+    for section, version in (("human", 5), ("persona", 1)):
+        with pytest.raises(NotFound):
+            await core.rollback(owner, section, version, USER)
+
+
+async def test_a_section_is_replaced_only_at_the_version_that_was_expected(services: Services) -> None:
+    owner, core = await _owner(services), services.core_memory
+    await core.replace(owner, "human", {"likes": ["tea"]}, USER, expected_version=0)
+    for wrong in (0, 2):
+        with pytest.raises(Conflict, match="is at version 1"):
+            await core.replace(owner, "human", {}, USER, expected_version=wrong)
+    block = await core.replace(owner, "human", {"likes": ["coffee"]}, USER, expected_version=1)
+    assert (block.version, block.content) == (2, {"likes": ["coffee"]})
+
+
+async def test_what_is_forgotten_is_in_no_history_log_or_prompt(services: Services) -> None:
+    owner, core = await _owner(services), services.core_memory
+    for section in ("human", "notes"):
+        await core.update(owner, section, {"secret": f"of {section}"}, AGENT)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(
+            "INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,"
+            " summary_version, topics, prefix, core_memory) SELECT id, tenant_id, 1, 'summary', '', now(), '', 0,"
+            " '[]', '[]', %s FROM conversations",
+            [Jsonb({"human": {"secret": "of human"}, "notes": {"secret": "of notes"}})],
+        )
+    await core.forget(owner, "human", USER)
+
+    assert await _contents(services, owner) == {"notes": {"secret": "of notes"}}
+    with pytest.raises(NotFound):
+        await core.history(owner, "human", limit=1)
+    logged = await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)
+    assert [(one.type, one.field, one.new_value) for one in logged] == [
+        ("core_memory_delete", "human", None),
+        ("core_memory_update", "notes", {"secret": "of notes"}),
+        ("core_memory_update", "human", None),
+    ]
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        row = await (await connection.execute("SELECT core_memory FROM context_epochs")).fetchone()
+    assert row == ({"notes": {"secret": "of notes"}},)
+    with pytest.raises(NotFound):
+        await core.forget(owner, "human", USER)
+    assert (await core.update(owner, "human", {"name": "Li"}, AGENT)).version == 1
+
+
+async def test_a_section_of_more_than_4_kib_is_refused_and_nothing_is_stored(services: Services) -> None:
+    owner, core = await _owner(services), services.core_memory
+    room = MAX_SECTION_BYTES - len('{"a":""}')
+    await core.update(owner, "human", {"a": "字" * (room // 3)}, AGENT)
+    with pytest.raises(InvalidInput, match=r"section human would have \d+ bytes; at most 4096"):
+        await core.update(owner, "human", {"b": "more"}, AGENT)
+    with pytest.raises(InvalidInput, match="section notes would have 4097 bytes"):
+        await core.replace(owner, "notes", {"a": "x" * (room + 1)}, USER)
+    assert [change.version for change in await core.history(owner, "human", limit=5)] == [1]
+
+
+async def test_a_seventeenth_section_is_refused(services: Services) -> None:
+    owner, core = await _owner(services), services.core_memory
+    for number in range(16):
+        await core.update(owner, f"s{number}", {"a": 1}, AGENT)
+    with pytest.raises(InvalidInput, match="16 sections"):
+        await core.update(owner, "one_more", {"a": 1}, AGENT)
+    assert (await core.update(owner, "s3", {"a": 2}, AGENT)).version == 2
+
+
+def _deep(levels: int) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for _ in range(levels):
+        content = {"a": [content]}
+    return content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        _deep(5),
+        _deep(300),
+        {str(number): 1 for number in range(301)},
+        {"a": [1] * 300},
+        {"k" * 129: 1},
+        {"a\x00": 1},
+        {"a": ["b\x00"]},
+        {"a": "\ud800"},
+        {"a": float("nan")},
+        {"a": 1e400},
+        {"a": -(2**53) - 1},
+    ],
+)
+def test_what_cannot_be_kept_as_it_is_is_refused(content: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        check_values(content)
+    assert refused.value.field == "content"
+
+
+def test_what_can_be_kept_is_accepted() -> None:
+    check_values({"a": [None, True, 1.5, 2**53, "😀\n"], "b": _deep(3), "k" * 128: {}})
+
+
+@pytest.mark.parametrize("section", ["", "a b", "a-b", "人", "a" * 65, "a\n", "a.b", "\x00"])
+def test_other_names_of_sections_are_refused(section: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_section(section)
+
+
+async def test_each_expert_and_each_user_has_its_own(services: Services) -> None:
+    mine, other = await _owner(services), await _owner(services, "u-2")
+    await services.core_memory.update(mine, "human", {"name": "Wang"}, AGENT)
+    assert await _contents(services, other) == {}
+    foreign = Owner((await Tenants(services.database).create("other")).id, mine.user_id, mine.expert_id)
+    assert await _contents(services, foreign) == {}
+    for nobody in (
+        foreign,
+        Owner(DEFAULT_TENANT, uuid7(), mine.expert_id),
+        Owner(DEFAULT_TENANT, mine.user_id, uuid7()),
+    ):
+        with pytest.raises(NotFound):
+            await services.core_memory.update(nobody, "human", {"name": "x"}, AGENT)
+    with pytest.raises(NotFound):
+        await services.core_memory.owner(DEFAULT_TENANT, "u-3", "default")
+    with pytest.raises(NotFound):
+        await services.core_memory.owner(DEFAULT_TENANT, "u-1", "nobody")
+    assert await services.core_memory.owner(DEFAULT_TENANT, "u-1", "default") == mine
+
+
+async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(services: Services) -> None:
+    owner = await _owner(services)
+
+    async def search(fails: bool) -> UUID:
+        async with services.database.tenant(DEFAULT_TENANT) as connection:
+            operation = Operation("archival_memory_search", query="tea", results=[{"score": 0.5}])
+            found = await services.operations.append(
+                connection,
+                tenant_id=DEFAULT_TENANT,
+                user_id=owner.user_id,
+                operation=operation,
+                trigger=Trigger("memory_agent", details={"rule": "preference"}),
+            )
+            if fails:
+                raise ZeroDivisionError
+        return found
+
+    with pytest.raises(ZeroDivisionError):
+        await search(True)
+    logged_id = await search(False)
+    (logged,) = await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)
+    assert (logged.id, logged.query, logged.results) == (logged_id, "tea", [{"score": 0.5}])
+    assert (logged.trigger, logged.expert) == ({"actor": "memory_agent", "rule": "preference"}, None)
+
+
+async def test_an_expert_that_somebodys_core_memory_belongs_to_stays(services: Services) -> None:
+    turn = await services.turns.open(new_turn("Hello"))
+    await services.core_memory.update(
+        Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id), "human", {"a": 1}, AGENT
+    )
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE experts SET name = 'cook'")
+        await connection.execute("DELETE FROM conversations")
+    with pytest.raises(Conflict, match="core memory"):
+        await services.experts.delete(DEFAULT_TENANT, "cook")
