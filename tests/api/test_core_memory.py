@@ -119,7 +119,7 @@ async def test_what_memory_did_is_paged_newest_first(client: httpx.AsyncClient, 
     turn = await exchange(services.turns, "Hello", "Hi")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     for number in range(5):
-        await services.core_memory.update(owner, "human", {"number": number}, Trigger("memory_agent"))
+        await services.memory.core.update(owner, "human", {"number": number}, Trigger("memory_agent"))
     seen: list[Any] = []
     query: dict[str, Any] = {"limit": 2}
     while True:
@@ -160,7 +160,7 @@ async def test_what_is_wrong_is_refused_and_nothing_is_stored(
 async def test_another_tenants_user_is_not_found(client: httpx.AsyncClient, services: Services) -> None:
     other = await Tenants(services.database).create("other")
     turn = await exchange(services.turns, "Hello", "Hi", tenant_id=other.id, external_user_id="u-2")
-    await services.core_memory.update(
+    await services.memory.core.update(
         Owner(other.id, turn.user_id, turn.expert_id), "human", {"name": "Wang"}, Trigger("user")
     )
     for path in ("core-memory", "core-memory/human/history", "memory-operations"):
@@ -180,8 +180,8 @@ async def test_an_erasure_takes_what_redis_holds_of_core_memory(
     assert await services.redis.keys("core:*") == []
     turn = await exchange(services.turns, "Hello", "Hi")
     fresh = Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id)
-    assert await services.core_memory.for_turn(fresh, None) == {}
-    assert await services.core_memory.for_turn(Owner(DEFAULT_TENANT, uuid7(), turn.expert_id), None) == {}
+    assert await services.memory.core.for_turn(fresh, None) == {}
+    assert await services.memory.core.for_turn(Owner(DEFAULT_TENANT, uuid7(), turn.expert_id), None) == {}
 
 
 @pytest.mark.parametrize("settings", ["offline"], indirect=True)

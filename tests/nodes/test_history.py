@@ -30,12 +30,8 @@ async def _history(
         state(user_message_id=str(turn.user_message_id), **values),
         runtime(**context_of(turn)),
         conversations=services.conversations,
-<<<<<<< HEAD
-        core_memory=services.memory.core,
+        core_memory=core or services.memory.core,
         memories=services.memories,
-=======
-        core_memory=core or services.core_memory,
->>>>>>> core-memory
         topics=services.topics,
         tools=services.tools,
         estimators=services.estimators,
@@ -210,13 +206,13 @@ async def _end(services: Services, turn: OpenTurn, update: ConversationState) ->
 async def test_core_memory_is_that_of_the_epoch_and_what_was_added_since(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    await services.core_memory.update(owner, "human", {"name": "Wang"}, AGENT)
+    await services.memory.core.update(owner, "human", {"name": "Wang"}, AGENT)
     update = await _history(services, turn, begins=True)
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
     assert update["epoch"]["core_versions"] == {"human": 1}
     await _end(services, turn, update)
 
-    await services.core_memory.update(owner, "human", {"likes": ["tea"]}, AGENT)
+    await services.memory.core.update(owner, "human", {"likes": ["tea"]}, AGENT)
     turn = await services.turns.open(new_turn("And?"))
     update = await _history(services, turn)
     assert (update["epoch"]["number"], update["epoch"]["core_memory"]) == (1, {"human": {"name": "Wang"}})
@@ -225,7 +221,7 @@ async def test_core_memory_is_that_of_the_epoch_and_what_was_added_since(service
     assert update["core_memory"]["human"]["version"] == 2
     await _end(services, turn, update)
 
-    await services.core_memory.update(owner, "human", {"name": "Li"}, AGENT)
+    await services.memory.core.update(owner, "human", {"name": "Li"}, AGENT)
     update = await _history(services, await services.turns.open(new_turn("And now?")))
     assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "core memory replaced")
     assert update["epoch"]["core_memory"] == {"human": {"name": "Li", "likes": ["tea"]}}
@@ -236,7 +232,7 @@ async def test_core_memory_is_that_of_the_epoch_and_what_was_added_since(service
 async def test_what_a_user_changes_begins_an_epoch_at_once(services: Services, change: str) -> None:
     turn = await services.turns.open(new_turn("Hello"))
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    core, by_user = services.core_memory, Trigger("user")
+    core, by_user = services.memory.core, Trigger("user")
     await core.update(owner, "human", {"name": "Wang"}, AGENT)
     await _end(services, turn, await _history(services, turn))
     if change == "replace":
@@ -255,7 +251,7 @@ async def test_what_a_user_changes_begins_an_epoch_at_once(services: Services, c
 async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
-    await services.core_memory.update(owner, "human", {"name": "Wang"}, AGENT)
+    await services.memory.core.update(owner, "human", {"name": "Wang"}, AGENT)
     await _end(services, turn, await _history(services, turn))
     await services.redis.flushall()
     turn = await services.turns.open(new_turn("And?"))
@@ -285,6 +281,6 @@ async def test_a_turn_that_waited_sees_what_the_one_before_it_did(services: Serv
     second = await services.turns.open(new_turn("Who am I?"))
     assert (first.core_memory_generation, second.core_memory_generation) == (0, None)
     owner = Owner(first.tenant_id, first.user_id, first.expert_id)
-    await services.core_memory.update(owner, "human", {"name": "Wang"}, AGENT)
+    await services.memory.core.update(owner, "human", {"name": "Wang"}, AGENT)
     update = await _history(services, second, core_memory_generation=second.core_memory_generation)
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}

@@ -28,14 +28,14 @@ async def _owner(services: Services, user: str = "u-1") -> Owner:
 
 
 async def _contents(services: Services, owner: Owner) -> dict[str, Any]:
-    return {block.section: block.content for block in await services.core_memory.read(owner)}
+    return {block.section: block.content for block in await services.memory.core.read(owner)}
 
 
 async def test_every_change_is_kept_with_what_made_it(services: Services) -> None:
     turn = await exchange(services.turns, "I am Wang and like tea.", "Hi")
     owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
     by_model = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
-    core = services.core_memory
+    core = services.memory.core
     await core.update(owner, "human", {"name": "Wang", "preferences": ["likes tea"]}, by_model)
     block = await core.update(owner, "human", {"name": None, "preferences": ["hates tea"]}, AGENT)
     assert (block.version, block.content) == (2, {"preferences": ["hates tea"]})
@@ -55,9 +55,9 @@ async def test_every_change_is_kept_with_what_made_it(services: Services) -> Non
 
 async def test_what_changes_nothing_makes_no_version(services: Services) -> None:
     owner = await _owner(services)
-    await services.core_memory.update(owner, "human", {"likes": ["tea"]}, AGENT)
-    assert (await services.core_memory.update(owner, "human", {"likes": ["Tea."]}, AGENT)).version == 1
-    assert (await services.core_memory.replace(owner, "human", {"likes": ["tea"]}, USER)).version == 1
+    await services.memory.core.update(owner, "human", {"likes": ["tea"]}, AGENT)
+    assert (await services.memory.core.update(owner, "human", {"likes": ["Tea."]}, AGENT)).version == 1
+    assert (await services.memory.core.replace(owner, "human", {"likes": ["tea"]}, USER)).version == 1
     assert len(await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)) == 1
 
 
@@ -67,18 +67,18 @@ async def test_twenty_updates_at_once_are_all_there(services: Services) -> None:
         for number in range(20):
             section = "human" if number % 4 else f"other_{number}"
             group.create_task(
-                services.core_memory.update(owner, section, {f"key_{number}": number, "all": [number]}, AGENT)
+                services.memory.core.update(owner, section, {f"key_{number}": number, "all": [number]}, AGENT)
             )
     contents = await _contents(services, owner)
     assert {key for content in contents.values() for key in content} == {"all", *(f"key_{n}" for n in range(20))}
     assert sorted(contents["human"]["all"]) == [number for number in range(20) if number % 4]
-    history = await services.core_memory.history(owner, "human", limit=50)
+    history = await services.memory.core.history(owner, "human", limit=50)
     assert [change.version for change in history] == list(range(15, 0, -1))
     assert all(newer.old == older.new for newer, older in pairwise(history))
 
 
 async def test_a_rollback_restores_any_version_as_a_new_one(services: Services) -> None:
-    owner, core = await _owner(services), services.core_memory
+    owner, core = await _owner(services), services.memory.core
     for name in ("Wang", "Li", "Zhao"):
         await core.update(owner, "human", {"name": name}, AGENT)
     block = await core.rollback(owner, "human", 1, USER)
@@ -91,7 +91,7 @@ async def test_a_rollback_restores_any_version_as_a_new_one(services: Services) 
 
 
 async def test_a_section_is_replaced_only_at_the_version_that_was_expected(services: Services) -> None:
-    owner, core = await _owner(services), services.core_memory
+    owner, core = await _owner(services), services.memory.core
     await core.replace(owner, "human", {"likes": ["tea"]}, USER, expected_version=0)
     for wrong in (0, 2):
         with pytest.raises(Conflict, match="is at version 1"):
@@ -101,7 +101,7 @@ async def test_a_section_is_replaced_only_at_the_version_that_was_expected(servi
 
 
 async def test_what_is_forgotten_is_in_no_history_log_or_prompt(services: Services) -> None:
-    owner, core = await _owner(services), services.core_memory
+    owner, core = await _owner(services), services.memory.core
     for section in ("human", "notes"):
         await core.update(owner, section, {"secret": f"of {section}"}, AGENT)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
@@ -131,7 +131,7 @@ async def test_what_is_forgotten_is_in_no_history_log_or_prompt(services: Servic
 
 
 async def test_a_section_of_more_than_4_kib_is_refused_and_nothing_is_stored(services: Services) -> None:
-    owner, core = await _owner(services), services.core_memory
+    owner, core = await _owner(services), services.memory.core
     room = MAX_SECTION_BYTES - len('{"a":""}')
     await core.update(owner, "human", {"a": "字" * (room // 3)}, AGENT)
     with pytest.raises(InvalidInput, match=r"section human would have \d+ bytes; at most 4096"):
@@ -142,7 +142,7 @@ async def test_a_section_of_more_than_4_kib_is_refused_and_nothing_is_stored(ser
 
 
 async def test_a_seventeenth_section_is_refused(services: Services) -> None:
-    owner, core = await _owner(services), services.core_memory
+    owner, core = await _owner(services), services.memory.core
     for number in range(16):
         await core.update(owner, f"s{number}", {"a": 1}, AGENT)
     with pytest.raises(InvalidInput, match="16 sections"):
@@ -191,7 +191,7 @@ def test_other_names_of_sections_are_refused(section: str) -> None:
 
 async def test_each_expert_and_each_user_has_its_own(services: Services) -> None:
     mine, other = await _owner(services), await _owner(services, "u-2")
-    await services.core_memory.update(mine, "human", {"name": "Wang"}, AGENT)
+    await services.memory.core.update(mine, "human", {"name": "Wang"}, AGENT)
     assert await _contents(services, other) == {}
     foreign = Owner((await Tenants(services.database).create("other")).id, mine.user_id, mine.expert_id)
     assert await _contents(services, foreign) == {}
@@ -201,12 +201,12 @@ async def test_each_expert_and_each_user_has_its_own(services: Services) -> None
         Owner(DEFAULT_TENANT, mine.user_id, uuid7()),
     ):
         with pytest.raises(NotFound):
-            await services.core_memory.update(nobody, "human", {"name": "x"}, AGENT)
+            await services.memory.core.update(nobody, "human", {"name": "x"}, AGENT)
     with pytest.raises(NotFound):
-        await services.core_memory.owner(DEFAULT_TENANT, "u-3", "default")
+        await services.memory.core.owner(DEFAULT_TENANT, "u-3", "default")
     with pytest.raises(NotFound):
-        await services.core_memory.owner(DEFAULT_TENANT, "u-1", "nobody")
-    assert await services.core_memory.owner(DEFAULT_TENANT, "u-1", "default") == mine
+        await services.memory.core.owner(DEFAULT_TENANT, "u-1", "nobody")
+    assert await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default") == mine
 
 
 async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(services: Services) -> None:
@@ -236,7 +236,7 @@ async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(service
 
 async def test_an_expert_that_somebodys_core_memory_belongs_to_stays(services: Services) -> None:
     turn = await services.turns.open(new_turn("Hello"))
-    await services.core_memory.update(
+    await services.memory.core.update(
         Owner(DEFAULT_TENANT, turn.user_id, turn.expert_id), "human", {"a": 1}, AGENT
     )
     async with services.database.tenant(DEFAULT_TENANT) as connection:
