@@ -258,7 +258,7 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
     away = CoreMemory(
         Database("postgresql://nobody@127.0.0.1:1/none"),
         CoreMemoryCache(services.redis, CircuitBreaker("Redis")),
-        services.operations,
+        services.memory.operations,
     )
     update = await _history(services, turn, core_memory_generation=1, core=away)
     assert (update["core_memory"], update["degraded"]) == (None, ["core_memory"])

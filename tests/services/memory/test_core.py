@@ -46,7 +46,7 @@ async def test_every_change_is_kept_with_what_made_it(services: Services) -> Non
     assert (second.version, second.old, second.new) == (2, first.new, block.content)
     assert (second.actor, second.trigger_message_id) == ("memory_agent", None)
 
-    two, one = await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)
+    two, one = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert (one.type, one.field, one.old_value, one.new_value) == ("core_memory_update", "human", None, first.new)
     assert (one.conversation_id, one.turn_id, one.expert) == (turn.conversation_id, turn.turn_id, "default")
     assert one.trigger == {"actor": "model", "message_id": str(turn.user_message_id)}
@@ -58,7 +58,7 @@ async def test_what_changes_nothing_makes_no_version(services: Services) -> None
     await services.memory.core.update(owner, "human", {"likes": ["tea"]}, AGENT)
     assert (await services.memory.core.update(owner, "human", {"likes": ["Tea."]}, AGENT)).version == 1
     assert (await services.memory.core.replace(owner, "human", {"likes": ["tea"]}, USER)).version == 1
-    assert len(await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)) == 1
+    assert len(await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)) == 1
 
 
 async def test_twenty_updates_at_once_are_all_there(services: Services) -> None:
@@ -116,7 +116,7 @@ async def test_what_is_forgotten_is_in_no_history_log_or_prompt(services: Servic
     assert await _contents(services, owner) == {"notes": {"secret": "of notes"}}
     with pytest.raises(NotFound):
         await core.history(owner, "human", limit=1)
-    logged = await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)
+    logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert [(one.type, one.field, one.new_value) for one in logged] == [
         ("core_memory_delete", "human", None),
         ("core_memory_update", "notes", {"secret": "of notes"}),
@@ -215,7 +215,7 @@ async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(service
     async def search(fails: bool) -> UUID:
         async with services.database.tenant(DEFAULT_TENANT) as connection:
             operation = Operation("archival_memory_search", query="tea", results=[{"score": 0.5}])
-            found = await services.operations.append(
+            found = await services.memory.operations.append(
                 connection,
                 tenant_id=DEFAULT_TENANT,
                 user_id=owner.user_id,
@@ -229,7 +229,7 @@ async def test_an_operation_is_logged_with_its_transaction_or_not_at_all(service
     with pytest.raises(ZeroDivisionError):
         await search(True)
     logged_id = await search(False)
-    (logged,) = await services.operations.list(DEFAULT_TENANT, "u-1", limit=10)
+    (logged,) = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
     assert (logged.id, logged.query, logged.results) == (logged_id, "tea", [{"score": 0.5}])
     assert (logged.trigger, logged.expert) == ({"actor": "memory_agent", "rule": "preference"}, None)
 
