@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi_offline import FastAPIOffline
 
-from api import chat, experts, health, jobs, memory, reading, turns, users
+from api import chat, episodes, experts, health, jobs, memory, reading, turns, users
 from api.body_limit import BodyLimit, TooLarge, too_large_response
 from api.draining import Draining
 from api.early_refusal import EarlyRefusal
@@ -44,7 +44,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(Draining, draining=lambda: runner.draining)
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, _too_large)
-    for routes in (chat, turns, reading, experts, memory, users, jobs):
+    for routes in (chat, turns, reading, experts, memory, episodes, users, jobs):
         app.include_router(routes.router, responses=_ACCESS_PROBLEMS)
     app.include_router(health.router)
     return app

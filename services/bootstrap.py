@@ -150,7 +150,9 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
     # Their client library takes a second to import: commands that ask no model do without.
     from services.llm.chat_models import ChatModels  # noqa: PLC0415
     from services.llm.embeddings import Embedder  # noqa: PLC0415
+    from services.memory.terms import warm  # noqa: PLC0415
 
+    warm()  # else the first message would wait for the dictionaries
     return ChatModels(settings), Embedder.of(settings)
 
 

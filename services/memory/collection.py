@@ -21,7 +21,7 @@ def make_collection(client: "MilvusClient", name: str, dimension: int, propertie
         params={"bm25_k1": BM25_K1, "bm25_b": BM25_B},
     )
     client.create_collection(name, schema=_schema(dimension))
-    client.create_index(name, indexes)
+    client.create_index(name, indexes, sync=False)
     client.alter_collection_properties(name, properties)
     client.load_collection(name)
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,12 +18,13 @@ from websockets.asyncio.client import connect
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.engines import Engines
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.settings import Settings, load_settings
 from state.conversation import TurnInput
-from tests.support.endpoints import CHAT, CONVERSATIONS, MESSAGES, TABLE, words_with_key
+from tests.support.endpoints import CHAT, CONVERSATIONS, EPISODES, MESSAGES, TABLE, words_with_key
 from tests.support.issuer import AUDIENCE, ISSUER, bearer, key_file, token
 from tests.support.model_server import ModelServer
 from tests.support.parties import CANARY, SHARED_SESSIONS, SHARED_USERS, Ask, Party
@@ -43,6 +45,12 @@ pytestmark = pytest.mark.anyio
 TENANTS = 10
 OPERATIONS = 10_000
 AT_ONCE = 64
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_uri: str) -> Engines:
+    """With an index that everybody shares."""
+    return replace(engines, milvus_uri=milvus_uri)
 
 
 @pytest.fixture
@@ -163,6 +171,9 @@ async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
     place = {"conversation_id": party.things["conversation"][0]}
     more = await walk.make(Operation(MESSAGES, "own", party, Ask(place, {"limit": "1"})))
     party.add("cursor", page["next"], more["next"])
+    ask = Ask({"user_id": party.things["own user"][0]}, body={"content": f"{party.canary} likes tea"})
+    written = await walk.make(Operation(("POST", EPISODES), "own", party, ask))
+    party.add("episode", written["id"])
     slow = Said(party.tenant_id, party.things["user"][0], "s-slow", f"{party.canary} speaks slowly")
     asked = TurnInput(user_id=slow.user, session_id=slow.session, message=slow.message, images=[])
     turn_id = str(await runner.start(TurnRequest(party.tenant_id, asked)))
@@ -199,6 +210,7 @@ async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
 ) -> None:
     parties = [await _tenant(services, superuser_url, number) for number in range(TENANTS)]
     await asyncio.gather(*(_settle(walk, runner, party) for party in parties))
+    assert await services.memory.indexing.index_waiting() > TENANTS
     await _prove(walk, parties, OPERATIONS, superuser_url, model_server)
     assert walk.erased == {(party.tenant_id, "leaving") for party in parties[1::2]}
     with psycopg.connect(superuser_url) as superuser:
@@ -214,10 +226,11 @@ async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
 
 @pytest.mark.parametrize("settings", ["jwt"], indirect=True)
 async def test_users_of_one_tenant_neither_see_nor_touch_each_other(
-    walk: Walk, runner: TurnRunner, superuser_url: str, model_server: ModelServer
+    walk: Walk, services: Services, runner: TurnRunner, superuser_url: str, model_server: ModelServer
 ) -> None:
     parties = [await _user(number) for number in range(4)]
     await asyncio.gather(*(_settle(walk, runner, party) for party in parties))
+    assert await services.memory.indexing.index_waiting() > len(parties)
     await _prove(walk, parties, 1_000, superuser_url, model_server)
 
 

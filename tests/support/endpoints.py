@@ -10,6 +10,7 @@ from tests.support.walk import Endpoint, Entry
 CHAT: Endpoint = ("POST", "/api/v1/chat")
 CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
+EPISODES = "/api/v1/users/{user_id}/episodes"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
 
 
@@ -140,6 +141,22 @@ def _operations(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, _page(more, chance))
 
 
+def _search_episodes(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"query": more.pick("phrase", chance) or "dog", "top_k": 20}
+    if chance.random() < 0.3:
+        body["conversation_id"] = ids.pick("conversation", chance)
+    return Ask(_core_memory(me, ids, more, chance).path, body=body)
+
+
+def _write_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"content": _of(me, more, chance), "episode_type": chance.choice(("preference", "context"))}
+    return Ask(_core_memory(me, ids, more, chance).path, body=body)
+
+
+def _remove_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask({**_core_memory(me, ids, more, chance).path, "episode_id": ids.pick("episode", chance)})
+
+
 def _of(me: Party, more: Names, chance: Random) -> str:
     return f"You are of {me.canary}, who says {more.pick('phrase', chance)}"[:3000]
 
@@ -176,5 +193,8 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", f"{CORE_MEMORY}/{{section}}/history"): Entry(_section_history, FOUND, GONE, GONE),
     ("POST", f"{CORE_MEMORY}/{{section}}/rollback"): Entry(_roll_back, FOUND, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
+    ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
+    ("POST", EPISODES): Entry(_write_episode, frozenset({201}), GONE, GONE),
+    ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
     ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=6, is_admins=True),
 }

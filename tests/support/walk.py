@@ -195,6 +195,9 @@ UNION ALL SELECT t.id, t.tenant_id, external_id FROM turns t JOIN conversations 
 UNION ALL SELECT m.id, m.tenant_id, u.external_id FROM messages m JOIN conversations c ON c.id = conversation_id
     JOIN users u ON u.id = user_id
 UNION ALL SELECT o.id, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
+UNION ALL SELECT e.id, e.tenant_id, external_id FROM episodes e JOIN users u ON u.id = user_id
+UNION ALL SELECT o.field::uuid, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
+    WHERE o.type = 'episode_delete'
 """
 
 _STORED = """

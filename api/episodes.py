@@ -1,0 +1,80 @@
+"""Episodes of users: searched, written and removed."""
+
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Response
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.episode_schemas import EpisodeSearchRequest, EpisodeView, FoundEpisodes, NewEpisodeRequest
+from api.problems import documented
+from api.schemas import Id
+from services.memory.episode import IMPORTANCE, NewEpisode
+from services.memory.index import Scope
+from services.memory.operations import Trigger
+from services.memory.queries import Said
+
+router = APIRouter(
+    prefix="/api/v1/users/{user_id}/episodes",
+    tags=["memory"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+User = Annotated[Id, Path()]
+
+_BY_USER = Trigger("user")
+
+
+@router.post("/search", response_model=FoundEpisodes)
+async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
+    """Search all that was said to, and by, a user, and what was remembered of it; best first."""
+    caller.act_for(user_id)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
+    scope = Scope(
+        owner.tenant_id,
+        owner.user_id,
+        owner.expert_id,
+        conversation_id=body.conversation_id,
+        episode_type=body.episode_type,
+        since=body.since,
+        until=body.until,
+    )
+    said = [Said(each.role, each.content, each.speaker) for each in body.recent]
+    now = body.asked_at or datetime.now(UTC)
+    return await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
+
+
+@router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)
+async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Remember something of a user; it can be recalled from the next turn on."""
+    caller.act_for(user_id)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
+    importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
+    new = NewEpisode(body.content, body.episode_type, importance, "user_said")
+    episode_id = await services.memory.archive.insert(owner, new, _BY_USER)
+    return {
+        "id": episode_id,
+        "content": new.content.strip(),
+        "episode_type": new.episode_type,
+        "importance": new.importance,
+    }
+
+
+@router.delete(
+    "/{episode_id}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+)
+async def remove(
+    user_id: User,
+    episode_id: UUID,
+    services: ServicesOf,
+    caller: MemoryWriter,
+    expert: Annotated[Id, Query(description="Name of the expert who remembers it.")] = "default",
+) -> None:
+    """Recall an episode no more. Of a turn, the messages stay in their conversation."""
+    caller.act_for(user_id)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
+    await services.memory.archive.remove(owner, episode_id, _BY_USER)
