@@ -17,10 +17,10 @@ from api.schemas import (
     MAX_PAGE,
     ConversationPage,
     ConversationView,
-    Id,
     MessagePage,
 )
 from services.conversations.transcript import Cursor
+from services.conversations.values import Id
 from services.errors import InvalidInput
 from services.summaries.store import StoredSummary
 

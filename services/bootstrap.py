@@ -35,6 +35,9 @@ from services.summaries.topic_store import TopicStore
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
+from services.transfer.export_store import ExportStore
+from services.transfer.exporting import Exporter
+from services.transfer.importing import Importer
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -70,6 +73,8 @@ class Services:
     topics: "TopicArchive"
     jobs: JobQueue
     erasure: Erasure
+    importer: Importer
+    exporter: Exporter
 
 
 @asynccontextmanager
@@ -122,6 +127,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             topics=topics,
             jobs=jobs,
             erasure=Erasure(database, leases, events, jobs, events_keep_s=settings.turn_events_keep_s),
+            importer=make_importer(settings, database, jobs),
+            exporter=Exporter(ExportStore(database)),
         )
 
 
@@ -171,6 +178,11 @@ def _make_summaries(
         keep_newest=settings.memory_summary_window_size,
     )
     return rolling, topics
+
+
+def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
+    """What imports lines; a command needs nothing beside it."""
+    return Importer(database, jobs, _schedule(settings), episodes=settings.memory_episodes)
 
 
 @asynccontextmanager
