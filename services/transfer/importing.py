@@ -4,7 +4,7 @@ Lines are read as they come and stored some hundred at a time, each batch in a t
 that breaks off is repeated: what is stored is known again and skipped.
 """
 
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import AsyncIterable, Sequence
 from uuid import UUID
 
 import structlog
@@ -50,7 +50,6 @@ class Importer:
         chunks: AsyncIterable[bytes],
         *,
         only_user: str | None = None,
-        done: Callable[[int], None] = lambda _: None,
     ) -> ImportReport:
         """Import JSON Lines; what is wrong with a line is in the report, and the others are stored.
 
@@ -58,7 +57,6 @@ class Importer:
             tenant_id: whose users they are.
             chunks: the bytes, cut anywhere.
             only_user: lines of other users are refused.
-            done: told of each batch how many lines it had.
 
         Raises:
             DatabaseUnavailable: the database does not answer; what was stored before stays.
@@ -77,11 +75,9 @@ class Importer:
             size += len(raw or b"")
             if len(batch) >= LINES_AT_ONCE or size >= _BYTES_AT_ONCE:
                 report.add(await self._store(tenant_id, batch))
-                done(len(batch))
                 batch, size = [], 0
         if batch:
             report.add(await self._store(tenant_id, batch))
-            done(len(batch))
         report.in_order()
         counts = {"imported": report.imported, "skipped": report.skipped, "refused": report.refused}
         log.info("lines imported", tenant_id=str(tenant_id), **counts)

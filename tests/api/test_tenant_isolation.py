@@ -122,7 +122,9 @@ async def _failed_jobs(services: Services, party: Party, superuser_url: str) -> 
 
 async def _user(number: int) -> Party:
     name, canary = f"u-{number}", f"canary-{secrets.token_hex(8)}"
-    party = Party(DEFAULT_TENANT, bearer(token(sub=name)), canary, user=name)
+    party = Party(
+        DEFAULT_TENANT, bearer(token(sub=name, scope="chat memory:read memory:write")), canary, user=name
+    )
     for kind in ("user", "own user", "leaving user"):
         party.add(kind, name)
     for kind in ("expert", "own expert", "leaving expert"):
