@@ -80,7 +80,6 @@ async def elsewhere(services: Services) -> dict[str, str]:
     """The key of another."""
     tenant = await Tenants(services.database).create("elsewhere")
     await services.experts.create(tenant.id, new_expert("film-critic"))
-    await services.experts.create(tenant.id, new_expert("default"))
     return await _key(services, tenant.id)
 
 
