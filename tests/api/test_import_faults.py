@@ -1,6 +1,7 @@
 """Imports that are disturbed: by turns, by clients that go away, and by a database that does."""
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator
 from uuid import UUID
@@ -16,7 +17,8 @@ from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import EmbeddedPostgres
 from state.conversation import TurnInput
-from tests.support.jobs import until
+from tests.support.archiving import answer, archived, archiving_queue, topic
+from tests.support.jobs import has_ended, until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert, talk
 from tests.support.transfer import LINES, export, message, ndjson, send
@@ -43,25 +45,25 @@ async def _exchanges(services: Services) -> list[int]:
 
 async def _slow_turn(runner: TurnRunner, server: ModelServer) -> tuple[UUID, threading.Event]:
     """A turn that is answered when the event is set."""
-    answer = threading.Event()
+    go_on = threading.Event()
 
     def when_told(_: Received) -> Reply:
-        answer.wait(30)
+        go_on.wait(30)
         return Reply(["I ", "am ", "here."])
 
     server.default = when_told
     asked = TurnInput(user_id="u-1", session_id="s-1", message="Are you there?", images=[])
-    return await runner.start(TurnRequest(DEFAULT_TENANT, asked)), answer
+    return await runner.start(TurnRequest(DEFAULT_TENANT, asked)), go_on
 
 
 async def test_an_import_while_a_turn_runs_disturbs_neither(
     client: httpx.AsyncClient, services: Services, runner: TurnRunner, model_server: ModelServer
 ) -> None:
-    turn_id, answer = await _slow_turn(runner, model_server)
+    turn_id, go_on = await _slow_turn(runner, model_server)
     report = await send(client, b"".join(BODY))
     assert report["imported"] == len(BODY)
     assert (await services.turns.get(DEFAULT_TENANT, turn_id)).status == "running"
-    answer.set()
+    go_on.set()
     events = await events_of(runner, turn_id)
     assert events[-1].status == "done"
     assert events[-1].content["answer"] == "I am here."
@@ -129,8 +131,24 @@ async def test_a_conversation_that_archives_topics_has_that_done_behind_the_impo
     )
     await send(client, ndjson(*(message(n, expert="archivist", content="word " * 60) for n in range(1, 10))))
     assert await _waiting(services) == []
-    await send(client, ndjson(*(message(n, expert="archivist", content="word " * 60) for n in range(1, 60))))
+    await send(client, ndjson(*(message(n, expert="archivist", content="word " * 60) for n in range(1, 151))))
     assert await _waiting(services) == ["archive_topics"]
+
+    def one_topic(received: Received) -> Reply:
+        last = max(map(int, re.findall(r"^\[(\d+)\] ", received.prompt[-1][1], re.MULTILINE)), default=0)
+        return Reply([answer(topic(1, last)) if last else "Here."])
+
+    model_server.default = one_topic
+    async with archiving_queue(services) as jobs:
+        jobs.start_worker()
+        await until(lambda: has_ended(services.database, "archive_topics", "succeeded"))
+    (conversation,) = (await client.get("/api/v1/conversations?session_id=s-1")).json()["items"]
+    topics = await archived(services, UUID(conversation["id"]))
+    assert sum(each.message_count for each in topics) >= 150 - 30
+    model_server.requests.clear()
+    said = {"user_id": "u-1", "session_id": "s-1", "message": "Where were we?"}
+    assert (await client.post("/api/v1/chat", json=said)).json()["answer"] == "Here."
+    assert len(model_server.requests) == 1
 
 
 async def test_in_a_conversation_that_was_summarised_late_messages_are_taken_in(
@@ -150,9 +168,9 @@ async def test_in_a_conversation_that_was_summarised_late_messages_are_taken_in(
 async def test_an_export_of_a_turn_that_runs_is_taken(
     client: httpx.AsyncClient, runner: TurnRunner, model_server: ModelServer
 ) -> None:
-    turn_id, answer = await _slow_turn(runner, model_server)
+    turn_id, go_on = await _slow_turn(runner, model_server)
     during = await export(client)
-    answer.set()
+    go_on.set()
     await events_of(runner, turn_id)
     assert during.count('"kind":"message"') == 1
     assert (await send(client, during.encode()))["skipped"] == 3
