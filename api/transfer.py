@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
-from api.transfer_schemas import ImportView
+from api.transfer_schemas import ImportView, message_schema
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.identity.caller import Caller
@@ -38,7 +38,10 @@ router = APIRouter(
         "requestBody": {
             "required": True,
             "description": "JSON Lines, read as they come.",
-            "content": {kind: {"schema": {"type": "string"}} for kind in (LINES, "application/jsonl")},
+            "content": {
+                **{kind: {"schema": {"type": "string"}} for kind in (LINES, "application/jsonl")},
+                "application/json": {"schema": message_schema()},
+            },
         }
     },
 )

@@ -1,8 +1,20 @@
 """What the answer to an import looks like."""
 
+from typing import Any
+
 from pydantic import BaseModel, Field
 
+from services.transfer.lines import MessageLine
 from services.transfer.report import MOST_ERRORS
+
+
+def message_schema() -> dict[str, Any]:
+    """What the OpenAPI document says of a line that is a message."""
+    schema = MessageLine.model_json_schema()
+    del schema["$defs"]
+    images = {"type": "array", "items": {"type": "object"}, "description": "Images as OpenAI content parts."}
+    schema["properties"]["parts"] = images
+    return schema
 
 
 class LineErrorView(BaseModel):
