@@ -141,6 +141,19 @@ async def test_a_line_may_be_long_but_not_endless(client: httpx.AsyncClient, ser
     assert [len(each["content"]) for each in await stored(client)] == [9, 9_000, 9]
 
 
+async def test_without_episodes_only_messages_are_stored(client: httpx.AsyncClient, services: Services) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield ndjson(message(1), message(2))
+
+    plain = Importer(services.database, services.jobs, SummarySchedule(on=False), episodes=False)
+    assert (await plain.run(DEFAULT_TENANT, chunks())).imported == 2
+    assert await episodes(services) == []
+    assert len(await stored(client)) == 2
+    # An answer that comes later finds no episode, and is stored all the same.
+    assert (await send(client, ndjson(message(4))))["imported"] == 1
+    assert await episodes(services) == [["Message 4"]]
+
+
 async def test_most_errors_are_counted_and_not_named(client: httpx.AsyncClient) -> None:
     answer = await send(client, b"\n".join(b"x" for _ in range(2500)) + b"\n" + ndjson(message(1, expert="no")))
     assert (answer["imported"], answer["refused"]) == (0, 2501)
