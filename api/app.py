@@ -6,11 +6,11 @@ from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from api import chat, episodes, experts, health, jobs, memory, reading, turns, users
-from api.body_limit import BodyLimit, TooLarge, too_large_response
+from api import chat, episodes, experts, health, jobs, memory, reading, transfer, turns, users
+from api.body_limit import BodyLimit, TooLarge, too_large
 from api.draining import Draining
 from api.early_refusal import EarlyRefusal
 from api.problems import add_problem_handlers, documented
@@ -43,12 +43,8 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)
     add_problem_handlers(app)
-    app.add_exception_handler(TooLarge, _too_large)
-    for routes in (chat, turns, reading, experts, memory, episodes, users, jobs):
+    app.add_exception_handler(TooLarge, too_large)
+    for routes in (chat, turns, reading, experts, memory, episodes, users, jobs, transfer):
         app.include_router(routes.router, responses=_ACCESS_PROBLEMS)
     app.include_router(health.router)
     return app
-
-
-async def _too_large(_: Request, __: Exception) -> Response:
-    return too_large_response()

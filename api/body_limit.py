@@ -3,11 +3,15 @@
 from http import HTTPStatus
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Problem, problem_response
-from api.schemas import MAX_BODY_BYTES
+from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
+
+_OTHER_LIMITS = {"/api/v1/import": MAX_IMPORT_BYTES}
+"""Bytes, by path. An import is read as it comes and never held as a whole."""
 
 
 class TooLarge(HTTPException):
@@ -17,10 +21,10 @@ class TooLarge(HTTPException):
         super().__init__(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
-def too_large_response() -> Response:
+async def too_large(request: Request, _: Exception) -> Response:
     """The answer to a body over the limit."""
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    detail = f"The body is larger than {MAX_BODY_BYTES} bytes."
+    detail = f"The body is larger than {_limit(request.scope)} bytes."
     problem = Problem(title=status.phrase, status=status, detail=detail, code="too_large")
     return problem_response(problem, {"Connection": "close"})
 
@@ -37,8 +41,9 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
-            await too_large_response()(scope, receive, send)
+        if declared.isdigit() and int(declared) > _limit(scope):
+            response = await too_large(Request(scope), TooLarge())
+            await response(scope, receive, send)
             return
         received = 0
 
@@ -46,8 +51,12 @@ class BodyLimit:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > MAX_BODY_BYTES:
+            if received > _limit(scope):
                 raise TooLarge
             return message
 
         await self._app(scope, counted, send)
+
+
+def _limit(scope: Scope) -> int:
+    return _OTHER_LIMITS.get(scope["path"], MAX_BODY_BYTES)

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
-from api.schemas import Id, no_nul, not_blank
+from services.conversations.values import Id, no_nul, not_blank
 from services.memory.episode import MAX_CONTENT_CHARACTERS, EpisodeType, WrittenType
 
 MAX_TOP_K = 100

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Query, Response
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.episode_schemas import EpisodeSearchRequest, EpisodeView, FoundEpisodes, NewEpisodeRequest
 from api.problems import documented
-from api.schemas import Id
+from services.conversations.values import Id
 from services.memory.episode import IMPORTANCE, NewEpisode
 from services.memory.index import Scope
 from services.memory.operations import Trigger

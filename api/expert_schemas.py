@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
-from api.schemas import Id, no_nul, not_blank
 from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS
+from services.conversations.values import Id, no_nul, not_blank
 from state.conversation import ContextStrategy
 
 MAX_PERSONA_CHARACTERS = 4000

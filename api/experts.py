@@ -8,8 +8,9 @@ from fastapi import APIRouter, Body, Path, Query, Response
 from api.access import Admin, Chatter, ServicesOf
 from api.expert_schemas import ExpertChangeRequest, ExpertPage, ExpertRequest, ExpertView
 from api.problems import documented
-from api.schemas import MAX_PAGE, Id
+from api.schemas import MAX_PAGE
 from services.conversations.experts import NewExpert
+from services.conversations.values import Id
 
 router = APIRouter(
     prefix="/api/v1/experts",

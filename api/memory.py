@@ -16,8 +16,8 @@ from api.memory_schemas import (
 )
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import Id
 from services.bootstrap import Services
+from services.conversations.values import Id
 from services.identity.caller import Caller
 from services.memory.blocks import Owner
 from services.memory.content import SECTION_PATTERN

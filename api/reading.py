@@ -10,7 +10,8 @@ from api.access import MemoryReader, ServicesOf
 from api.memory_schemas import SummaryView, TopicPage
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import ConversationPage, ConversationView, Id, MessagePage
+from api.schemas import ConversationPage, ConversationView, MessagePage
+from services.conversations.values import Id
 from services.summaries.store import StoredSummary
 
 router = APIRouter(

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Path
 
 from api.access import Admin, ServicesOf
 from api.problems import documented
-from api.schemas import ErasureView, Id
+from api.schemas import ErasureView
+from services.conversations.values import Id
 
 router = APIRouter(
     prefix="/api/v1/users",

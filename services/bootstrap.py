@@ -37,6 +37,9 @@ from services.summaries.topic_store import TopicStore
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
+from services.transfer.export_store import ExportStore
+from services.transfer.exporting import Exporter
+from services.transfer.importing import Importer
 
 if TYPE_CHECKING:
     from services.context.recalled import Memories
@@ -75,6 +78,8 @@ class Services:
     memories: "Memories"
     jobs: JobQueue
     erasure: Erasure
+    importer: Importer
+    exporter: Exporter
 
 
 @asynccontextmanager
@@ -143,6 +148,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 jobs,
                 events_keep_s=settings.turn_events_keep_s,
             ),
+            importer=make_importer(settings, database, jobs),
+            exporter=Exporter(ExportStore(database)),
         )
 
 
@@ -213,6 +220,11 @@ def _make_summaries(
         keep_newest=settings.memory_summary_window_size,
     )
     return rolling, topics
+
+
+def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
+    """What imports lines; a command needs nothing beside it."""
+    return Importer(database, jobs, _schedule(settings), episodes=settings.memory_episodes)
 
 
 @asynccontextmanager

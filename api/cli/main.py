@@ -1,6 +1,6 @@
 """`anamnesis`: every command, and what they share."""
 
-from api.cli import backfill, chat, doctor, erase, keys, migrate, serve, tenants, worker
+from api.cli import backfill, chat, doctor, erase, keys, migrate, serve, tenants, transfer, worker
 from api.cli.shell import make_shell
 
 app = make_shell()
@@ -12,6 +12,8 @@ app.command(name="doctor")(doctor.doctor)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 app.command(name="erase")(erase.erase)
+app.command(name="import")(transfer.import_)
+app.command(name="export")(transfer.export)
 app.add_typer(backfill.app, name="backfill")
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ ORDER BY c.created_at DESC, c.id DESC LIMIT %(limit)s
 """
 
 _MESSAGES = """
-SELECT id, turn_id, role, content, parts, completed, token_count, created_at FROM messages
+SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
   AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
 ORDER BY created_at, id LIMIT %(limit)s
@@ -55,6 +55,9 @@ class Message:
     completed: bool
     token_count: int
     created_at: datetime
+    external_id: str | None
+    """The caller's own id of a message that was imported."""
+    speaker: str | None
 
 
 Cursor = tuple[datetime, UUID]

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
@@ -29,6 +29,19 @@ SELECT id, role, content, created_at FROM (
 ) AS summed
 WHERE tokens <= context_window * 0.9
 ORDER BY created_at, id
+"""
+
+# Of as many messages as a prompt could hold at the most.
+_IS_FULL = """
+SELECT sum(m.token_count) >= e.context_threshold * e.context_window
+FROM conversations c JOIN experts e ON e.id = c.expert_id
+JOIN LATERAL (
+    SELECT token_count FROM messages
+    WHERE conversation_id = c.id AND tenant_id = %(tenant_id)s AND completed AND topic_id IS NULL
+    ORDER BY created_at, id LIMIT 5000
+) AS m ON true
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+GROUP BY e.id
 """
 
 _LOCK = "SELECT 1 FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
@@ -119,6 +132,12 @@ class TopicStore:
             Query(_UNARCHIVED, values, class_row(UnarchivedMessage)),
         )
         return Unarchived(found[0].strategy, found[0].min_archive_messages, messages) if found else None
+
+    async def is_full(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+        """Whether what is in no topic would fill a prompt."""
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+        found = await self._database.fetch(tenant_id, _IS_FULL, values, tuple_row)
+        return bool(found and found[0][0])
 
     async def archive(self, tenant_id: UUID, conversation_id: UUID, topics: Sequence[NewTopic]) -> int:
         """Store the topics and link their messages, all or nothing; return how many topics were stored.

@@ -118,7 +118,10 @@ class TopicArchive:
 
     async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
         try:
-            await self.archive(job.tenant_id, conversation_id)
+            # After an import there can be many prompts full of it.
+            while await self.archive(job.tenant_id, conversation_id):
+                if not await self.store.is_full(job.tenant_id, conversation_id):
+                    break
         except BadModelOutput as error:
             log.warning("topics given up", conversation_id=str(conversation_id), reason=error.message)
             TOPICS.labels("given_up").inc()

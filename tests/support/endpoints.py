@@ -161,6 +161,23 @@ def _of(me: Party, more: Names, chance: Random) -> str:
     return f"You are of {me.canary}, who says {more.pick('phrase', chance)}"[:3000]
 
 
+def _import(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    session = ids.pick("shared session" if _is_anothers(me, ids) else "session", chance)
+    line = {
+        "user_id": ids.pick("user", chance),
+        "session_id": session,
+        "role": chance.choice(("user", "assistant")),
+    }
+    if chance.random() < 0.3:
+        line["external_id"] = words_with_key(more.pick("key", chance))
+    said = {"content": f"{me.canary} said {more.pick('phrase', chance)}", "created_at": "2025-01-01T00:00:00Z"}
+    return Ask(body={**line, **said})
+
+
+def _export(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    return Ask({"user_id": ids.pick("own user", chance)})
+
+
 OK, GONE = frozenset({200}), frozenset({404})
 MADE, REMOVED = frozenset({201, 409}), frozenset({204})  # 409: the name is taken
 FOUND = OK | GONE
@@ -178,6 +195,9 @@ TABLE: dict[Endpoint, Entry] = {
     MESSAGES: Entry(_messages, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/summary"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/topics"): Entry(_messages, OK, GONE, GONE),
+    # A line for another user is an error of the line.
+    ("POST", "/api/v1/import"): Entry(_import, OK, OK, OK),
+    ("GET", "/api/v1/users/{user_id}/export"): Entry(_export, OK, GONE, GONE),
     # Users share their tenant's experts; a name that another tenant has taken is free.
     ("GET", "/api/v1/experts"): Entry(_experts, OK, OK, OK),
     ("POST", "/api/v1/experts"): Entry(_make_expert, MADE, MADE, MADE, is_admins=True),

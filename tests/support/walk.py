@@ -139,7 +139,8 @@ class Walk:
         self._check_status(operation, answer.status, text)
         self.check_text(operation.me, f"{address}{ask.headers}{ask.body}", text, str(operation))
         is_json = answer.content_type.endswith("json")
-        found: dict[str, Any] = orjson.loads(text) if is_json else {}
+        first, *_ = text.split("\n", 1)  # of JSON Lines; other JSON is a line
+        found: dict[str, Any] = orjson.loads(first) if is_json else {}
         if "items" in found and _names_another(operation) and found["items"]:
             self.wrong.append(f"{operation} listed {text[:300]}")
         if answer.status == 200:
@@ -189,8 +190,8 @@ def _names_another(operation: Operation) -> bool:
 
 _OWNERS = """
 SELECT id, tenant_id, external_id FROM users
-UNION ALL SELECT c.id, c.tenant_id, external_id FROM conversations c JOIN users u ON u.id = user_id
-UNION ALL SELECT t.id, t.tenant_id, external_id FROM turns t JOIN conversations c ON c.id = conversation_id
+UNION ALL SELECT c.id, c.tenant_id, u.external_id FROM conversations c JOIN users u ON u.id = user_id
+UNION ALL SELECT t.id, t.tenant_id, u.external_id FROM turns t JOIN conversations c ON c.id = conversation_id
     JOIN users u ON u.id = user_id
 UNION ALL SELECT m.id, m.tenant_id, u.external_id FROM messages m JOIN conversations c ON c.id = conversation_id
     JOIN users u ON u.id = user_id
@@ -198,6 +199,8 @@ UNION ALL SELECT o.id, o.tenant_id, external_id FROM memory_operations o JOIN us
 UNION ALL SELECT e.id, e.tenant_id, external_id FROM episodes e JOIN users u ON u.id = user_id
 UNION ALL SELECT o.field::uuid, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
     WHERE o.type = 'episode_delete'
+UNION ALL SELECT m.turn_id, m.tenant_id, u.external_id FROM messages m
+    JOIN conversations c ON c.id = conversation_id JOIN users u ON u.id = user_id WHERE m.import_key IS NOT NULL
 """
 
 _STORED = """
@@ -207,7 +210,15 @@ FROM messages m JOIN turns t ON t.id = m.turn_id JOIN conversations c ON c.id = 
 JOIN users u ON u.id = c.user_id JOIN experts e ON e.id = c.expert_id
 """
 
-_COUNTS = "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM turns)"
+_COUNTS = """
+SELECT (SELECT count(*) FROM messages WHERE import_key IS NULL), (SELECT count(*) FROM turns)
+"""
+
+_IMPORTED = """
+SELECT m.content, m.tenant_id, u.external_id, ARRAY[c.tenant_id, u.tenant_id]
+FROM messages m JOIN conversations c ON c.id = m.conversation_id JOIN users u ON u.id = c.user_id
+WHERE m.import_key IS NOT NULL
+"""
 
 
 def owners(superuser_url: str) -> dict[str, tuple[UUID, str]]:
@@ -238,6 +249,7 @@ def wrongly_stored(walk: Walk, parties: Sequence[Party], superuser_url: str) -> 
     with psycopg.connect(superuser_url) as connection:
         rows = connection.execute(_STORED).fetchall()
         counts = connection.execute(_COUNTS).fetchone()
+        imported = connection.execute(_IMPORTED).fetchall()
     wrong = []
     canaries = {(party.tenant_id, party.user): party.canary for party in parties}
     for turn_id, role, content, completed, status, user, session, title, tenant_id, tenants in rows:
@@ -246,6 +258,10 @@ def wrongly_stored(walk: Walk, parties: Sequence[Party], superuser_url: str) -> 
             wrong.append(f"{turn_id} {role} {completed} {status} is of {tenant_id} and {tenants}")
         if set(CANARY.findall(f"{content} {user} {session} {title}")) - {own}:
             wrong.append(f"{turn_id} of {own} is {role} {content[:200]} in {session}, {title}")
+    for content, tenant_id, user, tenants in imported:
+        own = canaries.get((tenant_id, user)) or canaries.get((tenant_id, None))
+        if set(tenants) != {tenant_id} or set(CANARY.findall(content)) != {own}:
+            wrong.append(f"imported for {own}: {content[:200]} of {tenant_id} and {tenants}")
     stored = [(row[0], row[1], row[2], row[5], row[6], row[8]) for row in rows]
     wrong += [f"not stored: {row}" for row in expected - set(stored)]
     wrong += [f"stored: {row}" for row in set(stored) - expected]

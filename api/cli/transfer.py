@@ -1,0 +1,164 @@
+"""`anamnesis import` and `anamnesis export`: bring conversations from elsewhere, and take a user's along."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit
+from api.cli.tenants import named
+from services.engines import open_database
+from services.errors import AnamnesisError
+from services.identity.tenants import Tenants
+from services.platform.logs import configure_logs
+from services.platform.settings import Settings
+from services.transfer.report import ImportReport
+
+_CHUNK = 64 * 1024
+
+OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the users' tenant.")]
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="JSON Lines in UTF-8; - is the standard input.", allow_dash=True)],
+    tenant: OfTenant = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Import messages, or an export. Good lines are stored and bad ones named; what is stored already is skipped.
+
+    Example: `anamnesis import conversations.jsonl --tenant web-shop`
+    """
+    settings = _quiet_settings()
+    try:
+        with _opened(file) as source:
+            report = asyncio.run(_import(settings, tenant, source))
+    except AnamnesisError as error:
+        fail(f"{error.message} What was stored before stays; the same command stores the rest.")
+    except KeyboardInterrupt:
+        fail("stopped; what was stored stays, and the same command stores the rest")
+    _show(report, as_json=as_json)
+    if report.refused:
+        raise typer.Exit(FAILED)
+
+
+def export(
+    user: Annotated[str, typer.Argument(help="The caller's own name for the user.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; without it, the standard output.")
+    ] = None,
+    tenant: OfTenant = "default",
+) -> None:
+    """Write everything that is stored for a user, as JSON Lines that `anamnesis import` takes.
+
+    Example: `anamnesis export u-1 -o u-1.jsonl`
+    """
+    settings = _quiet_settings()
+    try:
+        count = asyncio.run(_export_to(settings, tenant, user, output))
+    except AnamnesisError as error:
+        fail(error.message)
+    except OSError as error:
+        fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
+    except KeyboardInterrupt:
+        fail("stopped; the export is not whole")
+    if output is not None:
+        typer.echo(f"{count} lines are in {output}.", err=True)
+
+
+def _quiet_settings() -> Settings:
+    settings = settings_or_exit()
+    if settings.log_level == "info":
+        configure_logs(settings.log_format, "warning")  # a line of the log would stand in the midst of the output
+    return settings
+
+
+def _opened(file: Path) -> BinaryIO:
+    if str(file) == "-":
+        return sys.stdin.buffer
+    try:
+        return file.open("rb")
+    except OSError as error:
+        fail(f"{file} cannot be read: {error.strerror}", WRONG_USE)
+
+
+async def _import(settings: Settings, tenant: str, source: BinaryIO) -> ImportReport:
+    from services.bootstrap import make_importer  # noqa: PLC0415 — help needs none of it
+    from services.jobs.queue import JobQueue  # noqa: PLC0415
+
+    async with open_database(settings) as database:
+        owner = await named(Tenants(database), tenant)
+        jobs = JobQueue(database)
+        await jobs.open()
+        importer = make_importer(settings, database, jobs)
+        with _progress(TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn()) as progress:
+            bar = progress.add_task("", total=_size(source))
+            return await importer.run(owner.id, _chunks(source, lambda size: progress.advance(bar, size)))
+
+
+async def _chunks(source: BinaryIO, read: Callable[[int], None]) -> AsyncIterator[bytes]:
+    while chunk := await asyncio.to_thread(source.read, _CHUNK):
+        yield chunk
+        read(len(chunk))
+
+
+def _size(source: BinaryIO) -> int | None:
+    """Bytes of a file; a pipe's are not known."""
+    return os.fstat(source.fileno()).st_size or None
+
+
+def _show(report: ImportReport, *, as_json: bool) -> None:
+    for error in report.errors:
+        typer.echo(f"line {error.line}: {error.reason}", err=True)
+    if report.refused > len(report.errors):
+        typer.echo(f"… and {report.refused - len(report.errors)} more", err=True)
+    if as_json:
+        typer.echo(json.dumps(asdict(report), ensure_ascii=False))
+    else:
+        typer.echo(f"{report.imported} imported, {report.skipped} skipped, {report.refused} refused.")
+
+
+async def _export_to(settings: Settings, tenant: str, user: str, output: Path | None) -> int:
+    if output is None:
+        return await _export(settings, tenant, user, sys.stdout.buffer)
+    unfinished = output.with_name(f"{output.name}.part")
+    try:
+        with unfinished.open("wb") as target:
+            count = await _export(settings, tenant, user, target)
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return count
+
+
+async def _export(settings: Settings, tenant: str, user: str, target: BinaryIO) -> int:
+    from services.transfer.export_store import ExportStore  # noqa: PLC0415 — help needs none of it
+    from services.transfer.exporting import Exporter  # noqa: PLC0415
+
+    count = 0
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings))
+        owner = await named(Tenants(database), tenant)
+        exporter = Exporter(ExportStore(database))
+        found = await exporter.user(owner.id, user)
+        progress = stack.enter_context(_progress(TextColumn("export"), BarColumn(), MofNCompleteColumn()))
+        bar = progress.add_task("", total=found.messages)
+        async for lines in exporter.lines(owner.id, found):
+            target.write("".join(lines).encode())
+            count += len(lines)
+            progress.update(bar, completed=min(count, found.messages))
+    return count
+
+
+def _progress(
+    *columns: TextColumn | BarColumn | DownloadColumn | MofNCompleteColumn | TimeRemainingColumn,
+) -> Progress:
+    return Progress(*columns, console=Console(stderr=True))

@@ -1,0 +1,78 @@
+"""Import and export of what is stored for users, as JSON Lines."""
+
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import structlog
+from fastapi import APIRouter, Path, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.problems import documented
+from api.transfer_schemas import ImportView, message_schema
+from services.bootstrap import Services
+from services.conversations.values import Id
+from services.identity.caller import Caller
+from services.transfer.export_store import ExportedUser
+
+LINES = "application/x-ndjson"
+_ACCEPTED = frozenset(
+    {LINES, "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json"}
+)
+
+log = structlog.get_logger(__name__)
+
+router = APIRouter(
+    prefix="/api/v1", tags=["import and export"], responses=documented(HTTPStatus.SERVICE_UNAVAILABLE)
+)
+
+
+@router.post(
+    "/import",
+    response_model=ImportView,
+    responses=documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "JSON Lines, read as they come.",
+            "content": {
+                **{kind: {"schema": {"type": "string"}} for kind in (LINES, "application/jsonl")},
+                "application/json": {"schema": message_schema()},
+            },
+        }
+    },
+)
+async def import_lines(request: Request, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Store messages, and what else an export holds; good lines are kept, and bad ones named."""
+    kind = request.headers.get("content-type", LINES).partition(";")[0].strip().lower()
+    if kind not in _ACCEPTED:
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Send JSON Lines as {LINES}.")
+    try:
+        return await services.importer.run(caller.tenant_id, request.stream(), only_user=caller.user_id)
+    except ClientDisconnect:
+        log.info("import broken off by its client", tenant_id=str(caller.tenant_id))
+        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
+
+
+@router.get(
+    "/users/{user_id}/export",
+    response_class=Response,
+    responses={
+        200: {"description": "JSON Lines.", "content": {LINES: {"schema": {"type": "string"}}}},
+        **documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+    },
+)
+async def export(user_id: Annotated[Id, Path()], services: ServicesOf, caller: MemoryReader) -> Response:
+    """Everything that is stored for a user, as lines that the import takes."""
+    caller.act_for(user_id)
+    user = await services.exporter.user(caller.tenant_id, user_id)
+    return StreamingResponse(_lines(services, caller, user), media_type=LINES)
+
+
+async def _lines(services: Services, caller: Caller, user: ExportedUser) -> AsyncIterator[str]:
+    async for lines in services.exporter.lines(caller.tenant_id, user):
+        if lines:
+            yield "".join(lines)

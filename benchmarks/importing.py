@@ -1,0 +1,93 @@
+"""What an import costs: turns a second over HTTP, the same import again, the export, and the first turn behind it.
+
+`python -m benchmarks.importing [--turns 10000] [--sessions 1] [--seed N] [--no-summaries]`
+
+The service is a process with everything embedded; the dialogue is generated. Summaries are made behind the
+import, by a stand-in for the language model.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.conversation_rig import USER, Rig, rig
+from benchmarks.dialogue import answer_to, message_of
+
+_BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
+_CHUNK = 64 * 1024
+
+
+def dialogue(turns: int, sessions: int, seed: int) -> Iterator[str]:
+    """The lines of a dialogue, two for each turn, five minutes apart; the sessions take turns about."""
+    for turn in range(1, turns + 1):
+        asked = message_of(seed, turn)
+        at = _BEGUN + timedelta(minutes=5 * turn)
+        for role, content, second in (("user", asked, 0), ("assistant", answer_to(asked), 20)):
+            line = {
+                "user_id": USER,
+                "session_id": f"s-{turn % sessions}",
+                "role": role,
+                "content": content,
+                "created_at": (at + timedelta(seconds=second)).isoformat(),
+            }
+            yield json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _send(service: Rig, file: Path) -> tuple[float, dict[str, Any]]:
+    begun = time.perf_counter()
+    with file.open("rb") as lines:
+        chunks = iter(lambda: lines.read(_CHUNK), b"")
+        headers = {"Content-Type": "application/x-ndjson"}
+        answer = service.http.post(
+            "/api/v1/import", content=chunks, headers=headers, timeout=httpx.Timeout(600)
+        ).raise_for_status()
+    found: dict[str, Any] = answer.json()
+    return time.perf_counter() - begun, found
+
+
+def _take(service: Rig) -> tuple[float, int]:
+    begun = time.perf_counter()
+    size = 0
+    with service.http.stream("GET", f"/api/v1/users/{USER}/export") as answer:
+        for chunk in answer.iter_bytes():
+            size += len(chunk)
+    return time.perf_counter() - begun, size
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description="What an import costs.")
+    parser.add_argument("--turns", type=int, default=10_000)
+    parser.add_argument("--sessions", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-summaries", action="store_true", help="make none behind the import")
+    given = parser.parse_args()
+    summaries = "off" if given.no_summaries else "on"
+    table = Table("what", "seconds", "turns/s", "", title=f"{given.turns} turns in {given.sessions} sessions")
+    with tempfile.TemporaryDirectory() as folder, rig(memory_summaries=summaries) as service:
+        file = Path(folder) / "dialogue.jsonl"
+        with file.open("w", encoding="utf-8") as lines:
+            lines.writelines(dialogue(given.turns, given.sessions, given.seed))
+        for what in ("import", "the same again"):
+            seconds, report = _send(service, file)
+            told = f"{report['imported']} imported, {report['skipped']} skipped, {report['refused']} refused"
+            table.add_row(what, f"{seconds:.1f}", f"{given.turns / seconds:.0f}", told)
+            if what == "import":
+                first = service.first_token_ms("s-0", "Where were we?")
+        seconds, size = _take(service)
+        table.add_row("export", f"{seconds:.1f}", f"{given.turns / seconds:.0f}", f"{size / 1e6:.1f} MB")
+        table.add_row("first token behind the import", f"{first / 1000:.3f}", "", "")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Values as callers give them, in a request or in a line of an import, and their limits."""
+
+import base64
+import binascii
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints
+
+from services.time_reference.zones import time_zone
+
+MAX_MESSAGE_CHARACTERS = 32_000
+MAX_IMAGES = 8
+MAX_IMAGE_BYTES = 8 * 1024 * 1024
+
+_DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
+_REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
+
+
+def no_nul(text: str) -> str:
+    """For a text that is stored: PostgreSQL takes no NUL character."""
+    if "\x00" in text:
+        raise ValueError("holds a NUL character")
+    return text
+
+
+def not_blank(text: str) -> str:
+    """For a text that must say something."""
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def _is_image(image: str) -> str:
+    if match := _DATA_URL.match(image):
+        try:
+            size = len(base64.b64decode(image[match.end() :], validate=True))
+        except binascii.Error:
+            raise ValueError("is not valid base64") from None
+        if size > MAX_IMAGE_BYTES:
+            raise ValueError(f"has {size} bytes; at most {MAX_IMAGE_BYTES} are accepted")
+    elif not _REMOTE_URL.fullmatch(image):
+        raise ValueError("is neither an http(s) address nor a data URL of a PNG, JPEG, GIF or WebP image")
+    return image
+
+
+def _is_time_zone(name: str) -> str:
+    time_zone(name)
+    return name
+
+
+Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
+"""A name that a caller gives: 1 to 128 of letters, digits and `._:@-`."""
+Text = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),
+    AfterValidator(no_nul),
+    AfterValidator(not_blank),
+]
+Image = Annotated[str, AfterValidator(_is_image)]
+TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_is_time_zone)]
+Locale = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$")]

@@ -1,0 +1,201 @@
+"""Some lines of an import, stored together: all that are good, in one transaction."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import TypeVar
+from uuid import UUID
+
+from services.conversations.messages import title_of
+from services.platform.postgres import Connection
+from services.transfer.lines import CoreMemoryLine, EpisodeLine, Line, MessageLine, SessionLine, UserLine, instant
+from services.transfer.memory_store import ImportedEpisode, ImportedMemory, ImportedSection
+from services.transfer.message_store import ImportedMessages
+from services.transfer.messages import ImportedMessage, exchanges_of
+from services.transfer.owners import (
+    DEFAULT_EXPERT,
+    KnownConversation,
+    KnownUser,
+    NewConversation,
+    NewUser,
+    Owners,
+    Session,
+)
+from services.transfer.report import ImportReport
+
+Numbered = tuple[int, Line]
+"""A line and its number."""
+_L = TypeVar("_L", bound=Line)
+
+
+class Batch:
+    """Stores lines of one tenant within a transaction that its caller has begun."""
+
+    def __init__(self, connection: Connection, tenant_id: UUID, lines: Sequence[Numbered]) -> None:
+        self._owners = Owners(connection, tenant_id)
+        self._messages = ImportedMessages(connection, tenant_id)
+        self._memory = ImportedMemory(connection, tenant_id)
+        self._lines = list(lines)
+        self._report = ImportReport()
+        self._users: dict[str, KnownUser] = {}
+        self._experts: dict[str, UUID] = {}
+        self._conversations: dict[Session, KnownConversation] = {}
+        self.touched: list[UUID] = []
+        """Conversations that messages were stored in."""
+
+    async def store(self, *, episodes: bool) -> ImportReport:
+        """Store the lines and say what became of them; with `episodes`, exchanges become some."""
+        await self._find_experts()
+        self._users = await self._owners.users(_users_of(self._lines))
+        times = self._times()
+        if wanted := self._wanted_conversations(times):
+            self._conversations = await self._owners.conversations(wanted)
+        self._count_made()
+        await self._store_messages(times, episodes=episodes)
+        await self._store_memory()
+        return self._report
+
+    async def _find_experts(self) -> None:
+        named = {_expert_of(line) for _, line in self._lines} - {None}
+        self._experts = await self._owners.experts({DEFAULT_EXPERT, *filter(None, named)})
+        self._keep(
+            (number, f"expert: there is no expert named {name!r}")
+            for number, line in self._lines
+            if (name := _expert_of(line)) is not None and name not in self._experts
+        )
+
+    def _times(self) -> dict[int, datetime]:
+        """When each message was said, by the number of its line; what is out of bounds is refused."""
+        times: dict[int, datetime] = {}
+        wrong = []
+        for number, line in self._only(MessageLine):
+            try:
+                zone = line.timezone or self._users[line.user_id].timezone
+                times[number] = instant(line.created_at, zone)
+            except ValueError as error:
+                wrong.append((number, f"created_at: {error}"))
+        self._keep(wrong)
+        return times
+
+    def _wanted_conversations(self, times: dict[int, datetime]) -> dict[Session, NewConversation]:
+        """What conversations are like, if they have yet to be made: as they are described, or as they begin."""
+        wanted: dict[Session, NewConversation] = {}
+        for number, line in self._only(MessageLine):
+            session = self._session(line.user_id, line.session_id)
+            before = wanted.get(session)
+            if before is None or times[number] < before.created_at:
+                title = title_of(line.content)
+                wanted[session] = NewConversation(session, self._expert(line), title, times[number])
+        for _, episode in self._only(EpisodeLine):
+            if episode.session_id is not None:
+                session = self._session(episode.user_id, episode.session_id)
+                new = NewConversation(session, self._expert(episode), "", episode.created_at)
+                wanted.setdefault(session, new)
+        for _, described in reversed(self._only(SessionLine)):
+            session = self._session(described.user_id, described.session_id)
+            new = NewConversation(session, self._expert(described), described.title, described.created_at)
+            wanted[session] = new
+        return wanted
+
+    def _count_made(self) -> None:
+        """Count the lines of users and sessions: the first for each that was made is imported."""
+        made: set[str | Session] = set()
+        for _, line in self._lines:
+            if isinstance(line, UserLine):
+                owner: KnownUser | KnownConversation = self._users[line.user_id]
+                name: str | Session = line.user_id
+            elif isinstance(line, SessionLine):
+                name = self._session(line.user_id, line.session_id)
+                owner = self._conversations[name]
+            else:
+                continue
+            if owner.made and name not in made:
+                made.add(name)
+                self._report.imported += 1
+            else:
+                self._report.skipped += 1
+
+    async def _store_messages(self, times: dict[int, datetime], *, episodes: bool) -> None:
+        messages = [
+            ImportedMessage(number, self._conversation(line.user_id, line.session_id), line, times[number])
+            for number, line in self._only(MessageLine)
+        ]
+        if not messages:
+            return
+        known = await self._messages.known(messages) | _repeated(messages)
+        self._report.skipped += len(known)
+        if exchanges := exchanges_of(messages, known):
+            await self._messages.add(exchanges, episodes=episodes)
+            self._report.imported += len(messages) - len(known)
+            self.touched = sorted({each.messages[0].conversation_id for each in exchanges})
+
+    async def _store_memory(self) -> None:
+        sections = [
+            ImportedSection(self._users[line.user_id].id, self._expert(line), line)
+            for _, line in self._only(CoreMemoryLine)
+        ]
+        written = [
+            ImportedEpisode(
+                number,
+                self._users[line.user_id].id,
+                self._expert(line),
+                self._conversation(line.user_id, line.session_id) if line.session_id is not None else None,
+                line,
+            )
+            for number, line in self._only(EpisodeLine)
+        ]
+        made = await self._memory.add_sections(sections) if sections else 0
+        made += await self._memory.add_episodes(written) if written else 0
+        self._report.imported += made
+        self._report.skipped += len(sections) + len(written) - made
+
+    def _keep(self, wrong: Iterable[tuple[int, str]]) -> None:
+        """Refuse these and go on with the others."""
+        refused = dict(wrong)
+        for number, reason in refused.items():
+            self._report.refuse(number, reason)
+        self._lines = [numbered for numbered in self._lines if numbered[0] not in refused]
+
+    def _only(self, kind: type[_L]) -> list[tuple[int, _L]]:
+        return [(number, line) for number, line in self._lines if isinstance(line, kind)]
+
+    def _expert(self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine) -> UUID:
+        return self._experts[line.expert or DEFAULT_EXPERT]
+
+    def _session(self, user_id: str, session_id: str) -> Session:
+        return self._users[user_id].id, session_id
+
+    def _conversation(self, user_id: str, session_id: str) -> UUID:
+        return self._conversations[self._session(user_id, session_id)].id
+
+
+def _expert_of(line: Line) -> str | None:
+    return None if isinstance(line, UserLine) else line.expert
+
+
+def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
+    """The users of the lines, each once: as a line of their own describes them, or else the first message."""
+    users: dict[str, NewUser] = {}
+    described = [line for _, line in lines if isinstance(line, UserLine)]
+    others = [line for _, line in lines if not isinstance(line, UserLine)]
+    for line in chain(described, others):
+        if line.user_id in users:
+            continue
+        if isinstance(line, UserLine):
+            user = NewUser(line.user_id, line.timezone, line.locale, line.display_name, line.created_at)
+        else:
+            user = NewUser(line.user_id, line.timezone if isinstance(line, MessageLine) else None)
+        users[line.user_id] = user
+    return list(users.values())
+
+
+def _repeated(messages: Sequence[ImportedMessage]) -> set[int]:
+    """Numbers of messages that stand in the batch before."""
+    seen: set[tuple[UUID, str]] = set()
+    repeated = set()
+    for message in messages:
+        name = message.conversation_id, message.key
+        if name in seen:
+            repeated.add(message.number)
+        seen.add(name)
+    return repeated

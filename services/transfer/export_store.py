@@ -1,0 +1,183 @@
+"""What is stored of a user, read in pages: nobody's export holds a connection, however slowly it is taken."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from services.platform.postgres import Database
+
+_PAGE = 200
+_PAGE_BYTES = 4 * 1024 * 1024
+_BEFORE_ALL = UUID(int=0)
+
+_USER: LiteralString = """
+SELECT u.id, u.external_id AS name, u.timezone, u.locale, u.display_name, u.created_at,
+       (SELECT count(*) FROM messages m JOIN conversations c ON c.id = m.conversation_id
+        WHERE c.user_id = u.id) AS messages
+FROM users u WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(name)s
+"""
+
+_SESSIONS: LiteralString = """
+SELECT c.id, c.session_key, e.name AS expert, c.title, c.created_at
+FROM conversations c JOIN experts e ON e.id = c.expert_id
+WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s ORDER BY c.created_at, c.session_key
+"""
+
+# A page ends early where messages carry images. Their stored size is known without reading them.
+_MESSAGES: LiteralString = """
+SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_id, m.speaker
+FROM (
+    SELECT id, size, sum(size) OVER (ORDER BY created_at, id) AS total FROM (
+        SELECT id, created_at, pg_column_size(content) + pg_column_size(parts) AS size FROM messages
+        WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+          AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
+        ORDER BY created_at, id LIMIT %(limit)s
+    ) AS page
+) AS sized JOIN messages m ON m.id = sized.id
+WHERE sized.total - sized.size < %(bytes)s
+ORDER BY m.created_at, m.id
+"""
+
+_CORE_MEMORY: LiteralString = """
+SELECT e.name AS expert, b.section, b.content, b.updated_at
+FROM core_memory_blocks b JOIN experts e ON e.id = b.expert_id
+WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s ORDER BY e.name, b.section
+"""
+
+# What was superseded is told by what took its place.
+_EPISODES: LiteralString = """
+SELECT p.id, x.name AS expert, c.session_key, p.episode_type, p.content, p.importance, p.origin, p.created_at,
+       coalesce((
+           SELECT jsonb_agg(jsonb_build_object(
+               'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
+               'role', m.role, 'sha256', encode(sha256(convert_to(m.content, 'UTF8')), 'hex')
+           ) ORDER BY s.place)
+           FROM unnest(p.source_message_ids) WITH ORDINALITY AS s (id, place)
+           JOIN messages m ON m.id = s.id JOIN conversations k ON k.id = m.conversation_id
+       ), '[]') AS sources
+FROM (
+    SELECT * FROM episodes
+    WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND episode_type <> 'turn' AND superseded_by IS NULL
+      AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
+    ORDER BY created_at, id LIMIT %(limit)s
+) AS p
+JOIN experts x ON x.id = p.expert_id LEFT JOIN conversations c ON c.id = p.conversation_id
+ORDER BY p.created_at, p.id
+"""
+
+
+@dataclass(frozen=True)
+class ExportedUser:
+    """A user, and how much there is to export."""
+
+    id: UUID
+    name: str
+    timezone: str
+    locale: str | None
+    display_name: str | None
+    created_at: datetime
+    messages: int
+
+
+@dataclass(frozen=True)
+class ExportedSession:
+    """A conversation."""
+
+    id: UUID
+    session_key: str
+    expert: str
+    title: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class ExportedMessage:
+    """A message of a conversation."""
+
+    id: UUID
+    role: str
+    content: str
+    parts: list[Any]
+    completed: bool
+    created_at: datetime
+    external_id: str | None
+    speaker: str | None
+
+
+@dataclass(frozen=True)
+class ExportedSection:
+    """A section of core memory."""
+
+    expert: str
+    section: str
+    content: Any
+    updated_at: datetime
+
+
+@dataclass(frozen=True)
+class ExportedEpisode:
+    """An episode that was written as a memory."""
+
+    id: UUID
+    expert: str
+    session_key: str | None
+    episode_type: str
+    content: str
+    importance: float
+    origin: str
+    created_at: datetime
+    sources: list[dict[str, Any]]
+
+
+class ExportStore:
+    """Reads one tenant's users for export."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def user(self, tenant_id: UUID, name: str) -> ExportedUser | None:
+        """The user of this name."""
+        values = {"tenant_id": tenant_id, "name": name}
+        found = await self._database.fetch(tenant_id, _USER, values, class_row(ExportedUser))
+        return found[0] if found else None
+
+    async def sessions(self, tenant_id: UUID, user_id: UUID) -> list[ExportedSession]:
+        """The user's conversations, oldest first."""
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        return await self._database.fetch(tenant_id, _SESSIONS, values, class_row(ExportedSession))
+
+    async def messages(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[list[ExportedMessage]]:
+        """Pages of a conversation's messages, oldest first."""
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "at": "-infinity",
+            "id": _BEFORE_ALL,
+            "limit": _PAGE,
+            "bytes": _PAGE_BYTES,
+        }
+        while page := await self._database.fetch(tenant_id, _MESSAGES, values, class_row(ExportedMessage)):
+            yield page
+            values |= {"at": page[-1].created_at, "id": page[-1].id}
+
+    async def core_memory(self, tenant_id: UUID, user_id: UUID) -> list[ExportedSection]:
+        """The user's sections of core memory, by expert and name."""
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        return await self._database.fetch(tenant_id, _CORE_MEMORY, values, class_row(ExportedSection))
+
+    async def episodes(self, tenant_id: UUID, user_id: UUID) -> AsyncIterator[list[ExportedEpisode]]:
+        """Pages of the user's written episodes, oldest first."""
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "at": "-infinity",
+            "id": _BEFORE_ALL,
+            "limit": _PAGE,
+        }
+        while page := await self._database.fetch(tenant_id, _EPISODES, values, class_row(ExportedEpisode)):
+            yield page
+            values |= {"at": page[-1].created_at, "id": page[-1].id}

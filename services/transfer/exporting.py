@@ -1,0 +1,145 @@
+"""Export: everything of a user as JSON Lines, each of which the import takes.
+
+Ids of ours are not in it, as they cannot be the same elsewhere, and neither is what is made anew from what is in
+it: episodes of turns, summaries, topics. An export that is imported elsewhere gives an equal export.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from services.errors import NotFound
+from services.transfer.export_store import (
+    ExportedEpisode,
+    ExportedMessage,
+    ExportedSection,
+    ExportedSession,
+    ExportedUser,
+    ExportStore,
+)
+
+
+class Exporter:
+    """Exports users of a tenant."""
+
+    def __init__(self, store: ExportStore) -> None:
+        self._store = store
+
+    async def user(self, tenant_id: UUID, name: str) -> ExportedUser:
+        """The user whose export this is to be.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        user = await self._store.user(tenant_id, name)
+        if user is None:
+            raise NotFound("There is no such user.")
+        return user
+
+    async def lines(self, tenant_id: UUID, user: ExportedUser) -> AsyncIterator[list[str]]:
+        """Yield the lines, some at a time, each with its end.
+
+        First the user, then each conversation with its messages, oldest first, then core memory and episodes.
+        What is stored meanwhile may be in it or not.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer; the export is not whole.
+        """
+        yield [_user_line(user)]
+        for session in await self._store.sessions(tenant_id, user.id):
+            yield [_session_line(user, session)]
+            async for messages in self._store.messages(tenant_id, session.id):
+                yield [_message_line(user, session, message) for message in messages]
+        yield [_section_line(user, each) for each in await self._store.core_memory(tenant_id, user.id)]
+        async for episodes in self._store.episodes(tenant_id, user.id):
+            yield [_episode_line(user, episode) for episode in episodes]
+
+
+def _user_line(user: ExportedUser) -> str:
+    return _line(
+        "user",
+        user,
+        timezone=user.timezone,
+        locale=user.locale,
+        display_name=user.display_name,
+        created_at=_moment(user.created_at),
+    )
+
+
+def _session_line(user: ExportedUser, session: ExportedSession) -> str:
+    return _line(
+        "session",
+        user,
+        session_id=session.session_key,
+        expert=session.expert,
+        title=session.title,
+        created_at=_moment(session.created_at),
+    )
+
+
+def _message_line(user: ExportedUser, session: ExportedSession, message: ExportedMessage) -> str:
+    return _line(
+        "message",
+        user,
+        session_id=session.session_key,
+        expert=session.expert,
+        role=message.role,
+        content=message.content,
+        created_at=_moment(message.created_at),
+        speaker=message.speaker,
+        external_id=message.external_id,
+        completed=message.completed,
+        parts=message.parts,
+    )
+
+
+def _section_line(user: ExportedUser, section: ExportedSection) -> str:
+    return _line(
+        "core_memory",
+        user,
+        expert=section.expert,
+        section=section.section,
+        content=section.content,
+        updated_at=_moment(section.updated_at),
+    )
+
+
+def _episode_line(user: ExportedUser, episode: ExportedEpisode) -> str:
+    return _line(
+        "episode",
+        user,
+        expert=episode.expert,
+        session_id=episode.session_key,
+        episode_type=episode.episode_type,
+        content=episode.content,
+        importance=episode.importance,
+        origin=episode.origin,
+        created_at=_moment(episode.created_at),
+        sources=[_source(source) for source in episode.sources],
+    )
+
+
+def _source(source: dict[str, Any]) -> dict[str, Any]:
+    if source["external_id"] is not None:
+        return {"session_id": source["session_id"], "external_id": source["external_id"]}
+    moment = _moment(datetime.fromisoformat(source["created_at"]))
+    return {
+        "session_id": source["session_id"],
+        "created_at": moment,
+        "role": source["role"],
+        "sha256": source["sha256"],
+    }
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _line(kind: str, user: ExportedUser, **values: Any) -> str:
+    return (
+        json.dumps({"kind": kind, "user_id": user.name, **values}, ensure_ascii=False, separators=(",", ":"))
+        + "\n"
+    )

@@ -1,0 +1,262 @@
+"""What a line of an import or an export is: a schema for each kind, and what is wrong with a line that fits none.
+
+A line without `kind` is a message. Fields that a kind does not have are refused, as everywhere in the API: a
+misspelt one would be lost without a word.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError, from_json
+
+from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Text, TimeZone, no_nul
+from services.time_reference.zones import time_zone
+
+MAX_CONTENT_CHARACTERS = 1_000_000
+"""Of a message. A user's message in a chat is shorter, but a model's answer has no limit of ours."""
+MAX_CORE_MEMORY_CHARACTERS = 4096
+"""Of a section of core memory, as compact JSON."""
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST_AHEAD = timedelta(minutes=5)
+"""Clocks differ by so much; what is later has not been said yet."""
+_LONGEST_REASON = 300
+_MOST_PROBLEMS = 5
+
+
+class BadLine(ValueError):
+    """A line cannot be imported; the message says why, and names the field."""
+
+
+def instant(given: datetime, zone: str) -> datetime:
+    """The moment, in UTC; a time without an offset is local time of the zone.
+
+    Raises:
+        ValueError: it is before 1970, or has not come yet.
+    """
+    try:
+        moment = (given if given.tzinfo else given.replace(tzinfo=time_zone(zone))).astimezone(UTC)
+    except OverflowError:  # within hours of the first or the last year
+        moment = given.replace(tzinfo=UTC)
+    if moment < _EARLIEST:
+        raise ValueError("is before 1970")
+    if moment > datetime.now(UTC) + _LATEST_AHEAD:
+        raise ValueError("is in the future")
+    return moment
+
+
+def _time(value: Any) -> datetime:
+    if not isinstance(value, str):
+        raise ValueError("is not a text such as 2026-11-21T10:00:00+08:00")
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("is not an ISO 8601 time such as 2026-11-21T10:00:00+08:00") from None
+
+
+def _moment(value: Any) -> datetime:
+    time = _time(value)
+    if time.tzinfo is None:
+        raise ValueError("has no offset, such as +08:00 or Z")
+    return instant(time, "UTC")
+
+
+def _storable(content: Any) -> None:
+    """PostgreSQL takes no NUL in JSON, and JSON knows no infinity."""
+    if isinstance(content, str):
+        no_nul(content)
+    elif isinstance(content, float) and not math.isfinite(content):
+        raise ValueError("holds a number that is too large")
+    elif isinstance(content, dict):
+        for name, value in content.items():
+            _storable(name)
+            _storable(value)
+    elif isinstance(content, list):
+        for value in content:
+            _storable(value)
+
+
+def _section_content(content: dict[str, Any]) -> dict[str, Any]:
+    _storable(content)
+    size = len(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+    if size > MAX_CORE_MEMORY_CHARACTERS:
+        raise ValueError(f"has {size} characters as JSON; at most {MAX_CORE_MEMORY_CHARACTERS} are accepted")
+    return content
+
+
+LocalTime = Annotated[datetime, BeforeValidator(_time)]
+"""ISO 8601, with an offset or without."""
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+"""ISO 8601 with an offset."""
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(no_nul)]
+_Title = Annotated[str, StringConstraints(max_length=500), AfterValidator(no_nul)]
+_Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+_Content = Annotated[
+    str, StringConstraints(min_length=1, max_length=MAX_CONTENT_CHARACTERS), AfterValidator(no_nul)
+]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _OfUser(_Strict):
+    user_id: Id
+
+
+class _Url(_Strict):
+    url: Image
+
+
+class ImagePart(_Strict):
+    """An image of a message."""
+
+    type: Literal["image_url"]
+    image_url: _Url
+
+
+class MessageLine(_OfUser):
+    """A message of a conversation."""
+
+    kind: Literal["message"] = "message"
+    session_id: Id
+    role: Literal["user", "assistant"]
+    content: _Content
+    created_at: LocalTime
+    """Without an offset it is local time of `timezone`, or else of the user's stored time zone."""
+    timezone: TimeZone | None = None
+    """A new user's is stored."""
+    speaker: _Name | None = None
+    external_id: _Name | None = None
+    """The caller's own id of the message, unique in its session."""
+    expert: Id | None = None
+    """Of a new conversation."""
+    completed: bool = True
+    parts: list[ImagePart] = Field(default_factory=list, max_length=MAX_IMAGES)
+
+    @model_validator(mode="after")
+    def _was_said(self) -> Self:
+        if self.role == "user" and not self.content.strip():
+            raise PydanticCustomError("blank", "content: is empty")
+        if self.timezone or self.created_at.tzinfo:
+            try:
+                instant(self.created_at, self.timezone or "UTC")
+            except ValueError as error:
+                raise PydanticCustomError("time", "created_at: {why}", {"why": str(error)}) from None
+        return self
+
+
+class UserLine(_OfUser):
+    """A user's own settings; they are stored when the user comes into being."""
+
+    kind: Literal["user"]
+    timezone: TimeZone
+    locale: Locale | None = None
+    display_name: _Name | None = None
+    created_at: Moment | None = None
+
+
+class SessionLine(_OfUser):
+    """A conversation's own settings; they are stored when it comes into being."""
+
+    kind: Literal["session"]
+    session_id: Id
+    expert: Id | None = None
+    title: _Title = ""
+    created_at: Moment
+
+
+class CoreMemoryLine(_OfUser):
+    """A section of core memory; one that is there stays as it is."""
+
+    kind: Literal["core_memory"]
+    expert: Id | None = None
+    section: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(no_nul)]
+    content: Annotated[dict[str, Any], AfterValidator(_section_content)]
+    updated_at: Moment | None = None
+
+
+class SourceLine(_Strict):
+    """A message that an episode came from: by its external id, or else by what it is."""
+
+    session_id: Id
+    external_id: _Name | None = None
+    created_at: Moment | None = None
+    role: Literal["user", "assistant"] | None = None
+    sha256: _Digest | None = None
+    """Of the content in UTF-8."""
+
+    @model_validator(mode="after")
+    def _names_a_message(self) -> Self:
+        if self.external_id is None and None in (self.created_at, self.role, self.sha256):
+            raise PydanticCustomError("source", "needs external_id, or created_at with role and sha256")
+        return self
+
+
+class EpisodeLine(_OfUser):
+    """An episode that was written as a memory; those of turns follow from the messages."""
+
+    kind: Literal["episode"]
+    expert: Id | None = None
+    session_id: Id | None = None
+    episode_type: Literal["preference", "decision", "context", "outcome", "consolidated"]
+    content: Text
+    importance: float = Field(ge=0, le=1)
+    origin: Literal["user_said", "assistant_said", "tool", "document", "derived"]
+    created_at: Moment
+    sources: list[SourceLine] = Field(default_factory=list, max_length=1000)
+
+
+Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine
+
+_KINDS: dict[str, type[Line]] = {
+    "message": MessageLine,
+    "user": UserLine,
+    "session": SessionLine,
+    "core_memory": CoreMemoryLine,
+    "episode": EpisodeLine,
+}
+
+
+def parse(raw: bytes) -> Line:
+    """Read a line.
+
+    Raises:
+        BadLine: it is not JSON in UTF-8, or fits no kind; every wrong field is named.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        raise BadLine(f"is not UTF-8 (at byte {error.start + 1})") from None
+    try:
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        raise BadLine("is not JSON") from None
+    if not isinstance(value, dict):
+        raise BadLine("is not a JSON object")
+    kind = value.get("kind", "message")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise BadLine(f"kind: is none of {', '.join(_KINDS)}")
+    try:
+        return _KINDS[kind].model_validate(value)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+    raise BadLine("; ".join(map(_problem, problems[:_MOST_PROBLEMS]))[:_LONGEST_REASON])
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    name = ".".join(str(part)[:100] for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{name}: {message}" if name else message

@@ -1,0 +1,179 @@
+"""Imported core memory and written episodes, within the caller's transaction, which holds their users."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.transfer.lines import CoreMemoryLine, EpisodeLine, SourceLine
+from services.transfer.messages import import_key
+from services.transfer.statements import BatchStatements
+
+# The history of a section begins with the import. The generation tells caches that theirs is old.
+_ADD_SECTIONS: LiteralString = """
+WITH block AS (
+    INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, section, content, version, updated_at)
+    SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.section, g.content, 1, coalesce(g.at, now())
+    FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(sections)s::text[],
+                %(contents)s::jsonb[], %(ats)s::timestamptz[]) AS g (id, user_id, expert_id, section, content, at)
+    ORDER BY g.id
+    ON CONFLICT (user_id, expert_id, section) DO NOTHING
+    RETURNING id, content, user_id, expert_id
+), generation AS (
+    INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
+    SELECT DISTINCT user_id, expert_id, %(tenant_id)s::uuid, 1 FROM block
+    ON CONFLICT (user_id, expert_id) DO UPDATE SET generation = core_memory_generations.generation + 1
+), change AS (
+    INSERT INTO core_memory_history (block_id, version, tenant_id, new, actor)
+    SELECT id, 1, %(tenant_id)s, content, 'import' FROM block
+)
+SELECT id FROM block
+"""
+
+_KNOWN_EPISODES: LiteralString = """
+SELECT g.number
+FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
+            %(types)s::text[], %(contents)s::text[], %(ats)s::timestamptz[])
+    AS g (number, user_id, expert_id, conversation_id, episode_type, content, at)
+CROSS JOIN LATERAL (
+    SELECT FROM episodes e
+    WHERE e.user_id = g.user_id AND e.created_at = g.at AND e.expert_id = g.expert_id
+      AND e.conversation_id IS NOT DISTINCT FROM g.conversation_id AND e.episode_type = g.episode_type
+      AND e.content = g.content LIMIT 1
+) AS stored
+"""
+
+# As with messages: those of a turn are known by time, role and content.
+_SOURCES: LiteralString = """
+SELECT g.number, coalesce(imported.id, said.id)
+FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(session_keys)s::text[], %(keys)s::text[],
+            %(ats)s::timestamptz[], %(roles)s::text[], %(digests)s::bytea[])
+    WITH ORDINALITY AS g (number, user_id, session_key, key, at, role, digest, place)
+JOIN conversations c
+    ON c.tenant_id = %(tenant_id)s AND c.user_id = g.user_id AND c.session_key = g.session_key
+LEFT JOIN LATERAL (
+    SELECT m.id FROM messages m WHERE m.conversation_id = c.id AND m.import_key = g.key LIMIT 1
+) AS imported ON true
+LEFT JOIN LATERAL (
+    SELECT m.id FROM messages m
+    WHERE m.conversation_id = c.id AND m.created_at = g.at AND m.role = g.role AND m.import_key IS NULL
+      AND sha256(convert_to(m.content, 'UTF8')) = g.digest LIMIT 1
+) AS said ON true
+WHERE imported.id IS NOT NULL OR said.id IS NOT NULL
+ORDER BY g.place
+"""
+
+_ADD_EPISODES: LiteralString = """
+INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
+    origin, source_message_ids, created_at)
+SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.conversation_id, g.episode_type, g.content, g.importance,
+    g.origin, g.sources::uuid[], g.at
+FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
+            %(types)s::text[], %(contents)s::text[], %(importances)s::real[], %(origins)s::text[],
+            %(sources)s::text[], %(ats)s::timestamptz[])
+    AS g (id, user_id, expert_id, conversation_id, episode_type, content, importance, origin, sources, at)
+"""
+
+
+@dataclass(frozen=True)
+class ImportedSection:
+    """A section of core memory that is to be stored."""
+
+    user_id: UUID
+    expert_id: UUID
+    line: CoreMemoryLine
+
+
+@dataclass(frozen=True)
+class ImportedEpisode:
+    """A written episode that is to be stored."""
+
+    number: int
+    """Of its line."""
+    user_id: UUID
+    expert_id: UUID
+    conversation_id: UUID | None
+    line: EpisodeLine
+    id: UUID = field(default_factory=uuid7)
+
+
+class ImportedMemory(BatchStatements):
+    """Stores core memory and episodes of one tenant."""
+
+    async def add_sections(self, sections: Sequence[ImportedSection]) -> int:
+        """Store sections of core memory, but for those that are there; return how many were not."""
+        values = {
+            "ids": [uuid7() for _ in sections],
+            "user_ids": [each.user_id for each in sections],
+            "expert_ids": [each.expert_id for each in sections],
+            "sections": [each.line.section for each in sections],
+            "contents": [Jsonb(each.line.content) for each in sections],
+            "ats": [each.line.updated_at for each in sections],
+        }
+        return len(await self._rows(_ADD_SECTIONS, values))
+
+    async def add_episodes(self, episodes: Sequence[ImportedEpisode]) -> int:
+        """Store episodes, but for those that are there; return how many were not.
+
+        A source that is not stored is left out.
+        """
+        known = {row[0] for row in await self._rows(_KNOWN_EPISODES, _values(episodes))}
+        first_of = {_identity(each): each for each in reversed(episodes)}
+        new = [each for each in episodes if each.number not in known and first_of[_identity(each)] is each]
+        sources = await self._sources(new)
+        values = {
+            **_values(new),
+            "ids": [each.id for each in new],
+            "importances": [each.line.importance for each in new],
+            "origins": [each.line.origin for each in new],
+            "sources": ["{" + ",".join(map(str, sources.get(each.number, []))) + "}" for each in new],
+        }
+        await self._run(_ADD_EPISODES, values)
+        return len(new)
+
+    async def _sources(self, episodes: Sequence[ImportedEpisode]) -> dict[int, list[UUID]]:
+        named = [(each, source) for each in episodes for source in each.line.sources]
+        values = {
+            "numbers": [each.number for each, _ in named],
+            "user_ids": [each.user_id for each, _ in named],
+            "session_keys": [source.session_id for _, source in named],
+            "keys": [_key_of(source) for _, source in named],
+            "ats": [source.created_at for _, source in named],
+            "roles": [source.role for _, source in named],
+            "digests": [source.sha256 and bytes.fromhex(source.sha256) for _, source in named],
+        }
+        found: dict[int, list[UUID]] = {}
+        for number, message_id in await self._rows(_SOURCES, values):
+            found.setdefault(number, []).append(message_id)
+        return found
+
+
+def _values(episodes: Sequence[ImportedEpisode]) -> dict[str, Any]:
+    return {
+        "numbers": [each.number for each in episodes],
+        "user_ids": [each.user_id for each in episodes],
+        "expert_ids": [each.expert_id for each in episodes],
+        "conversation_ids": [each.conversation_id for each in episodes],
+        "types": [each.line.episode_type for each in episodes],
+        "contents": [each.line.content for each in episodes],
+        "ats": [each.line.created_at for each in episodes],
+    }
+
+
+def _identity(episode: ImportedEpisode) -> tuple[Any, ...]:
+    line = episode.line
+    owner = episode.user_id, episode.expert_id, episode.conversation_id
+    return *owner, line.episode_type, line.content, line.created_at
+
+
+def _key_of(source: SourceLine) -> str:
+    return import_key(
+        source.session_id,
+        external_id=source.external_id,
+        at=source.created_at,
+        role=source.role,
+        sha256=source.sha256,
+    )

@@ -1,0 +1,185 @@
+"""Imported messages and the episodes of their exchanges, within the caller's transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from services.conversations.turn import TURN_IMPORTANCE
+from services.transfer.messages import Exchange, ImportedMessage
+from services.transfer.statements import BatchStatements
+
+# A message of a turn has no key: it is known by its time, role and content when an export comes back.
+_KNOWN: LiteralString = """
+SELECT g.number
+FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(keys)s::text[], %(ats)s::timestamptz[],
+            %(roles)s::text[], %(digests)s::bytea[]) AS g (number, conversation_id, key, at, role, digest)
+LEFT JOIN LATERAL (
+    SELECT true AS found FROM messages m
+    WHERE m.conversation_id = g.conversation_id AND m.import_key = g.key LIMIT 1
+) AS imported ON true
+LEFT JOIN LATERAL (
+    SELECT true AS found FROM messages m
+    WHERE m.conversation_id = g.conversation_id AND m.created_at = g.at AND m.role = g.role
+      AND m.import_key IS NULL AND sha256(convert_to(m.content, 'UTF8')) = g.digest LIMIT 1
+) AS said ON g.key LIKE 'sha256:%%'
+WHERE imported.found OR said.found
+"""
+
+# The turn whose last message stands right before an answer.
+_ANSWERED: LiteralString = """
+SELECT g.number, before.turn_id
+FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(ats)s::timestamptz[])
+    AS g (number, conversation_id, at)
+CROSS JOIN LATERAL (
+    SELECT m.id, m.turn_id FROM messages m WHERE m.conversation_id = g.conversation_id AND m.created_at <= g.at
+    ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+) AS before
+JOIN episodes e ON e.id = before.turn_id
+    AND e.source_message_ids[array_upper(e.source_message_ids, 1)] = before.id
+"""
+
+_ADD: LiteralString = """
+INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
+    created_at, external_id, speaker, import_key)
+SELECT g.id, %(tenant_id)s, g.conversation_id, g.turn_id, g.role, g.content, g.parts, g.completed, g.token_count,
+    g.at, g.external_id, g.speaker, g.key
+FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[], %(roles)s::text[],
+            %(contents)s::text[], %(parts)s::jsonb[], %(completed)s::boolean[], %(token_counts)s::integer[],
+            %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[])
+    AS g (id, conversation_id, turn_id, role, content, parts, completed, token_count, at, external_id, speaker,
+          key)
+"""
+
+# An array of arrays would have to be rectangular: the sources come as text.
+_EPISODES: LiteralString = """
+INSERT INTO episodes AS e (id, tenant_id, user_id, expert_id, conversation_id, episode_type, importance, origin,
+    source_message_ids, created_at)
+SELECT g.id, %(tenant_id)s, c.user_id, c.expert_id, c.id, 'turn', %(importance)s, g.origin, g.sources::uuid[], g.at
+FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(origins)s::text[], %(sources)s::text[],
+            %(ats)s::timestamptz[]) AS g (id, conversation_id, origin, sources, at)
+JOIN conversations c ON c.id = g.conversation_id
+ON CONFLICT (id) DO UPDATE SET
+    source_message_ids = e.source_message_ids || EXCLUDED.source_message_ids, indexed_at = NULL
+"""
+
+# `enough` messages are counted at the most, and `many` are weighed: to know that a job is due takes no more.
+_WORK: LiteralString = """
+WITH touched AS MATERIALIZED (
+    SELECT c.id, e.context_strategy, e.context_window, e.context_threshold, e.min_archive_messages,
+           s.conversation_id IS NOT NULL AS covered,
+           coalesce(s.covered_through_created_at, '-infinity') AS at,
+           coalesce(s.covered_through_message_id, '00000000-0000-0000-0000-000000000000') AS message_id
+    FROM conversations c JOIN experts e ON e.id = c.expert_id
+    LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
+    WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(conversation_ids)s)
+)
+SELECT t.id, t.context_strategy, t.covered,
+       EXISTS (SELECT FROM messages m WHERE m.conversation_id = t.id AND m.uncovered AND m.completed) AS late,
+       CASE WHEN t.context_strategy = 'summary' THEN (SELECT count(*) FROM (
+           SELECT FROM messages m
+           WHERE m.conversation_id = t.id AND m.completed AND (m.created_at, m.id) > (t.at, t.message_id)
+           LIMIT %(enough)s
+       ) AS counted) ELSE 0 END AS behind,
+       t.context_strategy = 'topics' AND (
+           SELECT count(*) >= t.min_archive_messages
+              AND sum(token_count) >= %(soon)s * t.context_threshold * t.context_window
+           FROM (SELECT m.token_count FROM messages m
+                 WHERE m.conversation_id = t.id AND m.completed AND m.topic_id IS NULL
+                 ORDER BY m.created_at, m.id LIMIT %(many)s) AS oldest
+       ) AS full_of_topics
+FROM touched t ORDER BY t.id
+"""
+_WEIGHED = 2000
+
+
+@dataclass(frozen=True)
+class ConversationWork:
+    """What there is to do behind a conversation that messages were imported into."""
+
+    conversation_id: UUID
+    strategy: str
+    covered: bool
+    """Whether it has a summary."""
+    late: bool
+    """Whether messages came before the summary's point."""
+    behind: int
+    """Completed messages behind that point, as many as were counted."""
+    full_of_topics: bool
+
+
+class ImportedMessages(BatchStatements):
+    """Stores messages of one tenant."""
+
+    async def known(self, messages: Sequence[ImportedMessage]) -> set[int]:
+        """Numbers of those that are stored already."""
+        values = {
+            "numbers": [each.number for each in messages],
+            "conversation_ids": [each.conversation_id for each in messages],
+            "keys": [each.key for each in messages],
+            "ats": [each.at for each in messages],
+            "roles": [each.line.role for each in messages],
+            "digests": [each.digest for each in messages],
+        }
+        return {row[0] for row in await self._rows(_KNOWN, values)}
+
+    async def add(self, exchanges: Sequence[Exchange], *, episodes: bool) -> None:
+        """Store exchanges; with `episodes`, each becomes one, or goes on with the one that it answers."""
+        await self._find_answered([each for each in exchanges if each.begins_with_answer])
+        pairs = [(message, each.turn_id) for each in exchanges for message in each.messages]
+        pairs.sort(key=lambda pair: pair[0].id)
+        values = {
+            "ids": [message.id for message, _ in pairs],
+            "conversation_ids": [message.conversation_id for message, _ in pairs],
+            "turn_ids": [turn_id for _, turn_id in pairs],
+            "roles": [message.line.role for message, _ in pairs],
+            "contents": [message.line.content for message, _ in pairs],
+            "parts": [Jsonb(message.parts) for message, _ in pairs],
+            "completed": [message.line.completed for message, _ in pairs],
+            "token_counts": [message.token_count for message, _ in pairs],
+            "ats": [message.at for message, _ in pairs],
+            "external_ids": [message.line.external_id for message, _ in pairs],
+            "speakers": [message.line.speaker for message, _ in pairs],
+            "keys": [message.key for message, _ in pairs],
+        }
+        await self._run(_ADD, values)
+        if episodes:
+            await self._add_episodes([each for each in exchanges if each.complete])
+
+    async def work_behind(
+        self, conversation_ids: Sequence[UUID], *, enough: int, soon: float
+    ) -> list[ConversationWork]:
+        """What there is to do, with `enough` messages counted at the most; `soon` = share of a full prompt."""
+        values = {"conversation_ids": list(conversation_ids), "enough": enough, "soon": soon, "many": _WEIGHED}
+        return [ConversationWork(*row) for row in await self._rows(_WORK, values)]
+
+    async def _find_answered(self, exchanges: Sequence[Exchange]) -> None:
+        if not exchanges:
+            return
+        firsts = {each.messages[0].number: each for each in exchanges}
+        values = {
+            "numbers": list(firsts),
+            "conversation_ids": [each.messages[0].conversation_id for each in exchanges],
+            "ats": [each.messages[0].at for each in exchanges],
+        }
+        taken: set[UUID] = set()  # where many are of the same moment
+        for number, turn_id in await self._rows(_ANSWERED, values):
+            if turn_id not in taken:
+                firsts[number].turn_id = turn_id
+                taken.add(turn_id)
+
+    async def _add_episodes(self, exchanges: Sequence[Exchange]) -> None:
+        values = {
+            "ids": [each.turn_id for each in exchanges],
+            "conversation_ids": [each.complete[0].conversation_id for each in exchanges],
+            "origins": [
+                "user_said" if any(m.line.role == "user" for m in each.complete) else "assistant_said"
+                for each in exchanges
+            ],
+            "sources": ["{" + ",".join(str(m.id) for m in each.complete) + "}" for each in exchanges],
+            "ats": [each.complete[0].at for each in exchanges],
+            "importance": TURN_IMPORTANCE,
+        }
+        await self._run(_EPISODES, values)

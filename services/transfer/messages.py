@@ -1,0 +1,114 @@
+"""Imported messages: by what they are known again, and which of them make an exchange."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from services.conversations.messages import image_part, message_tokens
+from services.llm.tokens import IMAGE_TOKENS
+from services.transfer.lines import MessageLine
+
+
+def digest_of(content: str) -> bytes:
+    """SHA-256 of a message's content."""
+    return hashlib.sha256(content.encode()).digest()
+
+
+def import_key(
+    session_id: str, *, external_id: str | None, at: datetime | None, role: str | None, sha256: str | None
+) -> str:
+    """By what a message is known when it comes again: its external id, or else time, role and content.
+
+    `at` is in UTC, `sha256` is the content's in hexadecimal digits.
+    """
+    if external_id is not None:
+        return f"external:{external_id}"
+    stated = json.dumps([session_id, at.isoformat() if at else None, role, sha256])
+    return f"sha256:{hashlib.sha256(stated.encode()).hexdigest()}"
+
+
+@dataclass(frozen=True)
+class ImportedMessage:
+    """A message that is to be stored."""
+
+    number: int
+    """Of its line."""
+    conversation_id: UUID
+    line: MessageLine
+    at: datetime
+    id: UUID = field(default_factory=uuid7)
+    """Minted in the order of the lines: it orders messages of the same moment."""
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """Its images, as they are stored."""
+        return [image_part(part.image_url.url) for part in self.line.parts]
+
+    @property
+    def token_count(self) -> int:
+        """Estimated tokens of it in a prompt."""
+        return message_tokens(self.line.content) + IMAGE_TOKENS * len(self.line.parts)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of its content."""
+        return digest_of(self.line.content)
+
+    @cached_property
+    def key(self) -> str:
+        """By what it is known when it comes again."""
+        line = self.line
+        return import_key(
+            line.session_id,
+            external_id=line.external_id,
+            at=self.at,
+            role=line.role,
+            sha256=self.digest.hex(),
+        )
+
+
+@dataclass
+class Exchange:
+    """A user's message with the answers that follow it; it becomes one turn, and one episode."""
+
+    messages: list[ImportedMessage]
+    turn_id: UUID = field(default_factory=uuid7)
+    """Also the episode's id, so that an answer which comes with a later import finds both."""
+
+    @property
+    def begins_with_answer(self) -> bool:
+        """Whether the message that was answered is not among these."""
+        return self.messages[0].line.role == "assistant"
+
+    @property
+    def complete(self) -> list[ImportedMessage]:
+        """What the episode is made of: an answer that broke off is in none."""
+        return [message for message in self.messages if message.line.completed]
+
+
+def exchanges_of(messages: Iterable[ImportedMessage], known: Collection[int]) -> list[Exchange]:
+    """The exchanges of the messages, but for those whose numbers are known: they are stored already.
+
+    In each conversation the order is that of time, and of the lines where times are equal. What follows a
+    known message begins an exchange of its own.
+    """
+    exchanges: list[Exchange] = []
+    open_ones: dict[UUID, Exchange] = {}
+    for message in sorted(messages, key=lambda each: (each.at, each.number)):
+        before = open_ones.get(message.conversation_id)
+        if message.number in known:
+            open_ones.pop(message.conversation_id, None)
+        elif before is None or message.line.role == "user":
+            exchange = Exchange([message])
+            exchanges.append(exchange)
+            open_ones[message.conversation_id] = exchange
+        else:
+            before.messages.append(message)
+    return exchanges

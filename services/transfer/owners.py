@@ -1,0 +1,133 @@
+"""Users, experts and conversations of imported lines: found, or made. All within the caller's transaction."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from services.transfer.statements import BatchStatements
+
+DEFAULT_EXPERT = "default"
+_DEFAULT_ZONE = "Asia/Shanghai"
+
+# In the order of the names, as every import makes them: two of them wait for each other in one direction.
+_MAKE_USERS: LiteralString = """
+INSERT INTO users (id, tenant_id, external_id, timezone, locale, display_name, created_at)
+SELECT g.id, %(tenant_id)s, g.name, g.timezone, g.locale, g.display_name, coalesce(g.created_at, now())
+FROM unnest(%(ids)s::uuid[], %(names)s::text[], %(timezones)s::text[], %(locales)s::text[],
+            %(display_names)s::text[], %(created_ats)s::timestamptz[])
+    AS g (id, name, timezone, locale, display_name, created_at)
+ORDER BY g.name
+ON CONFLICT (tenant_id, external_id) DO NOTHING
+"""
+
+# One import at a time works on a user; turns go on, and an erasure waits. In order, so that none waits for
+# another that waits for it.
+_LOCK_USERS: LiteralString = """
+SELECT id, external_id, timezone FROM users
+WHERE tenant_id = %(tenant_id)s AND external_id = ANY(%(names)s) ORDER BY id FOR NO KEY UPDATE
+"""
+
+_EXPERTS: LiteralString = """
+SELECT name, id FROM experts WHERE tenant_id = %(tenant_id)s AND name = ANY(%(names)s)
+"""
+
+_MAKE_CONVERSATIONS: LiteralString = """
+INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title, created_at)
+SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.session_key, g.title, g.created_at
+FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(keys)s::text[], %(titles)s::text[],
+            %(created_ats)s::timestamptz[]) AS g (id, user_id, expert_id, session_key, title, created_at)
+ORDER BY g.user_id, g.session_key
+ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
+"""
+
+_CONVERSATIONS: LiteralString = """
+SELECT c.id, c.user_id, c.session_key
+FROM unnest(%(user_ids)s::uuid[], %(keys)s::text[]) AS g (user_id, session_key)
+JOIN conversations c ON c.tenant_id = %(tenant_id)s AND c.user_id = g.user_id AND c.session_key = g.session_key
+"""
+
+
+@dataclass(frozen=True)
+class NewUser:
+    """A user as a line describes them."""
+
+    name: str
+    timezone: str | None = None
+    locale: str | None = None
+    display_name: str | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class KnownUser:
+    """A user who is there."""
+
+    id: UUID
+    timezone: str
+    made: bool
+    """Whether by this batch of lines."""
+
+
+Session = tuple[UUID, str]
+"""A user's id and the caller's name for the conversation."""
+
+
+@dataclass(frozen=True)
+class NewConversation:
+    """A conversation as a line describes it."""
+
+    session: Session
+    expert_id: UUID
+    title: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class KnownConversation:
+    """A conversation that is there."""
+
+    id: UUID
+    made: bool
+    """Whether by this batch of lines."""
+
+
+class Owners(BatchStatements):
+    """Finds or makes what lines belong to, for one tenant."""
+
+    async def users(self, wanted: Iterable[NewUser]) -> dict[str, KnownUser]:
+        """The users by name; until the transaction ends no other import touches them, and they are not erased."""
+        news = {uuid7(): user for user in wanted}
+        values = {
+            "ids": list(news),
+            "names": [user.name for user in news.values()],
+            "timezones": [user.timezone or _DEFAULT_ZONE for user in news.values()],
+            "locales": [user.locale for user in news.values()],
+            "display_names": [user.display_name for user in news.values()],
+            "created_ats": [user.created_at for user in news.values()],
+        }
+        await self._run(_MAKE_USERS, values)
+        rows = await self._rows(_LOCK_USERS, values)
+        return {row[1]: KnownUser(row[0], row[2], made=row[0] in news) for row in rows}
+
+    async def experts(self, names: Collection[str]) -> dict[str, UUID]:
+        """Ids of the experts that there are."""
+        return dict(await self._rows(_EXPERTS, {"names": list(names)}))
+
+    async def conversations(self, wanted: Mapping[Session, NewConversation]) -> dict[Session, KnownConversation]:
+        """The conversations; those that are not there are made."""
+        news = {uuid7(): conversation for conversation in wanted.values()}
+        values = {
+            "ids": list(news),
+            "user_ids": [new.session[0] for new in news.values()],
+            "expert_ids": [new.expert_id for new in news.values()],
+            "keys": [new.session[1] for new in news.values()],
+            "titles": [new.title for new in news.values()],
+            "created_ats": [new.created_at for new in news.values()],
+        }
+        await self._run(_MAKE_CONVERSATIONS, values)
+        rows = await self._rows(_CONVERSATIONS, values)
+        return {(row[1], row[2]): KnownConversation(row[0], made=row[0] in news) for row in rows}

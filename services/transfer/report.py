@@ -1,0 +1,48 @@
+"""What became of the lines of an import."""
+
+from dataclasses import dataclass, field
+
+MOST_ERRORS = 1000
+"""Refused lines that are named; the others are counted."""
+
+
+@dataclass(frozen=True)
+class LineError:
+    """A line that was refused."""
+
+    line: int
+    """From 1."""
+    reason: str
+
+
+@dataclass
+class ImportReport:
+    """What became of the lines; empty ones are not counted."""
+
+    imported: int = 0
+    """Lines that are stored now and were not before."""
+    skipped: int = 0
+    """Lines of what was stored already."""
+    refused: int = 0
+    """Lines with errors."""
+    errors: list[LineError] = field(default_factory=list)
+    """The first of them, by line."""
+
+    def refuse(self, line: int, reason: str) -> None:
+        """Note a line with an error."""
+        self.refused += 1
+        self.errors.append(LineError(line, reason))
+        if len(self.errors) > 2 * MOST_ERRORS:
+            self.in_order()
+
+    def add(self, other: "ImportReport") -> None:
+        """Take in what became of other lines."""
+        self.imported += other.imported
+        self.skipped += other.skipped
+        self.refused += other.refused
+        self.errors += other.errors
+        self.in_order()
+
+    def in_order(self) -> None:
+        """Name the errors by line, as many as are named."""
+        self.errors = sorted(self.errors, key=lambda error: error.line)[:MOST_ERRORS]
