@@ -93,6 +93,8 @@ _FRESH: dict[str, Any] = {
     **dict.fromkeys(ConversationState.__annotations__),
     "images": [],
     "history": [],
+    "episodic_memory": [],
+    "recall": {},
     "retrieval_results": [],
     "messages": Overwrite([]),
     "tool_rounds": 0,

@@ -85,6 +85,7 @@ def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> Tur
         message_id=UUID(state["user_message_id"]),
         message=state["message"],
         now=state["now"],
+        timezone=context.timezone,
     )
 
 

@@ -1,6 +1,6 @@
 """`anamnesis`: every command, and what they share."""
 
-from api.cli import backfill, chat, doctor, erase, keys, migrate, serve, tenants, transfer, worker
+from api.cli import backfill, chat, doctor, erase, evaluate, keys, migrate, reindex, serve, tenants, transfer, worker
 from api.cli.shell import make_shell
 
 app = make_shell()
@@ -14,6 +14,8 @@ app.add_typer(tenants.app, name="tenants")
 app.command(name="erase")(erase.erase)
 app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)
+app.command(name="reindex")(reindex.reindex)
+app.command(name="eval")(evaluate.evaluate)
 app.add_typer(backfill.app, name="backfill")
 
 if __name__ == "__main__":

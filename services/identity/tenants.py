@@ -80,6 +80,12 @@ class Tenants:
             await cursor.execute(_CREATE_EXPERT, expert)
         return tenant
 
+    async def remove(self, tenant_id: UUID) -> None:
+        """Remove a tenant with everything that it has in the database; the index is not told."""
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute("DELETE FROM tenants WHERE id = %s", [tenant_id])
+        self._remembered.clear()
+
     async def list(self) -> Sequence[Tenant]:
         """All tenants, by name."""
         return await self._database.fetch_without_tenant(_LIST, {}, class_row(Tenant))

@@ -67,6 +67,7 @@ class Archive:
         *,
         top_k: int,
         now: datetime,
+        timezone: str | None = None,
         said: Sequence[Said] = (),
         speaker: str = "",
     ) -> FoundEpisodes:
@@ -75,7 +76,9 @@ class Archive:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        recalled = await self._recall.search(scope, query, now=now, said=said, speaker=speaker)
+        if timezone is None:
+            timezone = await self._episodes.timezone(scope.tenant_id, scope.user_id)
+        recalled = await self._recall.search(scope, query, now=now, timezone=timezone, said=said, speaker=speaker)
         best = by_episode(recalled.ranking, _DEPTH * top_k)[:top_k]
         chosen = [([recalled.units[each.unit.id] for each in one.units], one.best.score) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]

@@ -130,6 +130,8 @@ UPDATE episodes SET last_recalled_at = %(at)s, recall_count = recall_count + 1
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(episode_ids)s)
 """
 
+TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
+
 MESSAGES = """
 SELECT id AS message_id, external_id, role, content, speaker, created_at FROM messages
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed

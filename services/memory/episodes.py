@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
@@ -78,6 +78,12 @@ class EpisodeStore:
         values = {"tenant_id": tenant_id, "message_ids": list(message_ids)}
         rows = await self._database.fetch(tenant_id, sql.MESSAGES, values, class_row(Source))
         return {row.message_id: row for row in rows}
+
+    async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
+        """The user's time zone; None where there is no such user any more."""
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        rows = await self._database.fetch(tenant_id, sql.TIMEZONE, values, tuple_row)
+        return rows[0][0] if rows else None
 
     async def add(
         self, connection: Connection, tenant_id: UUID, user_id: UUID, expert_id: UUID, new: NewEpisode

@@ -5,10 +5,10 @@ or is somebody else's, can come up. What is not indexed yet is ranked beside it 
 """
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, time, timedelta
+from time import perf_counter
 from uuid import UUID
 
 import structlog
@@ -22,12 +22,14 @@ from services.memory.episodes import EpisodeStore
 from services.memory.hits import Ranking, SearchLeg, SearchList, Unit
 from services.memory.index import EpisodeIndex, Scope, UnitHit
 from services.memory.parameters import SEARCH_DEPTH, RankingParameters
-from services.memory.queries import RecallQuery, Said, is_small_talk, make_queries
+from services.memory.queries import RecallQuery, Said, asks, is_small_talk, make_queries
 from services.memory.ranking import rank
 from services.memory.selection import Floor
 from services.memory.terms import indexed_text, terms
 from services.platform.metrics import RECALL_SECONDS
 from services.platform.milvus import CollectionMissing
+from services.time_reference.days import named_day
+from services.time_reference.zones import time_zone
 
 _RECENT_MESSAGES = 6
 _NOTHING = Ranking((), 0.0)
@@ -45,6 +47,8 @@ class TurnAsked:
     message_id: UUID
     message: str
     now: datetime
+    timezone: str
+    """The user's: a day that the message names is a local one."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class Recall:
 
     async def for_turn(self, asked: TurnAsked) -> RecallResult:
         """Recall for a message in its conversation; never fails a turn: what is late or away is left out."""
-        begun = time.perf_counter()
+        begun = perf_counter()
         try:
             async with asyncio.timeout(self._budget_s):
                 situation, waiting = await self._episodes.situation(
@@ -92,18 +96,28 @@ class Recall:
                 )
                 said = [Said(message["role"], message["content"]) for message in situation.recent]
                 queries = [] if is_small_talk(asked.message) else make_queries(asked.message, said)
+                scope = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
+                if scope is not None:
+                    waiting = await self._episodes.unindexed(scope)
                 found = await self._find(
-                    asked.scope, queries, waiting, asked.now, indexed=situation.indexed_elsewhere
+                    scope or asked.scope, queries, waiting, asked.now, indexed=situation.indexed_elsewhere
                 )
         except (Unavailable, TimeoutError) as error:
             log.warning("recall was left out", reason=type(error).__name__)
             found = RecallResult(degraded=["recall"])
-        seconds = time.perf_counter() - begun
+        seconds = perf_counter() - begun
         RECALL_SECONDS.observe(seconds)
         return replace(found, milliseconds=round(seconds * 1000, 1))
 
     async def search(
-        self, scope: Scope, query: str, *, now: datetime, said: Sequence[Said] = (), speaker: str = ""
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        now: datetime,
+        timezone: str | None = None,
+        said: Sequence[Said] = (),
+        speaker: str = "",
     ) -> RecallResult:
         """Search a user's memory for a text, without a time limit of our own.
 
@@ -111,17 +125,23 @@ class Recall:
             scope: whose memory, and which part of it.
             query: what is looked for.
             now: from which age is counted.
+            timezone: the user's; with it, a day that the query names narrows the search to that day, if there
+                is anything of it.
             said: what was said just before, the newest last.
             speaker: who asks, as in what is indexed; or empty.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        begun = time.perf_counter()
+        begun = perf_counter()
         queries = make_queries(query, said, speaker=speaker)
-        waiting = await self._episodes.unindexed(scope)
-        found = await self._find(scope, queries, waiting, now, indexed=True)
-        return replace(found, milliseconds=round((time.perf_counter() - begun) * 1000, 1))
+        narrow = _narrowed(scope, query, now, timezone) if timezone else None
+        found = RecallResult()
+        for within in (narrow, scope):
+            if within is not None and not found.ranking.results:
+                waiting = await self._episodes.unindexed(within)
+                found = await self._find(within, queries, waiting, now, indexed=True)
+        return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
 
     async def close(self) -> None:
         """Stop what goes on behind recalls."""
@@ -200,6 +220,17 @@ class Recall:
             return [], {}
         lists = [*_lists("lexical", by_words), *_lists("dense", by_meaning)]
         return lists, {str(hit.unit_id): hit for found in (*by_words, *by_meaning) for hit in found}
+
+
+def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
+    """The scope on the one day that a question names; None where it names none, or one that is to come."""
+    zone = time_zone(timezone)
+    day = named_day(text, now.astimezone(zone).date())
+    if day is None or day > now.astimezone(zone).date() or scope.since or scope.until or not asks(text):
+        return None
+    since = datetime.combine(day, time.min, zone)
+    until = datetime.combine(day + timedelta(days=1), time.min, zone)
+    return replace(scope, since=since, until=until)
 
 
 def _lists(leg: SearchLeg, found: Iterable[Sequence[UnitHit]]) -> list[SearchList]:

@@ -25,6 +25,7 @@ async def _tell(services: Services) -> TurnAsked:
         turn.user_message_id,
         "我的狗叫什么名字？",
         datetime.now(UTC),
+        "Asia/Shanghai",
     )
 
 

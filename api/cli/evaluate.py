@@ -1,0 +1,139 @@
+"""`anamnesis eval`: how well memory finds what answers a question."""
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit
+from services.engines import migrate_if_owner, open_engines
+from services.errors import AnamnesisError, InvalidInput
+from services.platform.logs import configure_logs
+from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.evaluation.dataset import Dataset
+    from services.evaluation.evaluation import Evaluated
+
+
+def evaluate(
+    folder: Annotated[Path, typer.Argument(help="Holds conversations.jsonl and questions.jsonl.")],
+    as_json: AsJson = False,
+) -> None:
+    """Import a question set for a tenant of its own, ask every question, print figures, remove everything again.
+
+    Recall is counted in messages shown: the share of a question's evidence among the first 5, 10 and 20.
+
+    Example: `anamnesis eval benchmarks/questions`
+    """
+    from services.evaluation.dataset import load  # noqa: PLC0415 — help needs none of it
+
+    settings = settings_or_exit()
+    if settings.log_level == "info":
+        configure_logs(settings.log_format, "warning")
+    try:
+        dataset = load(folder)
+        found = asyncio.run(_evaluate(settings, dataset))
+    except InvalidInput as error:
+        fail(f"{error.field}: {error.message}", WRONG_USE)
+    except AnamnesisError as error:
+        fail(error.message)
+    report = _report(settings, dataset, found)
+    if as_json:
+        typer.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        _show(report)
+    if found.refused:
+        raise typer.Exit(FAILED)
+
+
+async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
+    from services.bootstrap import make_importer, open_services  # noqa: PLC0415
+    from services.evaluation.evaluation import Evaluation  # noqa: PLC0415
+    from services.identity.tenants import Tenants  # noqa: PLC0415
+
+    async with open_engines(settings) as engines:
+        await migrate_if_owner(engines)
+        async with open_services(settings, engines) as services:
+            # Nothing of it is to be summarised.
+            quiet = settings.model_copy(update={"memory_summaries": False, "memory_topics": False})
+            importer = make_importer(quiet, services.database, services.jobs)
+            evaluation = Evaluation(Tenants(services.database), importer, services.memory, services.embedder)
+            with _progress() as progress:
+                bars: dict[str, Any] = {}
+
+                def on_step(step: str, done: int, total: int) -> None:
+                    if step not in bars:
+                        bars[step] = progress.add_task(step, total=total)
+                    progress.update(bars[step], completed=done)
+
+                return await evaluation.run(dataset, on_step)
+
+
+def _report(settings: Settings, dataset: "Dataset", found: "Evaluated") -> dict[str, Any]:
+    from services.evaluation.metrics import figure, summarise  # noqa: PLC0415
+
+    systems: dict[str, Any] = {}
+    for system, scores in found.scores.items():
+        if scores:
+            categories = sorted({each.category for each in scores})
+            groups = {"all": scores, **{name: [s for s in scores if s.category == name] for name in categories}}
+            systems[system] = {
+                name: {
+                    "questions": len(group),
+                    **{key: asdict(value) for key, value in summarise(group).items()},
+                }
+                for name, group in groups.items()
+            }
+    ordered = sorted(found.milliseconds)
+    return {
+        "set": dataset.name,
+        "embedding": settings.embedding_model or "built-in lexical embedder",
+        "messages": found.messages,
+        "refused": found.refused,
+        "questions": len(dataset.questions),
+        "questions_without_evidence": dataset.skipped,
+        "systems": systems,
+        "of_the_named_day": asdict(figure(found.of_the_day)) if found.of_the_day else None,
+        "recall_ms": {
+            "p50": round(ordered[len(ordered) // 2], 1),
+            "p95": round(ordered[int(len(ordered) * 0.95)], 1),
+        }
+        if ordered
+        else None,
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    console = Console()
+    console.print(
+        f"{report['set']}: {report['messages']} messages, {report['questions']} questions "
+        f"({report['questions_without_evidence']} more name no evidence), {report['embedding']}"
+    )
+    for category in report["systems"].get("recall", {}):
+        figures = report["systems"]["recall"][category]
+        table = Table(title=f"{category}: {figures['questions']} questions", title_justify="left")
+        names = [name for name in figures if name != "questions"]
+        for column in ("", *names):
+            table.add_column(column)
+        for system, categories in report["systems"].items():
+            if category != "all" and system != "recall":
+                continue
+            cells = [categories[category][name] for name in names]
+            table.add_row(system, *(f"{c['mean']:.3f} [{c['low']:.2f}–{c['high']:.2f}]" for c in cells))
+        console.print(table)
+    if day := report["of_the_named_day"]:
+        console.print(f"of the first 10 messages, of the day that the question names: {day['mean']:.3f}")
+    if latency := report["recall_ms"]:
+        console.print(f"recall took {latency['p50']} ms (median), {latency['p95']} ms (95th percentile)")
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))

@@ -1,0 +1,1 @@
+"""How well memory remembers, measured on a set of conversations and questions."""

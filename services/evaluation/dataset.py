@@ -1,0 +1,174 @@
+"""A question set: conversations to remember, questions about them, and the messages that answer each."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from services.errors import InvalidInput
+from services.memory.queries import Said
+
+CONVERSATIONS, QUESTIONS = "conversations.jsonl", "questions.jsonl"
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._:@-]")
+_BETWEEN_MESSAGES = timedelta(seconds=20)
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    conversation_id: str = Field(min_length=1)
+    session_id: str = Field(min_length=1)
+    session_time: datetime
+    turn_id: str = Field(min_length=1)
+    role: str = Field(pattern="^(user|assistant)$")
+    speaker: str | None = None
+    text: str = Field(min_length=1)
+
+
+class _Question(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    question_id: str
+    conversation_id: str
+    question: str = Field(min_length=1)
+    category: str = "all"
+    evidence_turn_ids: list[str] = []
+    evidence_session_ids: list[str] = []
+    context: list[str] = []
+    question_time: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with the messages that answer it."""
+
+    id: str
+    user: str
+    text: str
+    category: str
+    evidence: frozenset[str]
+    """Ids of the messages."""
+    day: str | None
+    """Where no messages are named: the local day of which everything found should be."""
+    said: tuple[Said, ...]
+    """What was said just before."""
+    speaker: str
+    """Who asks, where that is known."""
+    asked_at: datetime
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is imported, and what is asked."""
+
+    name: str
+    lines: list[dict[str, Any]]
+    """As an import takes them."""
+    questions: list[Question]
+    skipped: int
+    """Questions without evidence."""
+    days: dict[str, str] = field(default_factory=dict)
+    """The local day of each message."""
+
+
+def load(folder: Path) -> Dataset:
+    """Read a folder with `conversations.jsonl` and `questions.jsonl`.
+
+    Raises:
+        InvalidInput: a file is not there, or a line of it is wrong; says which.
+    """
+    messages = [each for _, each in _read(folder / CONVERSATIONS, _Message)]
+    times = _times(messages)
+    sessions = {message.session_id: _name(message.session_id) for message in messages}
+    lines = [
+        {
+            "user_id": _name(message.conversation_id),
+            "session_id": sessions[message.session_id],
+            "role": message.role,
+            "content": message.text,
+            "created_at": at.isoformat(),
+            "external_id": message.turn_id,
+            **({"speaker": message.speaker} if message.speaker else {}),
+        }
+        for message, at in zip(messages, times, strict=True)
+    ]
+    last: dict[str, datetime] = {}
+    for message, at in zip(messages, times, strict=True):
+        last[message.conversation_id] = max(at, last.get(message.conversation_id, at))
+    days = {message.turn_id: at.date().isoformat() for message, at in zip(messages, times, strict=True)}
+    session_days = {message.session_id: at.date().isoformat() for message, at in zip(messages, times, strict=True)}
+    questions, skipped = [], 0
+    for number, asked in _read(folder / QUESTIONS, _Question):
+        if asked.conversation_id not in last:
+            raise InvalidInput(f"{QUESTIONS}:{number}", f"there is no conversation {asked.conversation_id!r}")
+        dated = {session_days[each] for each in asked.evidence_session_ids if each in session_days}
+        if not asked.evidence_turn_ids and len(dated) != 1:
+            skipped += 1
+            continue
+        at = asked.question_time or last[asked.conversation_id] + _BETWEEN_MESSAGES
+        said = [_said(text) for text in asked.context]
+        speaker = ""
+        if said and said[-1].text.strip() == asked.question.strip():
+            speaker = said.pop().speaker
+        questions.append(
+            Question(
+                id=asked.question_id,
+                user=_name(asked.conversation_id),
+                text=asked.question,
+                category=asked.category,
+                evidence=frozenset(asked.evidence_turn_ids),
+                day=None if asked.evidence_turn_ids else dated.pop(),
+                said=tuple(said),
+                speaker=speaker,
+                asked_at=at if at.tzinfo else at.replace(tzinfo=UTC),
+            )
+        )
+    return Dataset(folder.name, lines, questions, skipped, days)
+
+
+def _times(messages: list[_Message]) -> list[datetime]:
+    """Messages of a session that have one time follow each other; times without an offset are taken for UTC."""
+    newest: dict[str, datetime] = {}
+    times = []
+    for message in messages:
+        at = message.session_time if message.session_time.tzinfo else message.session_time.replace(tzinfo=UTC)
+        if message.session_id in newest and at <= newest[message.session_id]:
+            at = newest[message.session_id] + _BETWEEN_MESSAGES
+        newest[message.session_id] = at
+        times.append(at)
+    return times
+
+
+def _said(text: str) -> Said:
+    speaker, separator, words = text.partition(": ")
+    if not separator:
+        return Said("user", text)
+    return Said("assistant" if speaker.lower() in {"assistant", "ai"} else "user", words, speaker)
+
+
+def _name(text: str) -> str:
+    return _NOT_IN_A_NAME.sub("-", text)[-128:]
+
+
+def _read(path: Path, model: type[BaseModel]) -> Iterator[tuple[int, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(str(path), f"cannot be read ({error})") from None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, model.model_validate(json.loads(line))
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"]))
+            raise InvalidInput(f"{path.name}:{number}", f"{where}: {problem['msg']}") from None
+        except ValueError:
+            raise InvalidInput(f"{path.name}:{number}", "is not JSON") from None

@@ -1,0 +1,145 @@
+"""An evaluation: conversations are imported for a tenant of their own, and every question is asked there."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import orjson
+
+from services.evaluation.dataset import Dataset, Question
+from services.evaluation.metrics import Scores, score
+from services.identity.tenants import Tenants
+from services.llm.embeddings import Embedder
+from services.memory.index import EpisodeIndex, Scope, UnitHit
+from services.memory.opening import Memory
+from services.memory.terms import terms
+from services.transfer.importing import Importer
+
+OURS = "recall"
+BASELINES = ("BM25 only", "dense only", "plain hybrid (RRF 60)")
+
+_DEPTH = 100
+_TOP_K = 20
+_RRF_K = 60
+
+OnStep = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation found."""
+
+    scores: dict[str, list[Scores]]
+    """Of each system, for each question with evidence."""
+    of_the_day: list[float]
+    """For each question that names a day, the share of its first 10 messages that are of that day."""
+    milliseconds: list[float]
+    """That each recall took."""
+    messages: int
+    refused: int
+    """Lines that could not be imported."""
+
+
+class Evaluation:
+    """Runs question sets through the recall that a turn uses."""
+
+    def __init__(self, tenants: Tenants, importer: Importer, memory: Memory, embedder: Embedder) -> None:
+        self._tenants = tenants
+        self._importer = importer
+        self._memory = memory
+        self._embedder = embedder
+
+    async def run(self, dataset: Dataset, on_step: OnStep) -> Evaluated:
+        """Import, index, ask, and remove everything again.
+
+        Raises:
+            Unavailable: a store or the embedding endpoint does not answer.
+        """
+        tenant = await self._tenants.create(f"evaluation-{uuid4().hex}")
+        users = sorted({line["user_id"] for line in dataset.lines})
+        scopes: dict[str, Scope] = {}
+        try:
+            report = await self._importer.run(tenant.id, _chunks(dataset, on_step))
+            await self._index(on_step)
+            scopes = {user: await self._scope(tenant.id, user) for user in users}
+            return await self._ask_all(dataset, scopes, report.refused, on_step)
+        finally:
+            for scope in scopes.values():
+                await self._memory.index.forget(scope.user_id)
+            await self._tenants.remove(tenant.id)
+
+    async def _index(self, on_step: OnStep) -> None:
+        on_step("indexing", 0, 1)
+        await self._memory.indexing.index_waiting()
+        on_step("indexing", 1, 1)
+
+    async def _scope(self, tenant_id: UUID, user: str) -> Scope:
+        owner = await self._memory.core.owner(tenant_id, user, "default")
+        return Scope(owner.tenant_id, owner.user_id, owner.expert_id)
+
+    async def _ask_all(
+        self, dataset: Dataset, scopes: dict[str, Scope], refused: int, on_step: OnStep
+    ) -> Evaluated:
+        scores: dict[str, list[Scores]] = {name: [] for name in (OURS, *BASELINES)}
+        of_the_day: list[float] = []
+        milliseconds: list[float] = []
+        for number, question in enumerate(dataset.questions, start=1):
+            scope = scopes[question.user]
+            begun = time.perf_counter()
+            shown = await self._ours(scope, question)
+            milliseconds.append((time.perf_counter() - begun) * 1000)
+            if question.day is not None:
+                first = shown[:10]
+                same = [dataset.days.get(message) == question.day for message in first]
+                of_the_day.append(sum(same) / len(same) if same else 0.0)
+            else:
+                scores[OURS].append(score(question.category, shown, question.evidence))
+                for name, found in zip(BASELINES, await self._baselines(scope, question), strict=True):
+                    scores[name].append(score(question.category, found, question.evidence))
+            on_step("asking", number, len(dataset.questions))
+        return Evaluated(scores, of_the_day, milliseconds, len(dataset.lines), refused)
+
+    async def _ours(self, scope: Scope, question: Question) -> list[str]:
+        # The dates of a set are taken for UTC.
+        found = await self._memory.archive.search(
+            scope,
+            question.text,
+            top_k=_TOP_K,
+            now=question.asked_at,
+            timezone="UTC",
+            said=question.said,
+            speaker=question.speaker,
+        )
+        return [source.external_id or "" for item in found.items for source in item.sources]
+
+    async def _baselines(self, scope: Scope, question: Question) -> list[list[str]]:
+        text = "\n".join([*(said.text for said in question.said), question.text])
+        vectors = await self._embedder.embed([text])
+        by_words, by_meaning = await self._memory.index.search(scope, [terms(text)], vectors, _DEPTH)
+        words, meaning = by_words[0], by_meaning[0]
+        ranked = [_ids(words), _ids(meaning), _fused(words, meaning)]
+        units = await self._memory.episodes.found(
+            scope, {(hit.unit_id, hit.episode_id) for hit in (*words, *meaning)}
+        )
+        return [[units[each].external_id or "" for each in order if each in units] for order in ranked]
+
+
+def _ids(hits: Sequence[UnitHit]) -> list[UUID]:
+    return [hit.unit_id for hit in hits]
+
+
+def _fused(*lists: Sequence[UnitHit]) -> list[UUID]:
+    """Reciprocal rank fusion as in the textbook (Cormack et al., SIGIR 2009)."""
+    totals: dict[UUID, float] = {}
+    for hits in lists:
+        for rank, hit in enumerate(hits, start=1):
+            totals[hit.unit_id] = totals.get(hit.unit_id, 0.0) + 1 / (_RRF_K + rank)
+    return sorted(totals, key=lambda each: -totals[each])
+
+
+async def _chunks(dataset: Dataset, on_step: OnStep) -> AsyncIterator[bytes]:
+    for number, line in enumerate(dataset.lines, start=1):
+        yield orjson.dumps(line) + b"\n"
+        on_step("importing", number, len(dataset.lines))
