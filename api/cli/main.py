@@ -1,6 +1,19 @@
 """`anamnesis`: every command, and what they share."""
 
-from api.cli import backfill, chat, doctor, erase, evaluate, keys, migrate, reindex, serve, tenants, transfer, worker
+from api.cli import (
+    backfill,
+    chat,
+    doctor,
+    erase,
+    evaluate,
+    keys,
+    migrate,
+    reindex,
+    serve,
+    tenants,
+    transfer,
+    worker,
+)
 from api.cli.shell import make_shell
 
 app = make_shell()

@@ -11,7 +11,7 @@ from services.evaluation.dataset import Dataset, Question
 from services.evaluation.metrics import Scores, score
 from services.identity.tenants import Tenants
 from services.llm.embeddings import Embedder
-from services.memory.index import EpisodeIndex, Scope, UnitHit
+from services.memory.index import Scope, UnitHit
 from services.memory.opening import Memory
 from services.memory.terms import terms
 from services.transfer.importing import Importer
