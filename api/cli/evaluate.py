@@ -21,14 +21,20 @@ if TYPE_CHECKING:
     from services.evaluation.dataset import Dataset
     from services.evaluation.evaluation import Evaluated
 
+_FIGURES = ("recall@5", "recall@10", "recall@20", "hit@10", "mrr")
+
 
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="Holds conversations.jsonl and questions.jsonl.")],
+    leave_out: Annotated[
+        list[str] | None, typer.Option(help="A category that does not count in `all`; may be repeated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Import a question set for a tenant of its own, ask every question, print figures, remove everything again.
 
     Recall is counted in messages shown: the share of a question's evidence among the first 5, 10 and 20.
+    Questions of the category `adversarial`, which ask for what was never said, do not count in `all`.
 
     Example: `anamnesis eval benchmarks/questions`
     """
@@ -44,7 +50,7 @@ def evaluate(
         fail(f"{error.field}: {error.message}", WRONG_USE)
     except AnamnesisError as error:
         fail(error.message)
-    report = _report(settings, dataset, found)
+    report = _report(settings, dataset, found, {"adversarial", *(leave_out or ())})
     if as_json:
         typer.echo(json.dumps(report, ensure_ascii=False))
     else:
@@ -76,14 +82,18 @@ async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
                 return await evaluation.run(dataset, on_step)
 
 
-def _report(settings: Settings, dataset: "Dataset", found: "Evaluated") -> dict[str, Any]:
+def _report(settings: Settings, dataset: "Dataset", found: "Evaluated", left_out: set[str]) -> dict[str, Any]:
     from services.evaluation.metrics import figure, summarise  # noqa: PLC0415
 
     systems: dict[str, Any] = {}
     for system, scores in found.scores.items():
         if scores:
             categories = sorted({each.category for each in scores})
-            groups = {"all": scores, **{name: [s for s in scores if s.category == name] for name in categories}}
+            counted = [each for each in scores if each.category not in left_out]
+            groups = {
+                "all": counted or scores,
+                **{name: [s for s in scores if s.category == name] for name in categories},
+            }
             systems[system] = {
                 name: {
                     "questions": len(group),
@@ -116,22 +126,26 @@ def _show(report: dict[str, Any]) -> None:
         f"{report['set']}: {report['messages']} messages, {report['questions']} questions "
         f"({report['questions_without_evidence']} more name no evidence), {report['embedding']}"
     )
-    for category in report["systems"].get("recall", {}):
-        figures = report["systems"]["recall"][category]
-        table = Table(title=f"{category}: {figures['questions']} questions", title_justify="left")
-        names = [name for name in figures if name != "questions"]
-        for column in ("", *names):
-            table.add_column(column)
-        for system, categories in report["systems"].items():
-            if category != "all" and system != "recall":
-                continue
-            cells = [categories[category][name] for name in names]
-            table.add_row(system, *(f"{c['mean']:.3f} [{c['low']:.2f}–{c['high']:.2f}]" for c in cells))
+    table = Table()
+    for column in ("", "questions", *_FIGURES):
+        table.add_column(column, no_wrap=True)
+    for system, categories in report["systems"].items():
+        for category, figures in categories.items():
+            if category == "all" or system == "recall":
+                name = f"{system}, all" if category == "all" else f"  {category}"
+                cells = [figures[each] for each in _FIGURES]
+                table.add_row(name, str(figures["questions"]), *(_cell(each) for each in cells))
+    if table.rows:
         console.print(table)
     if day := report["of_the_named_day"]:
         console.print(f"of the first 10 messages, of the day that the question names: {day['mean']:.3f}")
     if latency := report["recall_ms"]:
         console.print(f"recall took {latency['p50']} ms (median), {latency['p95']} ms (95th percentile)")
+
+
+def _cell(figure: dict[str, float]) -> str:
+    half = (figure["high"] - figure["low"]) / 2
+    return f"{figure['mean']:.3f} ±{half:.2f}"
 
 
 def _progress() -> Progress:
