@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -126,13 +127,13 @@ def _show(report: dict[str, Any]) -> None:
         f"{report['set']}: {report['messages']} messages, {report['questions']} questions "
         f"({report['questions_without_evidence']} more name no evidence), {report['embedding']}"
     )
-    table = Table()
-    for column in ("", "questions", *_FIGURES):
+    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
+    for column in ("", "n", *_FIGURES):
         table.add_column(column, no_wrap=True)
     for system, categories in report["systems"].items():
         for category, figures in categories.items():
             if category == "all" or system == "recall":
-                name = f"{system}, all" if category == "all" else f"  {category}"
+                name = system if category == "all" else f"  {category}"
                 cells = [figures[each] for each in _FIGURES]
                 table.add_row(name, str(figures["questions"]), *(_cell(each) for each in cells))
     if table.rows:
@@ -145,7 +146,7 @@ def _show(report: dict[str, Any]) -> None:
 
 def _cell(figure: dict[str, float]) -> str:
     half = (figure["high"] - figure["low"]) / 2
-    return f"{figure['mean']:.3f} ±{half:.2f}"
+    return f"{figure['mean']:.3f} ±{half:.2f}".replace("±0", "±")
 
 
 def _progress() -> Progress:

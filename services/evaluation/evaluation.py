@@ -17,7 +17,7 @@ from services.memory.terms import terms
 from services.transfer.importing import Importer
 
 OURS = "recall"
-BASELINES = ("BM25 only", "dense only", "plain hybrid (RRF 60)")
+BASELINES = ("BM25 only", "dense only", "hybrid, RRF 60")
 
 _DEPTH = 100
 _TOP_K = 20
