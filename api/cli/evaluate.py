@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
@@ -122,31 +120,27 @@ def _report(settings: Settings, dataset: "Dataset", found: "Evaluated", left_out
 
 
 def _show(report: dict[str, Any]) -> None:
-    console = Console()
-    console.print(
+    typer.echo(
         f"{report['set']}: {report['messages']} messages, {report['questions']} questions "
         f"({report['questions_without_evidence']} more name no evidence), {report['embedding']}"
     )
-    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
-    for column in ("", "n", *_FIGURES):
-        table.add_column(column, no_wrap=True)
+    if report["systems"]:
+        typer.echo(f"{'':<22}{'n':>5}" + "".join(f"{name:>10}" for name in _FIGURES))
     for system, categories in report["systems"].items():
         for category, figures in categories.items():
             if category == "all" or system == "recall":
                 name = system if category == "all" else f"  {category}"
-                cells = [figures[each] for each in _FIGURES]
-                table.add_row(name, str(figures["questions"]), *(_cell(each) for each in cells))
-    if table.rows:
-        console.print(table)
+                cells = "".join(_cell(figures[each]) for each in _FIGURES)
+                typer.echo(f"{name[:21]:<22}{figures['questions']:>5}{cells}")
     if day := report["of_the_named_day"]:
-        console.print(f"of the first 10 messages, of the day that the question names: {day['mean']:.3f}")
+        typer.echo(f"of the first 10 messages, of the day that the question names: {day['mean']:.3f}")
     if latency := report["recall_ms"]:
-        console.print(f"recall took {latency['p50']} ms (median), {latency['p95']} ms (95th percentile)")
+        typer.echo(f"recall took {latency['p50']} ms (median), {latency['p95']} ms (95th percentile)")
 
 
 def _cell(figure: dict[str, float]) -> str:
     half = (figure["high"] - figure["low"]) / 2
-    return f"{figure['mean']:.3f} ±{half:.2f}".replace("±0", "±")
+    return f"{figure['mean']:.3f}±{half:.2f}".replace("0.", ".").rjust(10)
 
 
 def _progress() -> Progress:
