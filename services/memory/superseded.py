@@ -6,8 +6,9 @@ from typing import Any
 
 from services.memory.contradictions import Claim, claim_of
 from services.memory.episode import StoredUnit
+from services.memory.queries import asks
 
-_SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+")
+_SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+[?？]?")
 _MOST_SENTENCES = 12
 BY_CORE_MEMORY = "superseded by core memory"
 
@@ -45,7 +46,9 @@ def _contradict(newer: Sequence[Claim], older: Sequence[Claim]) -> bool:
 
 
 def _claims(text: str) -> list[Claim]:
-    return [claim_of(sentence) for sentence in _SENTENCE.findall(text)[:_MOST_SENTENCES] if sentence.strip()]
+    sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)[:_MOST_SENTENCES]]
+    # A question claims nothing: what is my dog called? is no other name.
+    return [claim_of(sentence) for sentence in sentences if sentence and not asks(sentence)]
 
 
 def _texts(value: Any) -> Iterable[str]:
