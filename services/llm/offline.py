@@ -34,6 +34,8 @@ from services.llm.lean_openai import OnText
 from services.llm.lexical import words
 from services.llm.tokens import count_tokens
 
+_RECALLED = re.compile(r"^- \[\d{4}-\d\d-\d\d\] [^:：]{1,40}: ")
+"""Before what was said in another conversation the prompt says when, and who said it."""
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _PIECE = re.compile(r"\s*[^\s\u3400-\u9fff]+|\s*[\u3400-\u9fff]{1,4}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -172,7 +174,7 @@ def _best_sentences(question: str, context: list[str]) -> list[str]:
     """The sentences that share the rarest words with a question; none for what is not a question."""
     if not _QUESTION.search(question):
         return []
-    sentences = [s.strip() for text in context for s in _SENTENCE.findall(text) if s.strip()]
+    sentences = [_RECALLED.sub("", s.strip()) for text in context for s in _SENTENCE.findall(text) if s.strip()]
     sentences = [s for s in dict.fromkeys(sentences) if not _QUESTION.search(s)]
     seen = Counter(word for sentence in sentences for word in set(_stems(sentence)))
     wanted = set(_stems(question))
