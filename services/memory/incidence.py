@@ -53,7 +53,7 @@ class Incidence:
         both = both[self._held[its[both], self._entry_columns[both]]]
         columns = self._entry_columns[both]
         products = self._values[both] * self._rarity[columns] / self._norms[its[both]]
-        return np.bincount(self._entry_rows[both], products, minlength=self.size)
+        return _sums(self._entry_rows[both], products, self.size)
 
     def chance(self) -> float:
         """How alike two units are on the average; there are two at least."""
@@ -68,7 +68,7 @@ class Incidence:
         vector[self._entry_columns[its]] = self._values[its]
         columns = self._columns[[self._numbers[term] for term in without if term in self._numbers]]
         vector[columns[columns >= 0]] = 0.0
-        return np.bincount(self._entry_rows, self._values * vector[self._entry_columns], minlength=self.size)
+        return _sums(self._entry_rows, self._values * vector[self._entry_columns], self.size)
 
     def _numbered(self, terms: Sequence[str]) -> Places:
         """The numbers of terms; that of one no unit holds is -1."""
@@ -99,3 +99,8 @@ class Incidence:
         self._norms[self._norms == 0] = 1.0
         self._rarity[held_by == 1] = 0.0
         self._values = self._rarity[self._entry_columns] / self._norms[self._entry_rows]
+
+
+def _sums(places: Places, values: Values, size: int) -> Values:
+    """The sum of the values at each place."""
+    return np.bincount(places, values, minlength=size).astype(np.float64)

@@ -240,9 +240,9 @@ def _shares(legs: Sequence[_Leg], places: Places) -> list[tuple[LegShare, ...]]:
         scaled = leg.scaled[places]
         ranks = _ranks(leg.scaled)[places].tolist()
         given = (leg.weight * scaled).tolist()
-        raw = [None] * len(places) if leg.raw is None else leg.raw[places].tolist()
+        raw = np.full(len(places), np.nan) if leg.raw is None else leg.raw[places]
         for at in np.flatnonzero(scaled > 0).tolist():
-            known = None if raw[at] is None or math.isnan(raw[at]) else raw[at]
+            known = None if np.isnan(raw[at]) else float(raw[at])
             shares[at].append(LegShare(leg.name, leg.query, int(ranks[at]), known, given[at]))
     return [tuple(each) for each in shares]
 
