@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.memory.field import Field
 from services.memory.incidence import Values
@@ -15,17 +16,18 @@ _BY_NEIGHBOURS = 0.8
 _SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
 
 
-def coverage(queries: Sequence[RecallQuery], field: Field, coherence: float) -> Values:
+def coverage(queries: Sequence[RecallQuery], field: Field, coherence: float, echoing: NDArray[np.bool_]) -> Values:
     """For each unit the share (0..1), by weight, of the informative terms of a query or a sentence it holds.
 
-    Of those that only its neighbours hold a part counts, as much as the talk is coherent (0..1).
+    Of those that only its neighbours hold a part counts, as much as the talk is coherent (0..1),
+    and nothing of those that are in `echoing`.
     """
     best = np.zeros(field.size)
     for names in sorted({names for query in queries for names in _questions(query.text)}):
         weights = field.weights(names)
         held = field.frequencies_of(names)
         own = (held > 0) @ weights / weights.sum()
-        around = (field.with_neighbours(held) > 0) @ weights / weights.sum()
+        around = (field.with_neighbours(np.where(echoing[:, np.newaxis], 0.0, held)) > 0) @ weights / weights.sum()
         best = np.maximum(best, np.maximum(own, _BY_NEIGHBOURS * coherence * around))
     return best
 

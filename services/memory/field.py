@@ -40,6 +40,11 @@ class Field:
         self._visit_gap = visit_gap
         self._incidence = Incidence([unit.terms for unit in units])
 
+    @property
+    def lengths(self) -> Values:
+        """How many terms each unit has, repeated ones counted again."""
+        return self._incidence.lengths
+
     def weights(self, terms: Sequence[str]) -> Values:
         """How much each term distinguishes: above 0, the highest for one that no unit holds."""
         found = self._incidence.found(terms)
@@ -56,8 +61,7 @@ class Field:
 
         After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
         """
-        lengths = self._incidence.lengths
-        relative = lengths / max(float(lengths.mean()), 1.0)
+        relative = self.lengths / max(float(self.lengths.mean()), 1.0)
         norm = BM25_K1 * (1 - BM25_B + BM25_B * relative)[:, np.newaxis]
         found: Values = (frequencies * (BM25_K1 + 1) / (frequencies + norm)) @ weights
         return found

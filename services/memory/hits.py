@@ -65,7 +65,8 @@ class Ranked:
     `coverage` is the share (0..1), by weight, of the informative terms of a query or a sentence of it that
     the unit holds; of those that only its neighbours hold a part counts, where they are about the same.
     `cosine` is the highest of its dense scores. Unlike the score both are absolute. `duplicate_of` names
-    the better placed unit that says the same.
+    the better placed unit that says the same. An `echo` is a question that a query merely repeats.
+    The `legs` are given for the first 40.
     """
 
     unit: Unit
@@ -77,6 +78,7 @@ class Ranked:
     coverage: float
     cosine: float | None
     duplicate_of: str | None = None
+    echo: bool = False
 
 
 @dataclass(frozen=True, slots=True)

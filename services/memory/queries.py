@@ -98,7 +98,7 @@ def _with_context(message: str, speaker: str, recent: Sequence[Said]) -> str:
 
 def _weights(message: str, language: Language) -> tuple[float, float]:
     """How much the message counts by itself, and how much with what was said before it."""
-    if _contains(message, ASKS_COUNSEL[language]) or not _asks(message, language):
+    if _contains(message, ASKS_COUNSEL[language]) or not asks(message, language):
         return _WEIGHTS_TALKING
     subjects = len(informative_terms(message))
     if subjects <= _OPEN or _contains(message, QUOTES[language]):
@@ -106,7 +106,8 @@ def _weights(message: str, language: Language) -> tuple[float, float]:
     return _WEIGHTS_HINT if subjects <= _SHORT and refers_back(message, language) else (1.0, 0.0)
 
 
-def _asks(message: str, language: Language) -> bool:
+def asks(message: str, language: Language) -> bool:
+    """Whether the message asks something, by its mark or its words."""
     if language == "zh":
         return message.rstrip().endswith(("?", "？")) or _has(message, ASKS[language], language)
     first = _english_words(message)[:1]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from services.llm.language import Language, language_of
 from services.memory.coverage import coverage
 from services.memory.duplicates import duplicates
+from services.memory.echoes import echoes
 from services.memory.field import Field, matching
 from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
 from services.memory.incidence import Places, Values
@@ -22,6 +23,8 @@ from services.memory.terms import terms
 _DEFAULT = RankingParameters()
 # Beyond these nobody asks why.
 _EXPLAINED = 40
+# Of a full match: whoever wants to know whether something was asked before still finds it.
+_ECHO = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,16 @@ class _Asked:
     frequencies: Values
 
 
+@dataclass(frozen=True, slots=True)
+class _Situation:
+    """What all legs need: the units, how much neighbours are trusted, and which units only ask the same."""
+
+    field: Field
+    coherence: float
+    echoes: NDArray[np.bool_]
+    parameters: RankingParameters
+
+
 def rank(
     queries: Sequence[RecallQuery],
     lists: Sequence[SearchList],
@@ -63,6 +76,8 @@ def rank(
     visits and the associations, which are computed from the units found; the first two weigh as much as
     neighbours turn out to be about the same. Importance and age (relative to `now`) shift the result a
     little. Of units that say the same all but the best are marked.
+
+    A unit that only asks what a query asks has a small part of a full match, and speaks for no neighbour.
 
     A list may name units that are not given (erased in the meantime): they are passed over. A unit that
     no list names is ranked by its terms if it is not `indexed`, and left out if it is.
@@ -81,15 +96,16 @@ def rank(
         return Ranking((), 0.0)
     asked = _asked(queries, field, quality)
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
-    legs = _legs(asked, lists, field, coherence, parameters)
+    echoing = _echoing(queries, asked, field)
+    legs = _legs(asked, lists, _Situation(field, coherence, echoing, parameters))
     scores = sum((leg.weight * leg.scaled for leg in legs), start=np.zeros(field.size))
     if parameters.association > 0:
         everything = {name for query in asked for name in query.names}
-        shared = field.association(scores, parameters.seeds, everything)
+        shared = field.association(np.where(echoing, 0.0, scores), parameters.seeds, everything)
         legs.append(_Leg("association", None, parameters.association, _scaled(shared, shared > 0, parameters)))
         scores = scores + parameters.association * legs[-1].scaled
-    covered = coverage(queries, field, coherence)
-    return Ranking(_results(field, legs, scores, covered, now, parameters), coherence)
+    covered = coverage(queries, field, coherence, echoing)
+    return Ranking(_results(field, legs, scores, covered, echoing, now, parameters), coherence)
 
 
 def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Language, float]) -> list[_Asked]:
@@ -105,13 +121,17 @@ def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Langua
     return found
 
 
-def _legs(
-    asked: Sequence[_Asked],
-    lists: Sequence[SearchList],
-    field: Field,
-    coherence: float,
-    parameters: RankingParameters,
-) -> list[_Leg]:
+def _echoing(queries: Sequence[RecallQuery], asked: Sequence[_Asked], field: Field) -> NDArray[np.bool_]:
+    found = np.zeros(field.size, dtype=np.bool_)
+    for query in asked:
+        # What was said before it holds too much to tell.
+        if queries[query.place].kind != "context":
+            found |= echoes(query.names, query.frequencies, field)
+    return found
+
+
+def _legs(asked: Sequence[_Asked], lists: Sequence[SearchList], at: _Situation) -> list[_Leg]:
+    field, coherence, parameters = at.field, at.coherence, at.parameters
     window, visit = coherence * parameters.window, coherence * parameters.visit
     dense = sum(query.share * query.quality for query in asked)
     whole = (1.0 + dense) * (1.0 + window + visit)
@@ -120,43 +140,39 @@ def _legs(
         # The index's own scores only chose the units: they are those of its segments, each with statistics of
         # its own, and there are none of what is not indexed yet.
         raw = field.bm25(query.frequencies, query.weights)
-        lexical = _scaled(raw, raw > 0, parameters)
+        lexical = _scaled(raw, (raw > 0) & ~at.echoes, parameters)
+        lexical[at.echoes & (raw > 0)] = _ECHO
+        answering = np.where(at.echoes[:, np.newaxis], 0.0, query.frequencies)
         share = query.share / whole
         legs.append(_Leg("lexical", query.place, share, lexical, raw))
         if window > 0:
-            near = matching(field.with_neighbours(query.frequencies), query.weights)
+            near = matching(field.with_neighbours(answering), query.weights)
             legs.append(_Leg("window", query.place, share * window, _scaled(near, near > 0, parameters)))
         if visit > 0:
-            around = matching(field.over_visits(query.frequencies), query.weights)
+            around = matching(field.over_visits(answering), query.weights)
             legs.append(_Leg("visit", query.place, share * visit, _scaled(around, around > 0, parameters)))
         if query.quality > 0:
-            legs.extend(_dense_legs(query, lists, field, lexical, coherence, whole, parameters))
+            legs.extend(_dense_legs(query, _cosines(query, lists, field), lexical, whole, at))
     return [leg for leg in legs if leg.weight > 0]
 
 
-def _dense_legs(
-    query: _Asked,
-    lists: Sequence[SearchList],
-    field: Field,
-    lexical: Values,
-    coherence: float,
-    whole: float,
-    parameters: RankingParameters,
-) -> list[_Leg]:
-    raw = _cosines(query, lists, field)
+def _dense_legs(query: _Asked, raw: Values, lexical: Values, whole: float, at: _Situation) -> list[_Leg]:
+    field, parameters = at.field, at.parameters
     known = ~np.isnan(raw)
     scaled = np.zeros(field.size)
     if known.any():
         lowest = float(raw[known].min())
-        scaled = _scaled(np.where(known, raw - lowest, 0.0), known, parameters)
+        scaled = _scaled(np.where(known, raw - lowest, 0.0), known & ~at.echoes, parameters)
     # What has no vector yet is not to suffer from it: its words stand for it.
     waiting = np.array([not unit.indexed for unit in field.units]) & ~known
     scaled[waiting] = lexical[waiting]
+    answering = np.where(at.echoes, 0.0, scaled)
+    scaled[at.echoes & known] = _ECHO
     share = query.share * query.quality / whole
     legs = [_Leg("dense", query.place, share, scaled, raw)]
-    around = share * coherence * parameters.window_dense
+    around = share * at.coherence * parameters.window_dense
     if around > 0:
-        near = field.with_neighbours(scaled)
+        near = field.with_neighbours(answering)
         legs.append(_Leg("window_dense", query.place, around, _scaled(near, near > 0, parameters)))
     return legs
 
@@ -200,6 +216,7 @@ def _results(
     legs: Sequence[_Leg],
     scores: Values,
     covered: Values,
+    echoing: NDArray[np.bool_],
     now: datetime,
     parameters: RankingParameters,
 ) -> tuple[Ranked, ...]:
@@ -226,6 +243,7 @@ def _results(
             coverage=share,
             cosine=None if math.isnan(cosine) else cosine,
             duplicate_of=repeated.get(unit.id),
+            echo=bool(echoing[place]),
         )
         for position, (place, score, important, aged, share, cosine) in enumerate(
             zip(order.tolist(), *columns, strict=True), start=1

@@ -9,6 +9,7 @@ from services.memory.hits import Excluded, Ranked, Ranking
 
 SHOWN_IN_WINDOW = "shown in the window"
 BELOW_FLOOR = "below the floor"
+ASKS_THE_SAME = "asks the same"
 OVER_BUDGET = "over the budget"
 
 # Chinese is cut into words differently from text to text, so fewer of them can be expected to recur.
@@ -98,6 +99,8 @@ def select(
 def _unfit(ranked: Ranked, floor: Floor, shown: Collection[str]) -> str | None:
     if ranked.unit.message_id in shown:
         return SHOWN_IN_WINDOW
+    if ranked.echo:
+        return ASKS_THE_SAME
     if ranked.duplicate_of:
         return f"near duplicate of {ranked.duplicate_of}"
     return None if floor.admits(ranked) else BELOW_FLOOR
