@@ -1,5 +1,6 @@
 """What to seek for a message: at most three queries, made by rules."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -26,6 +27,15 @@ _PREFERENCE: dict[Language, str] = {
 }
 
 _LONGEST_PLEASANTRY = 4
+
+# Whoever asks how to cook rice speaks of himself in a manner of speaking only.
+_REQUESTS_OF_ONE = re.compile("帮我|给我|教我|跟我|让我|告诉我|提醒我|我想|我该|我要|我能|我可以")
+_OWN = frozenset(["my", "mine", "our", "ours"])
+_OF_ONE = re.compile(
+    r"\b(?:did|have|had|was|am|were) (?:i|we)\b"
+    r"|\bdo (?:i|we) (?:like|love|have|prefer|own|live|work|hate|usually)\b"
+    r"|\b(?:i|we) (?:said|told|mentioned|went|had|was|were|am|have|bought|like|love|prefer)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,14 @@ def make_queries(
 def refers_back(message: str, language: Language) -> bool:
     """Whether the message may speak of something that was named before it."""
     return _has(message, REFERS_BACK[language], language)
+
+
+def is_about_oneself(message: str, language: Language) -> bool:
+    """Whether a message speaks of the user's own affairs ("my", "did I", 我的), beyond wanting something done."""
+    folded = message.lower()
+    if language == "zh":
+        return "我" in _REQUESTS_OF_ONE.sub("", folded)
+    return not _OWN.isdisjoint(_english_words(folded)) or bool(_OF_ONE.search(folded))
 
 
 def is_small_talk(message: str) -> bool:

@@ -227,11 +227,12 @@ def _results(
     for leg in legs:
         if leg.name == "dense" and leg.raw is not None:
             cosines = np.fmax(cosines, leg.raw)
+    tied = next((leg.scaled for leg in legs if leg.name == "association"), np.zeros(field.size))
     order = np.argsort(-final, kind="stable")
     repeated = duplicates([field.units[place] for place in order], parameters.duplicate_overlap)
     shares = _shares(legs, order[:_EXPLAINED])
     # Python's own numbers, all at once: an array gives them out singly at ten times the cost.
-    columns = [values[order].tolist() for values in (final, importance, age, covered, cosines)]
+    columns = [values[order].tolist() for values in (final, importance, age, covered, cosines, tied)]
     return tuple(
         Ranked(
             unit=(unit := field.units[place]),
@@ -244,8 +245,9 @@ def _results(
             cosine=None if math.isnan(cosine) else cosine,
             duplicate_of=repeated.get(unit.id),
             echo=bool(echoing[place]),
+            tied=tie,
         )
-        for position, (place, score, important, aged, share, cosine) in enumerate(
+        for position, (place, score, important, aged, share, cosine, tie) in enumerate(
             zip(order.tolist(), *columns, strict=True), start=1
         )
     )
