@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from services.llm.lexical import words
 from services.memory.hits import Unit
 
@@ -18,24 +21,29 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
     than nearly fully keeps its place, since two memories on one subject may both be asked for. Texts that
     differ by a number or a negation never say the same.
     """
-    kept: list[tuple[Unit, frozenset[str]]] = []
+    compared = units[:_COMPARED]
+    said = [frozenset(words(unit.text)) for unit in compared]
+    alike = _alike(said, overlap)
     repeated: dict[str, str] = {}
-    for unit in units[:_COMPARED]:
-        said = frozenset(words(unit.text))
-        original = next((other.id for other, its in kept if said and _same(said, its, overlap)), None)
-        if original is None:
-            kept.append((unit, said))
-        else:
-            repeated[unit.id] = original
+    for place, unit in enumerate(compared):
+        for better in np.flatnonzero(alike[place, :place]).tolist():
+            other = compared[better].id
+            if other not in repeated and not any(map(_turns_the_meaning, said[place] ^ said[better])):
+                repeated[unit.id] = other
+                break
     return repeated
 
 
-def _same(one: frozenset[str], other: frozenset[str], overlap: float) -> bool:
-    if min(len(one), len(other)) < overlap * max(len(one), len(other)):
-        return False
-    if len(one & other) < overlap * len(one | other):
-        return False
-    return not any(_turns_the_meaning(word) for word in one ^ other)
+def _alike(said: Sequence[frozenset[str]], overlap: float) -> NDArray[np.bool_]:
+    """Which texts have so large a share of all their words in common, each with each; none without words."""
+    columns = {word: at for at, word in enumerate(frozenset().union(*said))}
+    held = np.zeros((len(said), len(columns)), dtype=np.float32)
+    for place, its in enumerate(said):
+        held[place, [columns[word] for word in its]] = 1
+    common = held @ held.T
+    sizes = held.sum(axis=1)
+    found: NDArray[np.bool_] = (common >= overlap * (sizes[:, np.newaxis] + sizes - common)) & (common > 0)
+    return found
 
 
 def _turns_the_meaning(word: str) -> bool:

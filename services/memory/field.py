@@ -1,19 +1,15 @@
 """The units that a recall found, as arrays: which are neighbours, which share a visit, which share terms."""
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from services.memory.hits import Unit
+from services.memory.incidence import Incidence, Places, Values
 from services.memory.parameters import BM25_B, BM25_K1
-
-Values = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 # A term that a message repeats says little more than one that it has once.
 _SATURATION = 0.9
@@ -36,33 +32,36 @@ class Field:
         self.units = units
         self.size = len(units)
         self.places = {unit.id: place for place, unit in enumerate(units)}
-        self.counts = [Counter(unit.terms) for unit in units]
-        self.frequencies = Counter(term for counts in self.counts for term in counts)
         self.previous = np.array([self.places.get(unit.previous or "", -1) for unit in units], dtype=np.intp)
         self.following = np.full(self.size, -1, dtype=np.intp)
-        for place, before in enumerate(self.previous):
-            if before >= 0:
-                self.following[before] = place
-        self.visits = self._visits(visit_gap)
+        later = np.flatnonzero(self.previous >= 0)
+        self.following[self.previous[later]] = later
+        self._pairs = len(later)
+        self._visit_gap = visit_gap
+        self._incidence = Incidence([unit.terms for unit in units])
 
-    def weight(self, term: str) -> float:
-        """How much a term distinguishes: above 0, the highest for one that no unit holds."""
-        found = self.frequencies[term]
+    @property
+    def lengths(self) -> Values:
+        """How many terms each unit has, repeated ones counted again."""
+        return self._incidence.lengths
+
+    def weights(self, terms: Sequence[str]) -> Values:
+        """How much each term distinguishes: above 0, the highest for one that no unit holds."""
+        found = self._incidence.found(terms)
         size = max(self.size, _SMALLEST_STORE)
-        return math.log(1 + (size - found + 0.5) / (found + 0.5))
+        weights: Values = np.log(1 + (size - found + 0.5) / (found + 0.5))
+        return weights
 
     def frequencies_of(self, terms: Sequence[str]) -> Values:
-        """How often each unit (row) holds each term (column)."""
-        table = [[counts[term] for term in terms] for counts in self.counts]
-        return np.array(table, dtype=np.float64).reshape(self.size, len(terms))
+        """How often each unit (row) holds each of the terms (column), no term given twice."""
+        return self._incidence.frequencies_of(terms)
 
     def bm25(self, frequencies: Values, weights: Values) -> Values:
         """How well units (rows of term frequencies) match a question: BM25 with the weights given.
 
         After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
         """
-        lengths = np.array([counts.total() for counts in self.counts], dtype=np.float64)
-        relative = lengths / max(float(lengths.mean()), 1.0)
+        relative = self.lengths / max(float(self.lengths.mean()), 1.0)
         norm = BM25_K1 * (1 - BM25_B + BM25_B * relative)[:, np.newaxis]
         found: Values = (frequencies * (BM25_K1 + 1) / (frequencies + norm)) @ weights
         return found
@@ -71,15 +70,15 @@ class Field:
         """The values of each unit, row by row, with those of the units before and after it added."""
         total = values.copy()
         for neighbours in (self.previous, self.following):
-            there = neighbours >= 0
+            there = np.flatnonzero(neighbours >= 0)
             total[there] += values[neighbours[there]]
         return total
 
     def over_visits(self, values: Values) -> Values:
         """The sum over the unit's visit, row by row."""
-        sums = np.zeros((int(self.visits.max(initial=-1)) + 1, values.shape[1]))
-        np.add.at(sums, self.visits, values)
-        found: Values = sums[self.visits]
+        visits = self._visits
+        belongs = visits == np.arange(int(visits.max(initial=-1)) + 1)[:, np.newaxis]
+        found: Values = (belongs.astype(np.float64) @ values)[visits]
         return found
 
     def coherence(self, fully_at: float, pair_prior: float) -> float:
@@ -89,22 +88,14 @@ class Field:
         `fully_at`; fewer pairs than some `pair_prior` prove little, and where most units have no neighbour
         the few that have one are not to be preferred for it.
         """
-        pairs = [(place, int(before)) for place, before in enumerate(self.previous) if before >= 0]
-        if not pairs:
+        if not self._pairs:
             return 0.0
-        near = sum(_product(self._vectors[one], self._vectors[other]) for one, other in pairs) / len(pairs)
-        total: defaultdict[str, float] = defaultdict(float)
-        own = 0.0
-        for vector in self._vectors:
-            for term, value in vector.items():
-                total[term] += value
-                own += value * value
-        chance = (sum(value * value for value in total.values()) - own) / (self.size * (self.size - 1))
-        trusted = min(1.0, max(0.0, (near - chance) / fully_at))
-        common = min(1.0, len(pairs) / (_COMMON_PAIRS * self.size))
-        return trusted * common * len(pairs) / (len(pairs) + pair_prior)
+        near = float(self._incidence.likeness(self.previous).sum()) / self._pairs
+        trusted = min(1.0, max(0.0, (near - self._incidence.chance()) / fully_at))
+        common = min(1.0, self._pairs / (_COMMON_PAIRS * self.size))
+        return trusted * common * self._pairs / (self._pairs + pair_prior)
 
-    def association(self, scores: Values, seeds: int, asked: set[str]) -> Values:
+    def association(self, scores: Values, seeds: int, asked: Collection[str]) -> Values:
         """What shares its distinctive terms with the best units, 0..1; the terms of the question left out.
 
         Pseudo-relevance feedback after Rocchio, "Relevance Feedback in Information Retrieval", 1971:
@@ -116,41 +107,20 @@ class Field:
         if highest <= 0:
             return found
         for seed in order:
-            strength = float(scores[seed] / highest) ** 2
-            vector = {term: value for term, value in self._vectors[seed].items() if term not in asked}
-            for place, other in enumerate(self._vectors):
-                if place != seed:
-                    found[place] += strength * _product(vector, other)
+            like = self._incidence.likeness_to(int(seed), asked)
+            like[seed] = 0.0
+            found += float(scores[seed] / highest) ** 2 * like
         highest = float(found.max())
         return found / highest if highest > 0 else found
 
     @cached_property
-    def _vectors(self) -> list[dict[str, float]]:
-        """Of each unit the terms that it shares with another, weighed by rarity; of length 1 with the others."""
-        vectors = []
-        for counts in self.counts:
-            weights = {term: math.log(self.size / self.frequencies[term]) for term in counts}
-            length = math.sqrt(sum(weight * weight for weight in weights.values())) or 1.0
-            vectors.append({t: w / length for t, w in weights.items() if self.frequencies[t] > 1})
-        return vectors
-
-    def _visits(self, gap: timedelta) -> Places:
+    def _visits(self) -> Places:
         visits = np.zeros(self.size, dtype=np.intp)
-        order = sorted(
-            range(self.size), key=lambda at: (self.units[at].conversation_id, self.units[at].created_at)
-        )
-        number = -1
-        last: Unit | None = None
-        for place in order:
-            unit = self.units[place]
-            if (
-                last is None
-                or unit.conversation_id != last.conversation_id
-                or unit.created_at - last.created_at > gap
-            ):
-                number += 1
-            visits[place] = number
-            last = unit
+        said = [(unit.conversation_id, unit.created_at) for unit in self.units]
+        order = sorted(range(self.size), key=said.__getitem__)
+        for before, place in pairwise(order):
+            (one, ended), (other, began) = said[before], said[place]
+            visits[place] = visits[before] + (one != other or began - ended > self._visit_gap)
         return visits
 
 
@@ -158,9 +128,3 @@ def matching(frequencies: Values, weights: Values) -> Values:
     """How well rows of term frequencies match a question, after BM25 without its correction for length."""
     found: Values = (frequencies * (_SATURATION + 1) / (frequencies + _SATURATION)) @ weights
     return found
-
-
-def _product(one: dict[str, float], other: dict[str, float]) -> float:
-    if len(other) < len(one):
-        one, other = other, one
-    return sum(value * other[term] for term, value in one.items() if term in other)

@@ -63,9 +63,12 @@ class Ranked:
     """A unit at its place (from 1): `score` is the sum of the contributions, times both factors.
 
     `coverage` is the share (0..1), by weight, of the informative terms of a query or a sentence of it that
-    the unit holds; of those that only its neighbours hold a part counts, where they are about the same.
+    the unit holds; of those that only its neighbours hold a part counts, where they are about the same, and
+    of a Chinese word whose characters alone it holds.
     `cosine` is the highest of its dense scores. Unlike the score both are absolute. `duplicate_of` names
-    the better placed unit that says the same.
+    the better placed unit that says the same. An `echo` is a question that a query merely repeats.
+    `tied` (0..1) is how much it shares, beside the terms of the question, with the best units, of the most that
+    any does. The `legs` are given for the first 40.
     """
 
     unit: Unit
@@ -77,6 +80,8 @@ class Ranked:
     coverage: float
     cosine: float | None
     duplicate_of: str | None = None
+    echo: bool = False
+    tied: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What to seek for a message: at most three queries, made by rules."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -26,6 +27,15 @@ _PREFERENCE: dict[Language, str] = {
 }
 
 _LONGEST_PLEASANTRY = 4
+
+# Whoever asks how to cook rice speaks of himself in a manner of speaking only.
+_REQUESTS_OF_ONE = re.compile("帮我|给我|教我|跟我|让我|告诉我|提醒我|我想|我该|我要|我能|我可以")
+_OWN = frozenset(["my", "mine", "our", "ours"])
+_OF_ONE = re.compile(
+    r"\b(?:did|have|had|was|am|were) (?:i|we)\b"
+    r"|\bdo (?:i|we) (?:like|love|have|prefer|own|live|work|hate|usually)\b"
+    r"|\b(?:i|we) (?:said|told|mentioned|went|had|was|were|am|have|bought|like|love|prefer)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,14 @@ def refers_back(message: str, language: Language) -> bool:
     return _has(message, REFERS_BACK[language], language)
 
 
+def is_about_oneself(message: str, language: Language) -> bool:
+    """Whether a message speaks of the user's own affairs ("my", "did I", 我的), beyond wanting something done."""
+    folded = message.lower()
+    if language == "zh":
+        return "我" in _REQUESTS_OF_ONE.sub("", folded)
+    return not _OWN.isdisjoint(_english_words(folded)) or bool(_OF_ONE.search(folded))
+
+
 def is_small_talk(message: str) -> bool:
     """Whether a message is made of courtesies alone ("thanks!", "好的"): there is nothing to remember for it."""
     language = language_of([message])
@@ -103,7 +121,7 @@ def _with_context(message: str, speaker: str, recent: Sequence[Said]) -> str:
 
 def _weights(message: str, language: Language) -> tuple[float, float]:
     """How much the message counts by itself, and how much with what was said before it."""
-    if _contains(message, ASKS_COUNSEL[language]) or not _asks(message, language):
+    if _contains(message, ASKS_COUNSEL[language]) or not asks(message, language):
         return _WEIGHTS_TALKING
     subjects = len(informative_terms(message))
     if subjects <= _OPEN or _contains(message, QUOTES[language]):
@@ -111,7 +129,8 @@ def _weights(message: str, language: Language) -> tuple[float, float]:
     return _WEIGHTS_HINT if subjects <= _SHORT and refers_back(message, language) else (1.0, 0.0)
 
 
-def _asks(message: str, language: Language) -> bool:
+def asks(message: str, language: Language) -> bool:
+    """Whether the message asks something, by its mark or its words."""
     if language == "zh":
         return message.rstrip().endswith(("?", "？")) or _has(message, ASKS[language], language)
     first = _english_words(message)[:1]

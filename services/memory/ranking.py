@@ -1,26 +1,30 @@
 """The order of what recall found: lexical and dense searches fused with what the neighbours say."""
 
-import re
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.llm.language import Language, language_of
+from services.memory.coverage import coverage
 from services.memory.duplicates import duplicates
-from services.memory.field import Field, Values, matching
+from services.memory.echoes import echoes
+from services.memory.field import Field, matching
 from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
+from services.memory.incidence import Places, Values
 from services.memory.parameters import RankingParameters
 from services.memory.queries import RecallQuery
-from services.memory.terms import informative_terms, terms
+from services.memory.terms import terms
 
 _DEFAULT = RankingParameters()
-# What a message leaves to its neighbours to say counts a little less than what it says.
-_BY_NEIGHBOURS = 0.8
-_SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
+# Beyond these nobody asks why.
+_EXPLAINED = 40
+# Of a full match: whoever wants to know whether something was asked before still finds it.
+_ECHO = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,16 @@ class _Asked:
     frequencies: Values
 
 
+@dataclass(frozen=True, slots=True)
+class _Situation:
+    """What all legs need: the units, how much neighbours are trusted, and which units only ask the same."""
+
+    field: Field
+    coherence: float
+    echoes: NDArray[np.bool_]
+    parameters: RankingParameters
+
+
 def rank(
     queries: Sequence[RecallQuery],
     lists: Sequence[SearchList],
@@ -62,6 +76,8 @@ def rank(
     visits and the associations, which are computed from the units found; the first two weigh as much as
     neighbours turn out to be about the same. Importance and age (relative to `now`) shift the result a
     little. Of units that say the same all but the best are marked.
+
+    A unit that only asks what a query asks has a small part of a full match, and speaks for no neighbour.
 
     A list may name units that are not given (erased in the meantime): they are passed over. A unit that
     no list names is ranked by its terms if it is not `indexed`, and left out if it is.
@@ -80,17 +96,16 @@ def rank(
         return Ranking((), 0.0)
     asked = _asked(queries, field, quality)
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
-    legs = _legs(asked, lists, field, coherence, parameters)
+    echoing = _echoing(queries, asked, field)
+    legs = _legs(asked, lists, _Situation(field, coherence, echoing, parameters))
     scores = sum((leg.weight * leg.scaled for leg in legs), start=np.zeros(field.size))
     if parameters.association > 0:
         everything = {name for query in asked for name in query.names}
-        shared = field.association(scores, parameters.seeds, everything)
+        shared = field.association(np.where(echoing, 0.0, scores), parameters.seeds, everything)
         legs.append(_Leg("association", None, parameters.association, _scaled(shared, shared > 0, parameters)))
         scores = scores + parameters.association * legs[-1].scaled
-    results = _results(field, legs, scores, queries, now, coherence, parameters)
-    repeated = duplicates([result.unit for result in results], parameters.duplicate_overlap)
-    marked = (replace(result, duplicate_of=repeated.get(result.unit.id)) for result in results)
-    return Ranking(tuple(marked), coherence)
+    covered = coverage(queries, field, coherence, echoing)
+    return Ranking(_results(field, legs, scores, covered, echoing, now, parameters), coherence)
 
 
 def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Language, float]) -> list[_Asked]:
@@ -99,20 +114,24 @@ def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Langua
     for place, query in enumerate(queries):
         counts = Counter(terms(query.text))
         names = tuple(counts)
-        weights = np.array([counts[name] * field.weight(name) for name in names])
+        weights = np.array([counts[name] for name in names]) * field.weights(names)
         trusted = min(1.0, max(0.0, quality.get(language_of([query.text]), 0.0)))
         table = field.frequencies_of(names)
         found.append(_Asked(place, query.weight / total, trusted, names, weights, table))
     return found
 
 
-def _legs(
-    asked: Sequence[_Asked],
-    lists: Sequence[SearchList],
-    field: Field,
-    coherence: float,
-    parameters: RankingParameters,
-) -> list[_Leg]:
+def _echoing(queries: Sequence[RecallQuery], asked: Sequence[_Asked], field: Field) -> NDArray[np.bool_]:
+    found = np.zeros(field.size, dtype=np.bool_)
+    for query in asked:
+        # What was said before it holds too much to tell.
+        if queries[query.place].kind != "context":
+            found |= echoes(query.names, query.frequencies, field)
+    return found
+
+
+def _legs(asked: Sequence[_Asked], lists: Sequence[SearchList], at: _Situation) -> list[_Leg]:
+    field, coherence, parameters = at.field, at.coherence, at.parameters
     window, visit = coherence * parameters.window, coherence * parameters.visit
     dense = sum(query.share * query.quality for query in asked)
     whole = (1.0 + dense) * (1.0 + window + visit)
@@ -121,47 +140,41 @@ def _legs(
         # The index's own scores only chose the units: they are those of its segments, each with statistics of
         # its own, and there are none of what is not indexed yet.
         raw = field.bm25(query.frequencies, query.weights)
-        lexical = _scaled(raw, raw > 0, parameters)
+        lexical = _scaled(raw, (raw > 0) & ~at.echoes, parameters)
+        lexical[at.echoes & (raw > 0)] = _ECHO
+        answering = np.where(at.echoes[:, np.newaxis], 0.0, query.frequencies)
         share = query.share / whole
         legs.append(_Leg("lexical", query.place, share, lexical, raw))
-        near = matching(field.with_neighbours(query.frequencies), query.weights)
-        legs.append(_Leg("window", query.place, share * window, _scaled(near, near > 0, parameters)))
-        around = matching(field.over_visits(query.frequencies), query.weights)
-        legs.append(_Leg("visit", query.place, share * visit, _scaled(around, around > 0, parameters)))
+        if window > 0:
+            near = matching(field.with_neighbours(answering), query.weights)
+            legs.append(_Leg("window", query.place, share * window, _scaled(near, near > 0, parameters)))
+        if visit > 0:
+            around = matching(field.over_visits(answering), query.weights)
+            legs.append(_Leg("visit", query.place, share * visit, _scaled(around, around > 0, parameters)))
         if query.quality > 0:
-            legs.extend(_dense_legs(query, lists, field, lexical, coherence, whole, parameters))
+            legs.extend(_dense_legs(query, _cosines(query, lists, field), lexical, whole, at))
     return [leg for leg in legs if leg.weight > 0]
 
 
-def _dense_legs(
-    query: _Asked,
-    lists: Sequence[SearchList],
-    field: Field,
-    lexical: Values,
-    coherence: float,
-    whole: float,
-    parameters: RankingParameters,
-) -> list[_Leg]:
-    raw = _cosines(query, lists, field)
+def _dense_legs(query: _Asked, raw: Values, lexical: Values, whole: float, at: _Situation) -> list[_Leg]:
+    field, parameters = at.field, at.parameters
     known = ~np.isnan(raw)
     scaled = np.zeros(field.size)
     if known.any():
         lowest = float(raw[known].min())
-        scaled = _scaled(np.where(known, raw - lowest, 0.0), known, parameters)
+        scaled = _scaled(np.where(known, raw - lowest, 0.0), known & ~at.echoes, parameters)
     # What has no vector yet is not to suffer from it: its words stand for it.
     waiting = np.array([not unit.indexed for unit in field.units]) & ~known
     scaled[waiting] = lexical[waiting]
-    near = field.with_neighbours(scaled[:, np.newaxis])[:, 0]
+    answering = np.where(at.echoes, 0.0, scaled)
+    scaled[at.echoes & known] = _ECHO
     share = query.share * query.quality / whole
-    return [
-        _Leg("dense", query.place, share, scaled, raw),
-        _Leg(
-            "window_dense",
-            query.place,
-            share * coherence * parameters.window_dense,
-            _scaled(near, near > 0, parameters),
-        ),
-    ]
+    legs = [_Leg("dense", query.place, share, scaled, raw)]
+    around = share * at.coherence * parameters.window_dense
+    if around > 0:
+        near = field.with_neighbours(answering)
+        legs.append(_Leg("window_dense", query.place, around, _scaled(near, near > 0, parameters)))
+    return legs
 
 
 def _cosines(query: _Asked, lists: Sequence[SearchList], field: Field) -> Values:
@@ -202,67 +215,60 @@ def _results(
     field: Field,
     legs: Sequence[_Leg],
     scores: Values,
-    queries: Sequence[RecallQuery],
+    covered: Values,
+    echoing: NDArray[np.bool_],
     now: datetime,
-    coherence: float,
     parameters: RankingParameters,
-) -> list[Ranked]:
-    importance = np.array([1 + parameters.importance * (unit.importance - 0.5) for unit in field.units])
-    age = np.array([_age_factor(unit, now, parameters) for unit in field.units])
+) -> tuple[Ranked, ...]:
+    importance = 1 + parameters.importance * (np.array([unit.importance for unit in field.units]) - 0.5)
+    age = _age_factors(field.units, now, parameters)
     final = scores * importance * age
-    coverage = _coverage(queries, field, coherence)
-    ranks = [_ranks(leg.scaled) for leg in legs]
     cosines = np.full(field.size, np.nan)
     for leg in legs:
         if leg.name == "dense" and leg.raw is not None:
             cosines = np.fmax(cosines, leg.raw)
-    results = []
-    for position, place in enumerate(np.argsort(-final, kind="stable"), start=1):
-        shares = tuple(
-            _share(leg, rank, place) for leg, rank in zip(legs, ranks, strict=True) if leg.scaled[place] > 0
+    tied = next((leg.scaled for leg in legs if leg.name == "association"), np.zeros(field.size))
+    order = np.argsort(-final, kind="stable")
+    repeated = duplicates([field.units[place] for place in order], parameters.duplicate_overlap)
+    shares = _shares(legs, order[:_EXPLAINED])
+    # Python's own numbers, all at once: an array gives them out singly at ten times the cost.
+    columns = [values[order].tolist() for values in (final, importance, age, covered, cosines, tied)]
+    return tuple(
+        Ranked(
+            unit=(unit := field.units[place]),
+            position=position,
+            score=score,
+            legs=shares[position - 1] if position <= _EXPLAINED else (),
+            importance_factor=important,
+            age_factor=aged,
+            coverage=share,
+            cosine=None if math.isnan(cosine) else cosine,
+            duplicate_of=repeated.get(unit.id),
+            echo=bool(echoing[place]),
+            tied=tie,
         )
-        results.append(
-            Ranked(
-                unit=field.units[place],
-                position=position,
-                score=float(final[place]),
-                legs=shares,
-                importance_factor=float(importance[place]),
-                age_factor=float(age[place]),
-                coverage=float(coverage[place]),
-                cosine=None if np.isnan(cosines[place]) else float(cosines[place]),
-            )
+        for position, (place, score, important, aged, share, cosine, tie) in enumerate(
+            zip(order.tolist(), *columns, strict=True), start=1
         )
-    return results
+    )
 
 
-def _share(leg: _Leg, ranks: Values, place: int) -> LegShare:
-    raw = None if leg.raw is None or np.isnan(leg.raw[place]) else float(leg.raw[place])
-    return LegShare(leg.name, leg.query, int(ranks[place]), raw, float(leg.weight * leg.scaled[place]))
+def _shares(legs: Sequence[_Leg], places: Places) -> list[tuple[LegShare, ...]]:
+    """What each leg gave to each of the places."""
+    shares: list[list[LegShare]] = [[] for _ in places]
+    for leg in legs:
+        scaled = leg.scaled[places]
+        ranks = _ranks(leg.scaled)[places].tolist()
+        given = (leg.weight * scaled).tolist()
+        raw = np.full(len(places), np.nan) if leg.raw is None else leg.raw[places]
+        for at in np.flatnonzero(scaled > 0).tolist():
+            known = None if np.isnan(raw[at]) else float(raw[at])
+            shares[at].append(LegShare(leg.name, leg.query, int(ranks[at]), known, given[at]))
+    return [tuple(each) for each in shares]
 
 
-def _age_factor(unit: Unit, now: datetime, parameters: RankingParameters) -> float:
-    days = max(0.0, (now - unit.created_at).total_seconds() / 86_400)
-    kept: float = max(parameters.age_floor, 0.5 ** (days / parameters.half_life_days))
-    return 1 - parameters.age * (1 - kept) / (1 - parameters.age_floor)
-
-
-def _coverage(queries: Sequence[RecallQuery], field: Field, coherence: float) -> Values:
-    best = np.zeros(field.size)
-    for names in {names for query in queries for names in _questions(query.text)}:
-        weights = np.array([field.weight(name) for name in names])
-        held = field.frequencies_of(names)
-        own = (held > 0) @ weights / weights.sum()
-        around = (field.with_neighbours(held) > 0) @ weights / weights.sum()
-        best = np.maximum(best, np.maximum(own, _BY_NEIGHBOURS * coherence * around))
-    return best
-
-
-def _questions(text: str) -> list[tuple[str, ...]]:
-    """The informative terms of the text and of its sentences: what is asked may be one of many.
-
-    A sentence with one such term is passed over, since whatever holds that term would cover it.
-    """
-    sentences = [informative_terms(sentence) for sentence in _SENTENCE_END.split(text)]
-    several = [names for names in sentences if len(names) > 1]
-    return [tuple(sorted(names)) for names in [informative_terms(text), *several] if names]
+def _age_factors(units: Sequence[Unit], now: datetime, parameters: RankingParameters) -> Values:
+    days = np.array([(now - unit.created_at).total_seconds() for unit in units]).clip(min=0) / 86_400
+    kept = np.maximum(parameters.age_floor, 0.5 ** (days / parameters.half_life_days))
+    factors: Values = 1 - parameters.age * (1 - kept) / (1 - parameters.age_floor)
+    return factors

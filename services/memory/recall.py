@@ -22,7 +22,7 @@ from services.memory.episodes import EpisodeStore
 from services.memory.hits import Ranking, SearchLeg, SearchList, Unit
 from services.memory.index import EpisodeIndex, Scope, UnitHit
 from services.memory.parameters import SEARCH_DEPTH, RankingParameters
-from services.memory.queries import RecallQuery, Said, asks, is_small_talk, make_queries
+from services.memory.queries import RecallQuery, Said, asks, is_about_oneself, is_small_talk, make_queries
 from services.memory.ranking import rank
 from services.memory.selection import Floor
 from services.memory.terms import indexed_text, terms
@@ -177,7 +177,8 @@ class Recall:
         quality = await self._embedding_quality() if lists else {}
         ranking = rank(queries, lists, units, now=now, quality=weights(quality), parameters=self._parameters)
         language = language_of([queries[0].text])
-        floor = Floor.of(language, cosine_floor(quality, language))
+        own = is_about_oneself(queries[0].text, language)
+        floor = Floor.of(language, cosine_floor(quality, language), own=own)
         return RecallResult(queries, ranking, stored, degraded, floor=floor)
 
     async def _embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:

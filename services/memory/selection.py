@@ -9,10 +9,18 @@ from services.memory.hits import Excluded, Ranked, Ranking
 
 SHOWN_IN_WINDOW = "shown in the window"
 BELOW_FLOOR = "below the floor"
+ASKS_THE_SAME = "asks the same"
 OVER_BUDGET = "over the budget"
 
-# Chinese is cut into words differently from text to text, so fewer of them can be expected to recur.
-_COVERAGE: dict[Language, float] = {"en": 0.3, "zh": 0.25}
+# A general question in passing shares a word with something that was said: it takes more to open the memory
+# than one about the user. Chinese is cut into words differently from text to text, so fewer can recur.
+_OPENS: dict[Language, float] = {"en": 0.42, "zh": 0.31}
+_OPENS_FOR_OWN: dict[Language, float] = {"en": 0.25, "zh": 0.2}
+# Where meaning is compared, words in common have to prove less, and what only follows may be judged by both.
+_OPENS_BESIDE_MEANING = 0.5
+_FOLLOWS = 0.1
+_FOLLOWS_BESIDE_MEANING = 0.3
+_TIED = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +34,45 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """When a unit is relevant at all: its `coverage` of a query or its `cosine` to one reaches this.
+    """When units are relevant at all.
 
-    No cosine is given where the embedding is not good enough for the language to be believed.
+    A unit is whose `coverage` of a query or `cosine` to one reaches this; no cosine is given where the
+    embedding is not good enough for the language to be believed. Where there is such a unit, the memory is
+    what is asked about, and less admits the others: a coverage of `follows`, or being `tied` to the best.
     """
 
     coverage: float
     cosine: float | None = None
+    follows: float = 1.0
+    tied: float | None = None
 
     @classmethod
-    def of(cls, language: Language, cosine: float | None = None) -> "Floor":
-        """The floor for questions in a language, with the cosine that the embedding's probe found for it."""
-        return cls(_COVERAGE[language], cosine)
+    def of(cls, language: Language, cosine: float | None = None, *, own: bool = False) -> "Floor":
+        """The floor for a question.
+
+        Args:
+            language: that of the question.
+            cosine: what the embedding's probe found for the language.
+            own: the question is about the user's own affairs.
+        """
+        if cosine is not None:
+            opens = _OPENS_FOR_OWN[language] if own else _OPENS_BESIDE_MEANING
+            return cls(opens, cosine, _FOLLOWS_BESIDE_MEANING)
+        return cls(_OPENS_FOR_OWN[language] if own else _OPENS[language], None, _FOLLOWS, _TIED)
 
     def admits(self, ranked: Ranked) -> bool:
-        """Whether the unit is relevant."""
+        """Whether the unit is relevant by itself."""
+        if ranked.echo:
+            return False
         if ranked.coverage >= self.coverage:
             return True
         return self.cosine is not None and ranked.cosine is not None and ranked.cosine >= self.cosine
+
+    def admits_beside(self, ranked: Ranked) -> bool:
+        """Whether the unit is relevant where another one is by itself."""
+        if self.admits(ranked) or ranked.coverage >= self.follows:
+            return True
+        return self.tied is not None and ranked.tied >= self.tied
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +106,10 @@ def select(
     """
     excluded: list[Excluded] = []
     candidates: list[Ranked] = []
-    for ranked in ranking.results[:depth]:
-        reason = _unfit(ranked, floor, shown)
+    considered = ranking.results[:depth]
+    opened = any(floor.admits(ranked) for ranked in considered)
+    for ranked in considered:
+        reason = _unfit(ranked, shown) or (None if opened and floor.admits_beside(ranked) else BELOW_FLOOR)
         if reason:
             excluded.append(Excluded(ranked.unit.id, reason))
         else:
@@ -95,12 +126,14 @@ def select(
     return Selection(tuple(chosen), tuple(excluded))
 
 
-def _unfit(ranked: Ranked, floor: Floor, shown: Collection[str]) -> str | None:
+def _unfit(ranked: Ranked, shown: Collection[str]) -> str | None:
     if ranked.unit.message_id in shown:
         return SHOWN_IN_WINDOW
+    if ranked.echo:
+        return ASKS_THE_SAME
     if ranked.duplicate_of:
         return f"near duplicate of {ranked.duplicate_of}"
-    return None if floor.admits(ranked) else BELOW_FLOOR
+    return None
 
 
 def _gathered(results: tuple[Ranked, ...] | list[Ranked]) -> tuple[Recalled, ...]:

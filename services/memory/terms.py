@@ -86,9 +86,18 @@ def informative_terms(text: str) -> frozenset[str]:
     found: set[str] = set()
     for run in _runs(text):
         if _CHINESE.match(run) and len(run) > 1:
-            found.update(word for word in _tools().segment(run) if len(word) > 1 and not _is_stop(word))
+            found.update(word for word in _segment(run) if len(word) > 1 and not _is_stop(word))
         else:
             found.update(_chinese(run) if _CHINESE.match(run) else _other(run))
+    return frozenset(term for term in found if not is_weak(term))
+
+
+def lone_characters(text: str) -> frozenset[str]:
+    """The Chinese words of one character that a text about the same may share: each says little by itself."""
+    found: set[str] = set()
+    for run in _runs(text):
+        if _CHINESE.match(run) and len(run) > 1:
+            found.update(word for word in _segment(run) if len(word) == 1 and not _is_stop(word))
     return frozenset(term for term in found if not is_weak(term))
 
 
@@ -115,8 +124,19 @@ def _chinese(run: str) -> list[str]:
         return [] if run in _STOP else [run]
     # Its words alone would not do: of 狗叫 and 一只狗 the cut gives 狗 for one and not for the other.
     pairs = [run[i : i + 2] for i in range(len(run) - 1)]
-    words = [word for word in _tools().segment(run) if len(word) > 1]
+    words = [word for word in _segment(run) if len(word) > 1]
     return [term for term in [*pairs, *words, *run] if not _is_stop(term)]
+
+
+def _segment(run: str) -> tuple[str, ...]:
+    """The words of a run of Chinese."""
+    return _remembered_segment(run) if len(run) <= _LONGEST_TERM else tuple(_tools().segment(run))
+
+
+@lru_cache(maxsize=1_024)
+def _remembered_segment(run: str) -> tuple[str, ...]:
+    # A message is cut several times in a turn: to be understood, sought, ranked and covered.
+    return tuple(_tools().segment(run))
 
 
 def _is_stop(term: str) -> bool:

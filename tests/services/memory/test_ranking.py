@@ -53,40 +53,57 @@ A, B, C = (unit(name, text) for name, text in [("a", "red apples"), ("b", "green
 
 def test_scores_are_compared_within_their_list() -> None:
     lists = [found("lexical", a=30.0, b=3.0), found("dense", a=0.2, b=0.9, c=0.85)]
-    assert order(ranked("fruit", lists, [A, B, C])) == ["b", "a", "c"]
-    assert order(ranked("fruit", lists, [A, B, C], english=0.2)) == ["a", "b", "c"]
+    assert order(ranked("red apples, pears", lists, [A, B, C])) == ["b", "a", "c"]
+    assert order(ranked("red apples, pears", lists, [A, B, C], english=0.2)) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("scores", [{"a": 30.0, "b": 3.0}, {"a": -3.0, "b": 30.0}])
+def test_words_count_by_what_was_found_and_not_by_the_scores_of_the_index(scores: dict[str, float]) -> None:
+    result = ranked("red apples, pears", [SearchList(0, "lexical", scores)], [A, B]).results
+    assert [(one.unit.id, one.legs[0].rank) for one in result] == [("a", 1), ("b", 2)]
+    assert result[1].score == pytest.approx(result[0].score / 2)
 
 
 def test_an_embedding_that_does_not_know_the_language_decides_nothing() -> None:
     lists = [found("lexical", a=2.0, b=1.0), found("dense", b=0.9, a=0.1)]
-    result = ranked("水果", lists, [A, B]).results
+    result = ranked("水果", lists, [unit("b", "果汁太甜"), unit("a", "水果很甜")]).results
     assert [one.unit.id for one in result] == ["a", "b"]
     assert {leg.leg for one in result for leg in one.legs} == {"lexical"}
 
 
 def test_a_query_of_less_weight_counts_less() -> None:
-    asked = [RecallQuery("one", 1.0, "message"), RecallQuery("two", 0.3, "preference")]
+    asked = [RecallQuery("apples", 1.0, "message"), RecallQuery("pears", 0.3, "preference")]
     lists = [found("lexical", a=9.0), found("lexical", 1, b=9.0)]
     result = rank(asked, lists, [B, A], now=NOW, quality={}, parameters=PLAIN)
     assert order(result) == ["a", "b"]
     assert result.results[1].legs[0].query == 1
+    assert result.results[1].score == pytest.approx(0.3 * result.results[0].score)
 
 
 def test_ranks_alone_can_be_fused() -> None:
-    lists = [found("lexical", a=30.0, b=29.0, c=1.0), found("dense", c=0.9, b=0.8, a=0.7)]
+    lists = [found("lexical", a=1.0, b=1.0, c=1.0), found("dense", c=0.9, b=0.8, a=0.7)]
     by_rank = replace(PLAIN, fusion="ranks", rrf_k=60)
-    result = ranked("fruit", lists, [A, B, C], by_rank).results
+    result = ranked("red apples, apples, green pears, plums", lists, [A, B, C], by_rank).results
     assert [leg.rank for leg in next(one for one in result if one.unit.id == "c").legs] == [3, 1]
     assert max(one.score for one in result) - min(one.score for one in result) < 0.01
 
 
 def test_every_score_is_the_sum_of_what_is_explained() -> None:
     lists = [found("lexical", a=3.0, b=1.0), found("dense", b=0.9, c=0.4)]
-    for result in ranked("red pears", lists, [A, B, C], RankingParameters()).results:
+    for result in ranked("red, green pears", lists, [A, B, C], RankingParameters()).results:
         explained = sum(leg.contribution for leg in result.legs)
         assert result.score == pytest.approx(explained * result.importance_factor * result.age_factor)
-    first = ranked("red pears", lists, [A, B, C]).results[0]
-    assert [(leg.leg, leg.rank, leg.raw) for leg in first.legs] == [("lexical", 2, 1.0), ("dense", 1, 0.9)]
+    first, second, _ = ranked("red, green pears", lists, [C, A, B]).results
+    assert [(leg.leg, leg.rank) for leg in first.legs] == [("lexical", 1), ("dense", 1)]
+    assert [(leg.leg, leg.rank) for leg in second.legs] == [("lexical", 2)]
+    assert first.legs[0].raw == pytest.approx(2 * (second.legs[0].raw or 0))
+    assert first.legs[1].raw == 0.9
+
+
+def test_only_what_is_looked_at_is_explained() -> None:
+    units = [unit(f"u{at}", "red apples") for at in range(60)]
+    result = ranked("apples", [SearchList(0, "lexical", {one.id: 1.0 for one in units})], units).results
+    assert [bool(one.legs) for one in result] == [True] * 40 + [False] * 20
 
 
 def _talk(topics: Sequence[str]) -> list[Unit]:
@@ -138,11 +155,11 @@ def test_remarks_that_have_nothing_in_common_do_not_speak_for_each_other() -> No
 def test_what_shares_a_name_with_the_best_unit_is_associated() -> None:
     units = [
         unit("first", "The cashier is my cousin Marlene"),
-        unit("second", "Marlene has her birthday in March"),
         unit("third", "Oscar has his birthday in April"),
+        unit("second", "Marlene has her birthday in March"),
         unit("fourth", "April was wet"),
     ]
-    lists = [found("lexical", first=4.0, third=2.1, second=2.0, fourth=0.5)]
+    lists = [found("lexical", first=1.0, third=1.0, second=1.0, fourth=1.0)]
     assert order(ranked("birthday of the cashier", lists, units))[1] == "third"
     associated = replace(PLAIN, association=0.2)
     assert order(ranked("birthday of the cashier", lists, units, associated))[:2] == ["first", "second"]

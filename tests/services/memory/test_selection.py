@@ -40,7 +40,7 @@ def test_everything_that_is_left_out_says_why() -> None:
         result("seen"),
         result("good"),
         result("again", duplicate_of="good"),
-        result("far", coverage=0.1, cosine=0.9),
+        result("far", coverage=0.05, cosine=0.9),
     )
     chosen = select(Ranking(found, 0.0), floor=Floor.of("en"), shown={"m-seen"}, count_tokens=count)
     assert ids(chosen.recalled) == [["good"]]

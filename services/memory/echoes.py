@@ -1,0 +1,42 @@
+"""Which units only ask what is being asked: they match best of all, and answer nothing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.llm.language import language_of
+from services.memory.field import Field
+from services.memory.incidence import Values
+from services.memory.queries import asks
+from services.memory.terms import terms
+
+# By weight: so much of what it says is in the query, and so much of the query in it.
+_HELD = 0.8
+_HOLDS = 0.5
+# By number, and with the speaker's name: fewer, and it is not worth looking at.
+_HELD_AT_LEAST = 0.5
+
+
+def echoes(names: Sequence[str], frequencies: Values, field: Field) -> NDArray[np.bool_]:
+    """For each unit whether it is a question that says what a query says, and nothing else.
+
+    Args:
+        names: The terms of the query.
+        frequencies: How often each unit (row) holds each of them (column).
+        field: The units.
+    """
+    weights = field.weights(names)
+    found: NDArray[np.bool_] = (frequencies > 0) @ weights >= _HOLDS * weights.sum()
+    found &= frequencies.sum(axis=1) >= _HELD_AT_LEAST * field.lengths
+    asked = frozenset(names)
+    for place in np.flatnonzero(found).tolist():
+        text = field.units[place].text
+        found[place] = bool(asked) and asks(text, language_of([text])) and _says_nothing_else(text, asked, field)
+    return found
+
+
+def _says_nothing_else(text: str, asked: frozenset[str], field: Field) -> bool:
+    own = sorted(set(terms(text)))
+    weights = field.weights(own)
+    return bool(own) and float(weights @ [name in asked for name in own]) >= _HELD * float(weights.sum())

@@ -1,0 +1,106 @@
+"""Which units hold which terms, as arrays: what weighs, counts and compares them."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+class Incidence:
+    """The terms of units 0..n-1, and how alike the units are by them.
+
+    Two units are alike by the terms they share, each weighed by how rare it is among the units: the
+    cosine of their vectors of inverse document frequencies (Salton and Buckley, "Term-weighting approaches
+    in automatic text retrieval", 1988).
+    """
+
+    def __init__(self, units: Sequence[Sequence[str]]) -> None:
+        self.size = len(units)
+        lengths = [len(terms) for terms in units]
+        self.lengths = np.array(lengths, dtype=np.float64)
+        numbers: defaultdict[str, int] = defaultdict()
+        numbers.default_factory = numbers.__len__
+        every = map(numbers.__getitem__, chain.from_iterable(units))
+        self._terms = np.fromiter(every, np.intp, sum(lengths))
+        self._rows = np.repeat(np.arange(self.size), lengths)
+        self._numbers: dict[str, int] = dict(numbers)
+        self._enter()
+        self._compare()
+
+    def found(self, terms: Sequence[str]) -> Places:
+        """In how many units each of the terms is."""
+        return np.append(self._frequencies, 0)[self._numbered(terms)]
+
+    def frequencies_of(self, terms: Sequence[str]) -> Values:
+        """How often each unit (row) holds each of the terms (column), no term given twice."""
+        columns = np.full(len(self._numbers) + 1, -1, dtype=np.intp)
+        columns[self._numbered(terms)] = np.arange(len(terms))
+        at = columns[self._terms]
+        asked = np.flatnonzero(at >= 0)
+        cells = self._rows[asked] * len(terms) + at[asked]
+        table = np.bincount(cells, minlength=self.size * len(terms)).astype(np.float64)
+        return table.reshape(self.size, len(terms))
+
+    def likeness(self, others: Places) -> Values:
+        """How alike each unit is to another one, whose place is given for it; 0 for a place of -1."""
+        its = others[self._entry_rows]
+        both = np.flatnonzero(its >= 0)
+        both = both[self._held[its[both], self._entry_columns[both]]]
+        columns = self._entry_columns[both]
+        products = self._values[both] * self._rarity[columns] / self._norms[its[both]]
+        return _sums(self._entry_rows[both], products, self.size)
+
+    def chance(self) -> float:
+        """How alike two units are on the average; there are two at least."""
+        total = np.bincount(self._entry_columns, self._values)
+        own = float(self._values @ self._values)
+        return (float(total @ total) - own) / (self.size * (self.size - 1))
+
+    def likeness_to(self, unit: int, without: Collection[str]) -> Values:
+        """How alike each unit is to the one given, by all but some terms."""
+        its = self._entry_rows == unit
+        vector = np.zeros(len(self._rarity))
+        vector[self._entry_columns[its]] = self._values[its]
+        columns = self._columns[[self._numbers[term] for term in without if term in self._numbers]]
+        vector[columns[columns >= 0]] = 0.0
+        return _sums(self._entry_rows, self._values * vector[self._entry_columns], self.size)
+
+    def _numbered(self, terms: Sequence[str]) -> Places:
+        """The numbers of terms; that of one no unit holds is -1."""
+        return np.array([self._numbers.get(term, -1) for term in terms], dtype=np.intp)
+
+    def _enter(self) -> None:
+        """Make an entry for each unit and term that occurs more than once, in the order of units."""
+        occurrences = np.bincount(self._terms, minlength=len(self._numbers))
+        repeated = occurrences > 1
+        self._columns = np.where(repeated, np.cumsum(repeated) - 1, -1)
+        width = int(repeated.sum())
+        at = self._columns[self._terms]
+        inside = np.flatnonzero(at >= 0)
+        self._held = np.zeros((self.size, width), dtype=np.bool_)
+        self._held[self._rows[inside], at[inside]] = True
+        self._entry_rows, self._entry_columns = np.divmod(np.flatnonzero(self._held), max(width, 1))
+        held_by = np.bincount(self._entry_columns, minlength=width)
+        self._frequencies = np.ones(len(self._numbers), dtype=np.intp)
+        self._frequencies[repeated] = held_by
+
+    def _compare(self) -> None:
+        """Weigh the entries; a term that one unit alone holds counts in its length and in nothing else."""
+        held_by = self._frequencies[self._columns >= 0]
+        self._rarity = np.log(self.size / np.maximum(held_by, 1))
+        squares = np.bincount(self._entry_rows, self._rarity[self._entry_columns] ** 2, minlength=self.size)
+        alone = np.bincount(self._rows[self._columns[self._terms] < 0], minlength=self.size)
+        self._norms = np.sqrt(squares + alone * np.log(max(self.size, 1)) ** 2)
+        self._norms[self._norms == 0] = 1.0
+        self._rarity[held_by == 1] = 0.0
+        self._values = self._rarity[self._entry_columns] / self._norms[self._entry_rows]
+
+
+def _sums(places: Places, values: Values, size: int) -> Values:
+    """The sum of the values at each place."""
+    return np.bincount(places, values, minlength=size).astype(np.float64)
