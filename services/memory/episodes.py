@@ -23,7 +23,7 @@ from services.platform.postgres import Connection, Database, Query
 
 FORGET = "forget_episodes"
 
-_MOST_UNINDEXED = 200
+_MOST_UNINDEXED = 100
 """Units of a user that are looked through beside the index: the newest."""
 
 
@@ -51,7 +51,7 @@ class EpisodeStore:
         return situations[0], units
 
     async def unindexed(self, scope: Scope) -> list[StoredUnit]:
-        """Units that the index has not yet, of the newest 200 episodes, oldest first."""
+        """Units that the index has not yet, of the newest 100 episodes, oldest first."""
         values = {**_scope(scope), "most": _MOST_UNINDEXED}
         return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
 

@@ -116,7 +116,12 @@ class EpisodeIndex:
             )
 
     async def search(
-        self, scope: Scope, terms: Sequence[Sequence[str]], vectors: Sequence[Sequence[float]], limit: int
+        self,
+        scope: Scope,
+        terms: Sequence[Sequence[str]],
+        vectors: Sequence[Sequence[float]],
+        limit: int,
+        dense_limit: int | None = None,
     ) -> tuple[list[list[UnitHit]], list[list[UnitHit]]]:
         """Search for each query by words and by meaning, at the same time.
 
@@ -124,7 +129,8 @@ class EpisodeIndex:
             scope: whose units.
             terms: for each query its terms; one without any finds nothing.
             vectors: for each query its embedding; may be empty, then nothing is searched by meaning.
-            limit: units for each query and way.
+            limit: units for each query.
+            dense_limit: units for each query that are found by meaning, if another.
 
         Returns:
             For each query the units found by words, and for each query those found by meaning.
@@ -139,24 +145,24 @@ class EpisodeIndex:
         full = [text for text in asked if text]
         async with self._milvus.use() as client:
 
-            async def find(field: str, data: list[Any], params: dict[str, Any]) -> list[list[UnitHit]]:
+            async def find(field: str, data: list[Any], most: int, params: dict[str, Any]) -> list[list[UnitHit]]:
                 if not data:
                     return []
                 found = await _loaded(
                     client,
                     name,
                     lambda: client.search(
-                        name, data=data, anns_field=field, limit=limit, filter=chosen, search_params=params,
+                        name, data=data, anns_field=field, limit=most, filter=chosen, search_params=params,
                         output_fields=["episode_id", "terms"],
                     ),
                 )  # fmt: skip
                 return [[_hit(each) for each in hits] for hits in found]
 
+            nearest = dense_limit or limit
+            cosine = {"metric_type": "COSINE", "params": {"ef": 2 * nearest}}
             by_words, by_meaning = await asyncio.gather(
-                find("sparse", full, {"metric_type": "BM25"}),
-                find(
-                    "embedding", [list(each) for each in vectors], {"metric_type": "COSINE", "params": {"ef": 128}}
-                ),
+                find("sparse", full, limit, {"metric_type": "BM25"}),
+                find("embedding", [list(each) for each in vectors], nearest, cosine),
             )
         lists = iter(by_words)
         return [next(lists) if text else [] for text in asked], by_meaning

@@ -83,11 +83,6 @@ def make_queries(
     return queries
 
 
-def asks(message: str) -> bool:
-    """Whether the message asks something."""
-    return _asks(message, language_of([message]))
-
-
 def refers_back(message: str, language: Language) -> bool:
     """Whether the message may speak of something that was named before it."""
     return _has(message, REFERS_BACK[language], language)

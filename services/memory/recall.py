@@ -32,6 +32,9 @@ from services.time_reference.days import named_day
 from services.time_reference.zones import time_zone
 
 _RECENT_MESSAGES = 6
+_TRUSTED = 0.5
+_DEPTH_OF_A_WEAK_EMBEDDING = 40
+"""Units that it may add to what was found by words."""
 _NOTHING = Ranking((), 0.0)
 _WORDS_ONLY = Floor.of("en")
 
@@ -163,9 +166,10 @@ class Recall:
         degraded: list[str] = []
         lists: list[SearchList] = []
         hits: dict[str, UnitHit] = {}
+        quality: Mapping[Language, EmbeddingQuality] = {}
         if indexed:
-            vectors = await self._vectors(queries, degraded)
-            lists, hits = await self._search(scope, queries, vectors, degraded)
+            quality = await self._embedding_quality()
+            lists, hits = await self._search(scope, queries, weights(quality), degraded)
         known = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
         stored = {str(unit.unit_id): unit for unit in known.values()}
         units = [_unit(unit, hits[name].terms, indexed=True) for name, unit in stored.items()]
@@ -174,7 +178,6 @@ class Recall:
                 stored[str(unit.unit_id)] = unit
                 words = terms(indexed_text(unit.speaker or "", unit.text))
                 units.append(_unit(unit, words, indexed=False))
-        quality = await self._embedding_quality() if lists else {}
         ranking = rank(queries, lists, units, now=now, quality=weights(quality), parameters=self._parameters)
         language = language_of([queries[0].text])
         own = is_about_oneself(queries[0].text, language)
@@ -204,15 +207,17 @@ class Recall:
         self,
         scope: Scope,
         queries: Sequence[RecallQuery],
-        vectors: Sequence[Sequence[float]],
+        trusted: Mapping[Language, float],
         degraded: list[str],
     ) -> tuple[list[SearchList], dict[str, UnitHit]]:
         words = [terms(query.text) for query in queries]
+        most = max((trusted.get(language_of([query.text]), 0.0) for query in queries), default=0.0)
+        vectors = await self._vectors(queries, degraded) if most > 0 else []
+        dense = SEARCH_DEPTH if most >= _TRUSTED else _DEPTH_OF_A_WEAK_EMBEDDING
         try:
-            by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH)
-        except (
-            CollectionMissing
-        ):  # the index was lost: it is made again, and meanwhile the newest are looked through
+            by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH, dense)
+        except CollectionMissing:
+            # It was lost and is made again; meanwhile the newest are looked through.
             await self._episodes.index_again(scope.tenant_id, [scope.user_id])
             degraded.append("milvus")
             return [], {}
@@ -227,7 +232,9 @@ def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | 
     """The scope on the one day that a question names; None where it names none, or one that is to come."""
     zone = time_zone(timezone)
     day = named_day(text, now.astimezone(zone).date())
-    if day is None or day > now.astimezone(zone).date() or scope.since or scope.until or not asks(text):
+    if day is None or day > now.astimezone(zone).date() or not asks(text, language_of([text])):
+        return None
+    if scope.since or scope.until:
         return None
     since = datetime.combine(day, time.min, zone)
     until = datetime.combine(day + timedelta(days=1), time.min, zone)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from services.llm.language import language_of
 from services.memory.contradictions import Claim, claim_of
 from services.memory.episode import StoredUnit
 from services.memory.queries import asks
@@ -48,7 +49,9 @@ def _contradict(newer: Sequence[Claim], older: Sequence[Claim]) -> bool:
 def _claims(text: str) -> list[Claim]:
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)[:_MOST_SENTENCES]]
     # A question claims nothing: what is my dog called? is no other name.
-    return [claim_of(sentence) for sentence in sentences if sentence and not asks(sentence)]
+    return [
+        claim_of(sentence) for sentence in sentences if sentence and not asks(sentence, language_of([sentence]))
+    ]
 
 
 def _texts(value: Any) -> Iterable[str]:
