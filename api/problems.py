@@ -93,7 +93,8 @@ def invalid_fields(errors: list[Any]) -> Problem:
 
 
 def _name(location: tuple[int | str, ...]) -> str:
-    parts = [str(part) for part in location if part not in {"body", "query", "path", "header"}]
+    # The first says where: in the body, the query, the path or a header. A field may have such a name, too.
+    parts = [str(part) for part in location[1:]]
     return ".".join(parts) or "body"
 
 

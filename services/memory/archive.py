@@ -14,7 +14,7 @@ import psycopg
 from services.errors import NotFound
 from services.memory.blocks import Owner
 from services.memory.episode import NewEpisode, Source, StoredUnit
-from services.memory.episodes import EpisodeStore
+from services.memory.episodes import EpisodeStore, checked_content
 from services.memory.index import Scope
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.queries import Said
@@ -95,6 +95,7 @@ class Archive:
             NotFound: the user, or the conversation, was erased.
             DatabaseUnavailable: the database does not answer.
         """
+        new = replace(new, content=checked_content(new.content))
         try:
             async with self._database.tenant(owner.tenant_id) as connection:
                 episode_id = await self._episodes.add(

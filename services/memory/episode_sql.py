@@ -125,11 +125,6 @@ DELETE FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id
 RETURNING id
 """
 
-RECALLED = """
-UPDATE episodes SET last_recalled_at = %(at)s, recall_count = recall_count + 1
-WHERE tenant_id = %(tenant_id)s AND id = ANY(%(episode_ids)s)
-"""
-
 TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
 
 MESSAGES = """

@@ -1,7 +1,6 @@
 """Episodes as they stand in PostgreSQL, which is the truth of them: read for recall, written and removed."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -101,7 +100,7 @@ class EpisodeStore:
             "expert_id": expert_id,
             "conversation_id": new.conversation_id,
             "episode_type": new.episode_type,
-            "content": _checked(new.content),
+            "content": checked_content(new.content),
             "importance": new.importance,
             "origin": new.origin,
             "source_message_ids": list(new.source_message_ids),
@@ -130,7 +129,7 @@ class EpisodeStore:
             "id": episode_id,
             "tenant_id": tenant_id,
             "user_id": user_id,
-            "content": _checked(content),
+            "content": checked_content(content),
             "importance": importance,
             "source_message_ids": list(source_message_ids),
         }
@@ -156,20 +155,19 @@ class EpisodeStore:
             raise NotFound("There is no such episode.")
         await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=[episode_id])
 
-    async def index_again(self, tenant_id: UUID, user_ids: Sequence[UUID]) -> None:
-        """Have all episodes of these users indexed again: the index has lost them."""
+    async def index_again(self, tenant_id: UUID, user_ids: Sequence[UUID]) -> int:
+        """Have all episodes of these users indexed again, as the index has lost them; return how many."""
         values = {"tenant_id": tenant_id, "user_ids": list(user_ids)}
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(sql.NOT_INDEXED, values)
-
-    async def note_recalled(self, tenant_id: UUID, episode_ids: Sequence[UUID], at: datetime) -> None:
-        """Note that episodes were recalled into a prompt."""
-        values = {"tenant_id": tenant_id, "episode_ids": list(episode_ids), "at": at}
-        async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(sql.RECALLED, values)
+            return (await connection.execute(sql.NOT_INDEXED, values)).rowcount
 
 
-def _checked(content: str) -> str:
+def checked_content(content: str) -> str:
+    """A memory's content as it is stored.
+
+    Raises:
+        InvalidInput: it is empty or too long.
+    """
     text = content.replace("\x00", "").strip()
     if not text:
         raise InvalidInput("content", "must not be empty")

@@ -170,6 +170,8 @@ class Recall:
         if indexed:
             quality = await self._embedding_quality()
             lists, hits = await self._search(scope, queries, weights(quality), degraded)
+            if "milvus" in degraded:
+                waiting = await self._episodes.unindexed(scope)
         known = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
         stored = {str(unit.unit_id): unit for unit in known.values()}
         units = [_unit(unit, hits[name].terms, indexed=True) for name, unit in stored.items()]
@@ -218,8 +220,8 @@ class Recall:
             by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH, dense)
         except CollectionMissing:
             # It was lost and is made again; meanwhile the newest are looked through.
-            await self._episodes.index_again(scope.tenant_id, [scope.user_id])
-            degraded.append("milvus")
+            if await self._episodes.index_again(scope.tenant_id, [scope.user_id]):
+                degraded.append("milvus")
             return [], {}
         except Unavailable:
             degraded.append("milvus")
