@@ -87,7 +87,7 @@ WEAK_WORDS = _cues(
 like love want think know say said tell told good great nice day today time thing way lot really make made get
 got go going went come came see look feel felt need use work happen talk mention remember recently kind part
 place person people year week month new first last much many still even back name exact remind please thank
-thanks sure
+thanks sure sorry
 """,
     """
 喜欢 想要 需要 今天 最近 事情 东西 感觉 告诉 告诉我 记得 有点 有些 一下 一点 一起 一直 名字 叫什么 一样 特别
