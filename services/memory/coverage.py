@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.memory.field import Field
-from services.memory.incidence import Values
+from services.memory.incidence import Values, weighted
 from services.memory.queries import RecallQuery
 from services.memory.terms import informative_terms, lone_characters
 
@@ -36,7 +36,9 @@ def coverage(queries: Sequence[RecallQuery], field: Field, coherence: float, ech
         places = {name: at for at, name in enumerate(every)}
         held = field.frequencies_of(every)
         near = field.with_neighbours(np.where(echoing[:, np.newaxis], 0.0, held))
-        own, around = (_parts(table > 0, names, places) @ weights / weights.sum() for table in (held, near))
+        own, around = (
+            weighted(_parts(table > 0, names, places), weights / weights.sum()) for table in (held, near)
+        )
         best = np.maximum(best, np.maximum(own, _BY_NEIGHBOURS * coherence * around))
     return best
 

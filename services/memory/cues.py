@@ -70,13 +70,14 @@ thanks thank thx cheers hello hi hey bye goodbye good great nice cool fine ok ok
 yep yup no nope well perfect awesome amazing wonderful lovely lol haha hahaha hmm oh ah wow please sorry
 welcome morning afternoon evening night see later soon tomorrow today again much very really so you i it it's
 that's that is a lot the to me my all too and for got get will do don't worry no problem understood agreed
-exactly indeed interesting glad hear how are how's going what's up there doing
+exactly indeed interesting glad hear how are how's going what's up there doing you're have meet pleased never mind
+sounds sound now funny helpful kind day fantastic brilliant excellent appreciate appreciated fun
 """,
     """
 好的 好吧 好呀 好啊 好 嗯 嗯嗯 哦 噢 啊 呀 吧 呢 哈 哈哈 嘿 嗨 喂 谢谢 多谢 感谢 谢 你 您 您好 你好 早上好
 早安 晚上好 中午好 下午好 晚安 再见 拜拜 回头见 明天见 行 可以 没问题 没事 不客气 不用谢 对 对的 是 是的 是啊
 不是 知道了 明白 明白了 了解 收到 懂了 真 真的 太 太好了 很 很好 不错 棒 厉害 了 的 我 啦 嘛 最近 怎么样 怎样
-在吗 吗 辛苦了 加油 当然 原来如此 没错 非常
+在吗 吗 辛苦了 加油 当然 原来如此 没错 非常 没关系 祝 开心 愉快 快乐 有意思 有趣 好玩 随便 聊聊 周末
 """,
 )
 """What courtesies are made of."""
@@ -86,7 +87,7 @@ WEAK_WORDS = _cues(
 like love want think know say said tell told good great nice day today time thing way lot really make made get
 got go going went come came see look feel felt need use work happen talk mention remember recently kind part
 place person people year week month new first last much many still even back name exact remind please thank
-thanks sure
+thanks sure sorry
 """,
     """
 喜欢 想要 需要 今天 最近 事情 东西 感觉 告诉 告诉我 记得 有点 有些 一下 一点 一起 一直 名字 叫什么 一样 特别

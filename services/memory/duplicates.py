@@ -37,10 +37,11 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
 def _alike(said: Sequence[frozenset[str]], overlap: float) -> NDArray[np.bool_]:
     """Which texts have so large a share of all their words in common, each with each; none without words."""
     columns = {word: at for at, word in enumerate(frozenset().union(*said))}
-    held = np.zeros((len(said), len(columns)), dtype=np.float32)
+    held = np.zeros((len(said), len(columns)), dtype=np.bool_)
     for place, its in enumerate(said):
-        held[place, [columns[word] for word in its]] = 1
-    common = held @ held.T
+        held[place, [columns[word] for word in its]] = True
+    bits = np.packbits(held, axis=1)
+    common = np.bitwise_count(bits[:, np.newaxis] & bits).sum(axis=2, dtype=np.intp)
     sizes = held.sum(axis=1)
     found: NDArray[np.bool_] = (common >= overlap * (sizes[:, np.newaxis] + sizes - common)) & (common > 0)
     return found

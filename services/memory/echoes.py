@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from services.llm.language import language_of
 from services.memory.field import Field
-from services.memory.incidence import Values
+from services.memory.incidence import Values, weighted
 from services.memory.queries import asks
 from services.memory.terms import terms
 
@@ -27,7 +27,7 @@ def echoes(names: Sequence[str], frequencies: Values, field: Field) -> NDArray[n
         field: The units.
     """
     weights = field.weights(names)
-    found: NDArray[np.bool_] = (frequencies > 0) @ weights >= _HOLDS * weights.sum()
+    found: NDArray[np.bool_] = weighted((frequencies > 0).astype(np.float64), weights) >= _HOLDS * weights.sum()
     found &= frequencies.sum(axis=1) >= _HELD_AT_LEAST * field.lengths
     asked = frozenset(names)
     for place in np.flatnonzero(found).tolist():
@@ -39,4 +39,4 @@ def echoes(names: Sequence[str], frequencies: Values, field: Field) -> NDArray[n
 def _says_nothing_else(text: str, asked: frozenset[str], field: Field) -> bool:
     own = sorted(set(terms(text)))
     weights = field.weights(own)
-    return bool(own) and float(weights @ [name in asked for name in own]) >= _HELD * float(weights.sum())
+    return bool(own) and float(weights[[name in asked for name in own]].sum()) >= _HELD * float(weights.sum())

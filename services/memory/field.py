@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from services.memory.hits import Unit
-from services.memory.incidence import Incidence, Places, Values
+from services.memory.incidence import Incidence, Places, Values, weighted
 from services.memory.parameters import BM25_B, BM25_K1
 
 # A term that a message repeats says little more than one that it has once.
@@ -63,8 +63,7 @@ class Field:
         """
         relative = self.lengths / max(float(self.lengths.mean()), 1.0)
         norm = BM25_K1 * (1 - BM25_B + BM25_B * relative)[:, np.newaxis]
-        found: Values = (frequencies * (BM25_K1 + 1) / (frequencies + norm)) @ weights
-        return found
+        return weighted(frequencies * (BM25_K1 + 1) / (frequencies + norm), weights)
 
     def with_neighbours(self, values: Values) -> Values:
         """The values of each unit, row by row, with those of the units before and after it added."""
@@ -77,8 +76,9 @@ class Field:
     def over_visits(self, values: Values) -> Values:
         """The sum over the unit's visit, row by row."""
         visits = self._visits
-        belongs = visits == np.arange(int(visits.max(initial=-1)) + 1)[:, np.newaxis]
-        found: Values = (belongs.astype(np.float64) @ values)[visits]
+        order = np.argsort(visits, kind="stable")
+        begins = np.flatnonzero(np.diff(visits[order], prepend=-1))
+        found: Values = np.add.reduceat(values[order], begins, axis=0)[visits]
         return found
 
     def coherence(self, fully_at: float, pair_prior: float) -> float:
@@ -126,5 +126,4 @@ class Field:
 
 def matching(frequencies: Values, weights: Values) -> Values:
     """How well rows of term frequencies match a question, after BM25 without its correction for length."""
-    found: Values = (frequencies * (_SATURATION + 1) / (frequencies + _SATURATION)) @ weights
-    return found
+    return weighted(frequencies * (_SATURATION + 1) / (frequencies + _SATURATION), weights)

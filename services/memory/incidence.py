@@ -58,8 +58,8 @@ class Incidence:
     def chance(self) -> float:
         """How alike two units are on the average; there are two at least."""
         total = np.bincount(self._entry_columns, self._values)
-        own = float(self._values @ self._values)
-        return (float(total @ total) - own) / (self.size * (self.size - 1))
+        own = float(np.square(self._values).sum())
+        return (float(np.square(total).sum()) - own) / (self.size * (self.size - 1))
 
     def likeness_to(self, unit: int, without: Collection[str]) -> Values:
         """How alike each unit is to the one given, by all but some terms."""
@@ -99,6 +99,16 @@ class Incidence:
         self._norms[self._norms == 0] = 1.0
         self._rarity[held_by == 1] = 0.0
         self._values = self._rarity[self._entry_columns] / self._norms[self._entry_rows]
+
+
+def weighted(table: Values, weights: Values) -> Values:
+    """The weighted sum of each row.
+
+    Without the library of linear algebra: its threads would wait for each other longer than the sum takes
+    wherever the machine has something else to do.
+    """
+    found: Values = np.einsum("ij,j->i", table, weights)
+    return found
 
 
 def _sums(places: Places, values: Values, size: int) -> Values:

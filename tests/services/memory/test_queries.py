@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.queries import RecallQuery, Said, is_small_talk, make_queries
+from services.memory.queries import RecallQuery, Said, is_about_oneself, is_small_talk, make_queries
 
 FILM = [
     Said("user", "I saw a film by Kurosawa yesterday", "Anna"),
@@ -73,7 +73,11 @@ def test_without_words_there_is_nothing_to_seek(message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", ["Thanks!", "ok, great", "好的", "好的，谢谢你！", "嗯嗯", "哈哈哈哈", "👍", "Good morning"]
+    "message",
+    [
+        *("Thanks!", "ok, great", "Good morning", "Nice to meet you", "You're welcome", "Have a nice day", "👍"),
+        *("好的", "好的，谢谢你！", "嗯嗯", "哈哈哈哈", "没关系", "祝你周末愉快", "哈哈，真有意思"),
+    ],
 )
 def test_courtesies_are_small_talk(message: str) -> None:
     assert is_small_talk(message)
@@ -82,6 +86,28 @@ def test_courtesies_are_small_talk(message: str) -> None:
 @pytest.mark.parametrize("message", ["thanks, and the hotel?", "好的，那家酒店叫什么", "My dog is ill", "茶"])
 def test_what_has_a_subject_is_no_small_talk(message: str) -> None:
     assert not is_small_talk(message)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "What's my dog called?",
+        "Which film did I mention?",
+        "我的狗叫什么",
+        "我去年住在哪里？",
+        "Where have we been?",
+    ],
+)
+def test_a_question_may_be_about_oneself(message: str) -> None:
+    assert is_about_oneself(message, "en" if message.isascii() else "zh")
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["How do I cook rice?", "How do vaccines work?", "帮我翻译这句话", "我想学象棋，怎么开始？"],
+)
+def test_a_general_question_is_not_about_oneself_for_being_put_so(message: str) -> None:
+    assert not is_about_oneself(message, "en" if message.isascii() else "zh")
 
 
 @given(

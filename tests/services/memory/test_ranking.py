@@ -205,6 +205,13 @@ def test_coverage_is_absolute() -> None:
     assert result.results[1].coverage == 0
 
 
+def test_of_a_word_that_is_cut_differently_the_characters_count_a_part() -> None:
+    units = [unit("a", "我养了一只叫布鲁诺的狗"), unit("b", "猫在睡觉"), unit("c", "我的狗叫布鲁诺")]
+    found_ = [found("lexical", a=1.0, b=1.0, c=1.0)]
+    covered = {one.unit.id: one.coverage for one in ranked("我的狗叫什么名字", found_, units).results}
+    assert 0 == covered["b"] < covered["a"] < covered["c"]
+
+
 def test_what_was_erased_meanwhile_and_what_nobody_found_is_passed_over() -> None:
     assert order(ranked("fruit", [found("lexical", a=1.0, erased=2.0)], [A, B])) == ["a"]
     assert ranked("fruit", [], [A]).results == ()

@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from services.llm.language import Language
 from services.memory.hits import Ranked, Ranking, Unit
 from services.memory.selection import Floor, Recalled, by_episode, select
 
@@ -15,11 +16,13 @@ def result(
     coverage: float = 1.0,
     cosine: float | None = None,
     duplicate_of: str | None = None,
+    echo: bool = False,
+    tied: float = 0.0,
     text: str = "one two three",
     second: int = 0,
 ) -> Ranked:
     unit = Unit(name, episode or name, "c", NOW + timedelta(seconds=second), text, (), message_id=f"m-{name}")
-    return Ranked(unit, 1, 1.0, (), 1.0, 1.0, coverage, cosine, duplicate_of)
+    return Ranked(unit, 1, 1.0, (), 1.0, 1.0, coverage, cosine, duplicate_of, echo, tied)
 
 
 def ids(recalled: tuple[Recalled, ...]) -> list[list[str]]:
@@ -49,6 +52,43 @@ def test_everything_that_is_left_out_says_why() -> None:
         "again": "near duplicate of good",
         "far": "below the floor",
     }
+
+
+def test_what_only_follows_is_admitted_beside_what_is_asked_about() -> None:
+    following = (result("little", coverage=0.1), result("tied", coverage=0.0, tied=0.4))
+    asked, other = result("asked", coverage=0.5), result("other", coverage=0.0, tied=0.1)
+    opened, shut = (
+        select(Ranking(found, 0.0), floor=Floor.of("en"), shown=(), count_tokens=count)
+        for found in ((*following, asked, other), (*following, other))
+    )
+    assert [one.episode_id for one in opened.recalled] == ["little", "tied", "asked"]
+    assert shut.recalled == ()
+
+
+def test_a_unit_that_asks_the_same_opens_nothing() -> None:
+    found = (result("again", echo=True), result("little", coverage=0.1))
+    chosen = select(Ranking(found, 0.0), floor=Floor.of("en"), shown=(), count_tokens=count)
+    assert chosen.recalled == ()
+    assert {one.unit_id: one.reason for one in chosen.excluded} == {
+        "again": "asks the same",
+        "little": "below the floor",
+    }
+
+
+def test_where_meaning_is_compared_words_have_to_prove_more() -> None:
+    some = Ranking((result("some", coverage=0.45, cosine=0.1), result("tied", coverage=0.0, tied=1.0)), 0.0)
+    admitted = [
+        ids(select(some, floor=floor, shown=(), count_tokens=count).recalled)
+        for floor in (Floor.of("en", 0.4), Floor.of("en", 0.4, own=True), Floor.of("en"))
+    ]
+    assert admitted == [[], [["some"]], [["some"], ["tied"]]]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_less_opens_the_memory_to_a_question_about_the_users_own_affairs(language: Language) -> None:
+    some = result("some", coverage=0.27)
+    assert Floor.of(language, own=True).admits(some)
+    assert not Floor.of(language).admits(some)
 
 
 def test_a_cosine_admits_where_it_is_believed() -> None:

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from services.llm.language import Language
 from services.llm.lexical import LexicalEmbeddings
 from services.memory.hits import Ranking, SearchList, Unit
-from services.memory.queries import make_queries
+from services.memory.queries import is_about_oneself, make_queries
 from services.memory.ranking import rank
 from services.memory.selection import ASKS_THE_SAME, Floor, select
 from services.memory.terms import indexed_text, terms
@@ -22,7 +23,7 @@ FACTS = [
     ("Which city do I live in?", "Last year I moved to the city of Porto"),
     ("What am I allergic to?", "I have been allergic to peanuts since I was a child"),
 ]
-OTHERS = {
+OTHERS: dict[Language, list[str]] = {
     "zh": [
         "布鲁诺真可爱",
         "昨天看了诺兰的电影《盗梦空间》",
@@ -68,7 +69,7 @@ OTHERS = {
         "The shelf is finally up",
     ],
 }
-DENIALS = {"zh": "不知道", "en": "I don't know"}
+DENIALS: dict[Language, str] = {"zh": "不知道", "en": "I don't know"}
 
 
 def store(talks: Sequence[Sequence[str]], *, speaker: str = "", indexed: bool = True) -> list[Unit]:
@@ -105,7 +106,7 @@ def texts(ranking: Ranking) -> list[str]:
     return [result.unit.text for result in ranking.results]
 
 
-def language(text: str) -> str:
+def language(text: str) -> Language:
     return "en" if text.isascii() else "zh"
 
 
@@ -137,6 +138,19 @@ def test_a_question_that_was_asked_before_does_not_stand_in_the_way(
         found = texts(ask(question, units))
         assert found[0] == fact
         assert found.index(denial) > 1
+
+
+@pytest.mark.parametrize(("question", "fact"), FACTS)
+def test_a_fact_that_is_asked_for_is_shown_and_a_general_question_shows_none(question: str, fact: str) -> None:
+    others = OTHERS[language(fact)]
+    units = store([[fact, others[0]], others[1:3], others[3:5], [question, DENIALS[language(fact)]]])
+    shown = [
+        [one.best.unit.text for one in select(ask(asked, units), floor=floor, shown=(), count_tokens=len).recalled]
+        for asked in (question, "What is the capital of France?", "怎么煮米饭？")
+        for floor in [Floor.of(language(asked), own=is_about_oneself(asked, language(asked)))]
+    ]
+    assert shown[0][0] == fact
+    assert shown[1:] == [[], []]
 
 
 def test_a_question_alone_answers_nothing_and_is_not_shown() -> None:
