@@ -32,6 +32,10 @@ from services.time_reference.days import named_day
 from services.time_reference.zones import time_zone
 
 _RECENT_MESSAGES = 6
+_EMBEDDING_S = 5.0
+"""For which a search outside of a turn waits for the embeddings."""
+_LEFT_FOR_SEARCH, _LEFT_FOR_RANKING = 0.4, 0.2
+"""Shares of a turn's budget: what is late is left out while there is time for the rest."""
 _NOTHING = Ranking((), 0.0)
 _WORDS_ONLY = Floor.of("en")
 
@@ -99,9 +103,10 @@ class Recall:
                 scope = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
                 if scope is not None:
                     waiting = await self._episodes.unindexed(scope)
-                found = await self._find(
-                    scope or asked.scope, queries, waiting, asked.now, indexed=situation.indexed_elsewhere
-                )
+                within = scope or asked.scope
+                indexed = situation.indexed_elsewhere
+                ends = begun + self._budget_s
+                found = await self._find(within, queries, waiting, asked.now, indexed=indexed, ends=ends)
         except (Unavailable, TimeoutError) as error:
             log.warning("recall was left out", reason=type(error).__name__)
             found = RecallResult(degraded=["recall"])
@@ -157,6 +162,7 @@ class Recall:
         now: datetime,
         *,
         indexed: bool,
+        ends: float | None = None,
     ) -> RecallResult:
         if not queries:
             return RecallResult()
@@ -164,8 +170,8 @@ class Recall:
         lists: list[SearchList] = []
         hits: dict[str, UnitHit] = {}
         if indexed:
-            vectors = await self._vectors(queries, degraded)
-            lists, hits = await self._search(scope, queries, vectors, degraded)
+            vectors = await self._vectors(queries, degraded, ends)
+            lists, hits = await self._search(scope, queries, vectors, degraded, ends)
         known = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
         stored = {str(unit.unit_id): unit for unit in known.values()}
         units = [_unit(unit, hits[name].terms, indexed=True) for name, unit in stored.items()]
@@ -174,7 +180,7 @@ class Recall:
                 stored[str(unit.unit_id)] = unit
                 words = terms(indexed_text(unit.speaker or "", unit.text))
                 units.append(_unit(unit, words, indexed=False))
-        quality = await self._embedding_quality() if lists else {}
+        quality = await self._embedding_quality() if any(each.leg == "dense" for each in lists) else {}
         ranking = rank(queries, lists, units, now=now, quality=weights(quality), parameters=self._parameters)
         language = language_of([queries[0].text])
         floor = Floor.of(language, cosine_floor(quality, language))
@@ -191,10 +197,14 @@ class Recall:
     async def _measure(self) -> dict[Language, EmbeddingQuality]:
         return measured(await self._embedder.embed(probe_texts()))
 
-    async def _vectors(self, queries: Sequence[RecallQuery], degraded: list[str]) -> list[list[float]]:
+    async def _vectors(
+        self, queries: Sequence[RecallQuery], degraded: list[str], ends: float | None
+    ) -> list[list[float]]:
+        patience_s = _EMBEDDING_S if ends is None else ends - perf_counter() - _LEFT_FOR_SEARCH * self._budget_s
         try:
-            vectors = await self._embedder.embed([query.text for query in queries])
-        except Unavailable:
+            async with asyncio.timeout(patience_s):
+                vectors = await self._embedder.embed([query.text for query in queries])
+        except (Unavailable, TimeoutError):
             degraded.append("embedding")
             return []
         return vectors
@@ -205,10 +215,12 @@ class Recall:
         queries: Sequence[RecallQuery],
         vectors: Sequence[Sequence[float]],
         degraded: list[str],
+        ends: float | None,
     ) -> tuple[list[SearchList], dict[str, UnitHit]]:
         words = [terms(query.text) for query in queries]
+        within_s = None if ends is None else ends - perf_counter() - _LEFT_FOR_RANKING * self._budget_s
         try:
-            by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH)
+            by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH, within_s=within_s)
         except (
             CollectionMissing
         ):  # the index was lost: it is made again, and meanwhile the newest are looked through
