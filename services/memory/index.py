@@ -17,9 +17,9 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from services.errors import ConfigurationError, Unavailable
-from services.memory.collection import make_collection
+from services.memory.collection import DIMENSION, MODEL, make_collection
 from services.memory.index_row import IndexRow, as_entity, milliseconds
-from services.memory.shard import COLLECTION, NAME, NewShard, loaded, remove
+from services.memory.shard import COLLECTION, NAME, NewShard, loaded, remove, remove_leftovers, write_anew
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
 
@@ -29,7 +29,6 @@ SHARDS = 64
 WRITING = "index_episodes"
 """Whoever writes into the index, or removes something for good, is the only one under this name."""
 
-_MODEL, _DIMENSION = "anamnesis.model", "anamnesis.dimension"
 _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""
 _DELETED_AT_ONCE = 200
@@ -93,20 +92,8 @@ class EpisodeIndex:
                 if COLLECTION.fullmatch(name):
                     self._compare((await client.describe_collection(name)).get("properties") or {})
 
-    async def check_when_it_answers(self, every_s: float = 1.0) -> None:
-        """Do so as soon as Milvus answers.
-
-        Raises:
-            ConfigurationError: as `check`.
-        """
-        while True:
-            try:
-                return await self.check()
-            except Unavailable:
-                await asyncio.sleep(every_s)
-
     def _compare(self, properties: dict[str, Any]) -> None:
-        found = properties.get(_MODEL), properties.get(_DIMENSION)
+        found = properties.get(MODEL), properties.get(DIMENSION)
         if None not in found and found != (self._model, str(self._dimension)):
             raise ConfigurationError(
                 f"The index of episodes was made with the embedding model {found[0]} ({found[1]} dimensions), and "
@@ -173,10 +160,8 @@ class EpisodeIndex:
         name = NAME.format(shard=shard_of(scope.user_id))
         fields = ["episode_id", "terms"]
         async with self._milvus.use() as client, asyncio.timeout(_SEARCH_S):
-            search = partial(client.search, name, _filter(scope), limit, fields)
-            found = await loaded(
-                client, name, partial(search, data=list(data), anns_field=field, search_params=params)
-            )
+            ask = partial(client.search, name, list(data), _filter(scope), limit, fields, params, anns_field=field)
+            found = await loaded(client, name, ask)
         return [[_hit(each) for each in hits] for hits in found]
 
     async def upsert(
@@ -247,12 +232,28 @@ class EpisodeIndex:
         return NewShard(self._milvus, shard, await self._make_collection(shard))
 
     async def remove_shard(self, shard: int) -> None:
-        """Remove a shard in which no user has anything.
+        """Remove a shard in which no user has anything; raises as `begin_again`."""
+        await remove(self._milvus, shard)
+
+    async def write_anew(self) -> int:
+        """Write every shard anew with the rows that were not removed: its files hold the others too.
+
+        Only for who is alone under the name `WRITING`. Returns the rows.
+
+        Raises:
+            Unavailable: Milvus does not answer; what was not written anew is as it was.
+        """
+        return sum([await write_anew(self._milvus, shard) for shard in range(SHARDS)])
+
+    async def remove_leftovers(self, user_id: UUID) -> None:
+        """Remove what a rebuild of the user's shard left that was broken off; nobody searches it.
+
+        Only for who is alone under the name `WRITING`.
 
         Raises:
             Unavailable: Milvus does not answer.
         """
-        await remove(self._milvus, shard)
+        await remove_leftovers(self._milvus, shard_of(user_id))
 
     async def _write(self, shard: int, entities: list[dict[str, Any]]) -> None:
         name = NAME.format(shard=shard)
@@ -269,8 +270,8 @@ class EpisodeIndex:
 
     async def _make_collection(self, shard: int) -> str:
         physical = f"{NAME.format(shard=shard)}_{uuid7().hex}"
-        properties = {_MODEL: self._model, _DIMENSION: str(self._dimension)}
-        await self._milvus.in_thread(lambda client: make_collection(client, physical, self._dimension, properties))
+        make = partial(make_collection, name=physical, model=self._model, dimension=self._dimension)
+        await self._milvus.in_thread(make)
         return physical
 
 

@@ -21,7 +21,7 @@ from services.llm.embeddings import Embedder
 from services.memory import episode_sql as sql
 from services.memory.episode import UnitToIndex
 from services.memory.episodes import FORGET
-from services.memory.index import SHARDS, WRITING, EpisodeIndex, shard_of
+from services.memory.index import SHARDS, WRITING, EpisodeIndex
 from services.memory.index_row import IndexRow
 from services.memory.terms import indexed_text, terms
 from services.platform.metrics import UNITS_INDEXED
@@ -145,18 +145,9 @@ class Indexing:
                 await connection.execute(sql.NOT_INDEXED, values)
 
     async def _forget(self, job: RunningJob, *, user_id: UUID, episode_ids: list[UUID]) -> None:
-        await self.forget(user_id, episode_ids)
-
-    async def forget(self, user_id: UUID, episode_ids: Sequence[UUID] | None = None) -> int:
-        """Take a user's units out of the index for good: those of the episodes given, or all; return how many.
-
-        Whoever writes into the index at this moment ends first: it may have read them before they were removed.
-
-        Raises:
-            Unavailable: Milvus or the database does not answer.
-        """
+        # Who writes into the index now may have read what was removed: it ends first.
         async with self._database.only_one(WRITING, wait=True):
-            return await self._index.forget(user_id, episode_ids)
+            await self._index.forget(user_id, episode_ids)
 
     async def count(self) -> int:
         """How many episodes there are, of all tenants."""
@@ -184,17 +175,6 @@ class Indexing:
         for shard in range(SHARDS):
             count += await self._rebuild_shard(shard, on_progress)
         return count
-
-    async def rebuild_for(self, user_id: UUID) -> int:
-        """Make the shard of a user anew, erased or not: what it had held of those who are gone is in no file then.
-
-        Returns:
-            The episodes that are in it.
-
-        Raises:
-            Unavailable: Milvus, the embedding endpoint or the database does not answer.
-        """
-        return await self._rebuild_shard(shard_of(user_id), lambda _: None)
 
     async def _rebuild_shard(self, shard: int, on_progress: Callable[[int], None]) -> int:
         async with self._database.only_one(WRITING, wait=True):

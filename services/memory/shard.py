@@ -6,10 +6,14 @@ beside it.
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from uuid_utils.compat import uuid7
+
+from services.memory.collection import copy_collection
 from services.memory.index_row import IndexRow, as_entity
-from services.platform.milvus import NO_SUCH_COLLECTION, Milvus
+from services.platform.milvus import NO_SUCH_COLLECTION, CollectionMissing, Milvus
 
 if TYPE_CHECKING:
     from pymilvus import AsyncMilvusClient
@@ -51,9 +55,38 @@ class NewShard:
                 await client.alter_alias(self._physical, self._name)
             else:
                 await client.create_alias(self._physical, self._name)
-            for old in await _collections_of(client, self._name):
-                if old != self._physical:
-                    await client.drop_collection(old)
+            await _drop_all_but(client, self._name, self._physical)
+
+
+async def write_anew(milvus: Milvus, shard: int) -> int:
+    """Copy a shard's living rows into a new collection, and drop the old one with its files; return the rows.
+
+    Raises:
+        Unavailable: Milvus does not answer; then the old one is still in use.
+    """
+    name = NAME.format(shard=shard)
+    try:
+        async with milvus.use() as client:
+            await client.load_collection(name)
+    except CollectionMissing:
+        await remove_leftovers(milvus, shard)
+        return 0
+    physical = f"{name}_{uuid7().hex}"
+    count = await milvus.in_thread(partial(copy_collection, name=name, into=physical))
+    await NewShard(milvus, shard, physical).put_in_place()
+    return count
+
+
+async def remove_leftovers(milvus: Milvus, shard: int) -> None:
+    """Remove a shard's collections that are not in use: what was left of a try that was broken off.
+
+    Raises:
+        Unavailable: Milvus does not answer.
+    """
+    name = NAME.format(shard=shard)
+    async with milvus.use() as client:
+        in_use = (await client.describe_collection(name))["collection_name"] if await _exists(client, name) else ""
+        await _drop_all_but(client, name, in_use)
 
 
 async def remove(milvus: Milvus, shard: int) -> None:
@@ -66,15 +99,7 @@ async def remove(milvus: Milvus, shard: int) -> None:
     async with milvus.use() as client:
         if await _exists(client, name):
             await client.drop_alias(name)
-        for physical in await _collections_of(client, name):
-            await client.drop_collection(physical)
-
-
-async def _collections_of(client: "AsyncMilvusClient", name: str) -> list[str]:
-    """Every collection of a shard: the one in use, and what was left of a try that was broken off."""
-    return [
-        each for each in await client.list_collections() if COLLECTION.fullmatch(each) and each.startswith(name)
-    ]
+        await _drop_all_but(client, name, "")
 
 
 async def loaded(client: "AsyncMilvusClient", name: str, ask: Callable[[], Awaitable[Result]]) -> Result:
@@ -100,3 +125,9 @@ async def _exists(client: "AsyncMilvusClient", name: str) -> bool:
             raise
         return False
     return True
+
+
+async def _drop_all_but(client: "AsyncMilvusClient", name: str, kept: str) -> None:
+    for each in await client.list_collections():
+        if COLLECTION.fullmatch(each) and each.startswith(name) and each != kept:
+            await client.drop_collection(each)
