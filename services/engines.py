@@ -54,6 +54,8 @@ async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
     milvus = EmbeddedMilvus(settings.data_dir)
     await asyncio.to_thread(milvus.launch)
     stack.push_async_callback(milvus.stop)
+    supervising = asyncio.create_task(milvus.supervise(), name="supervision of Milvus")
+    stack.callback(supervising.cancel)
     return milvus.uri
 
 

@@ -9,9 +9,9 @@ import typer
 
 from api.cli.shell import FAILED, WRONG_USE, fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
-from services.erasure.erasure import Erased
+from services.erasure.erasure import Erased, Erasure
 from services.erasure.scrub import scrub as scrub_tables
-from services.errors import AnamnesisError
+from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
 
 
@@ -19,7 +19,8 @@ def erase(
     user: Annotated[str, typer.Argument(help="The caller's own name for the user.")],
     tenant: Annotated[str, typer.Option(help="Name or id of the user's tenant.")] = "default",
     scrub: Annotated[
-        bool, typer.Option("--scrub", help="Also write the tables anew, so that no erased byte stays in a file.")
+        bool,
+        typer.Option("--scrub", help="Also write tables and index anew, so that no erased byte stays in a file."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
@@ -53,9 +54,17 @@ async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> 
             if (found := await tenants.by_name_or_id(tenant)) is None:
                 fail(f"there is no tenant named {tenant}")
             erased = await erasure.erase(found.id, user)
-        if scrub and owner_url is not None:
-            await scrub_tables(owner_url)
+            if scrub and owner_url is not None:
+                await scrub_tables(owner_url)
+                await _scrub_index(erasure)
         return erased
+
+
+async def _scrub_index(erasure: Erasure) -> None:
+    try:
+        await erasure.scrub_index()
+    except Unavailable as error:
+        fail(f"{error.message} The user is erased, but the index was not written anew. Run: anamnesis reindex")
 
 
 def _show(erased: Erased, *, scrubbed: bool) -> None:
@@ -63,4 +72,8 @@ def _show(erased: Erased, *, scrubbed: bool) -> None:
         typer.echo(f"{store}: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
     for store in erased.pending:
         typer.echo(f"{store}: did not answer; a background job goes on trying")
-    typer.echo("The tables were written anew." if scrubbed else "Erased. --scrub also overwrites what is free.")
+    typer.echo(
+        "The tables and the index were written anew."
+        if scrubbed
+        else "Erased. --scrub also overwrites what is free."
+    )

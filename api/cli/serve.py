@@ -13,6 +13,7 @@ import typer
 import uvicorn
 import uvloop
 
+from api.cli.index_check import begin_check
 from api.cli.shell import fail, settings_or_exit
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
@@ -77,15 +78,19 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
             )
         )
         _calm_garbage_collection()
+        checking = await begin_check(services)
+        stack.callback(checking.cancel)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)
         stopping = asyncio.create_task(signals.get())
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if stopping.done():
+        await asyncio.wait({serving, stopping, checking}, return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
             server.refuse_new_connections()
-            await _drain(runner, _GRACE_S[stopping.result()], signals)
+            await _drain(runner, _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT], signals)
         server.should_exit = True
         await serving
+        if checking.done():
+            await checking  # it tells why
 
 
 async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:

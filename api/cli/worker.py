@@ -5,6 +5,7 @@ import signal
 
 import typer
 
+from api.cli.index_check import begin_check
 from api.cli.shell import fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
@@ -32,10 +33,14 @@ async def _work(settings: Settings) -> None:
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
+            checking = await begin_check(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")
             stopped, failed = asyncio.create_task(stop.wait()), asyncio.create_task(services.jobs.worker_ended())
-            await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({stopped, failed, checking}, return_when=asyncio.FIRST_COMPLETED)
             if failed.done():
                 fail("the worker stopped; its log says why")
             failed.cancel()
+            if checking.done():
+                await checking  # it tells why
+            checking.cancel()

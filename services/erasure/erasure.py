@@ -17,7 +17,7 @@ from services.errors import NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.memory.cache import CoreMemoryCache
-from services.memory.index import EpisodeIndex
+from services.memory.index import WRITING, EpisodeIndex
 from services.platform.postgres import Connection, Database
 
 ERASE_TRACES = "erase_traces"
@@ -180,6 +180,15 @@ class Erasure:
         log.info("user erased", tenant_id=str(tenant_id), user_id=str(user_id), removed=removed, pending=pending)
         return Erased(user, removed, pending)
 
+    async def scrub_index(self) -> int:
+        """Write the index anew with the rows that are not removed, so that no file holds the others; return them.
+
+        Raises:
+            Unavailable: Milvus or the database does not answer.
+        """
+        async with self._database.only_one(WRITING, wait=True):
+            return await self._index.write_anew()
+
     async def _stop(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> None:
         """Cancel turns wherever they run, and give them a moment to end: what they still write is erased too."""
         for turn_id in turn_ids:
@@ -233,7 +242,10 @@ class Erasure:
         self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
     ) -> None:
         removed = await self._remove_traces(user_id, turn_ids, expert_ids)
-        units = await self._index.forget(user_id)
+        # Who writes into the index now may have read episodes that are gone: it ends first.
+        async with self._database.only_one(WRITING, wait=True):
+            units = await self._index.forget(user_id)
+            await self._index.remove_leftovers(user_id)
         log.info("traces erased", tenant_id=str(job.tenant_id), user_id=str(user_id), units=units, **removed)
 
     async def _remove_traces(

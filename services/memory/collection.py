@@ -6,9 +6,13 @@ if TYPE_CHECKING:
     from pymilvus import CollectionSchema, MilvusClient
 
 BM25_K1, BM25_B = 1.2, 0.6
+MODEL, DIMENSION = "anamnesis.model", "anamnesis.dimension"
+"""Properties of a collection: whose embeddings it holds, and how many dimensions they have."""
+
+_COPIED_AT_ONCE = 200
 
 
-def make_collection(client: "MilvusClient", name: str, dimension: int, properties: dict[str, str]) -> None:
+def make_collection(client: "MilvusClient", name: str, *, model: str, dimension: int) -> None:
     """Make an empty collection with its indexes; searches see it at once."""
     indexes = client.prepare_index_params()
     indexes.add_index(
@@ -22,8 +26,24 @@ def make_collection(client: "MilvusClient", name: str, dimension: int, propertie
     )
     client.create_collection(name, schema=_schema(dimension))
     client.create_index(name, indexes, sync=False)
-    client.alter_collection_properties(name, properties)
+    client.alter_collection_properties(name, {MODEL: model, DIMENSION: str(dimension)})
     client.load_collection(name)
+
+
+def copy_collection(client: "MilvusClient", name: str, into: str) -> int:
+    """Copy what lives in a loaded collection into a new one; return the rows."""
+    properties = client.describe_collection(name)["properties"]
+    dimension = int(properties[DIMENSION])
+    make_collection(client, into, model=properties[MODEL], dimension=dimension)
+    # The terms' sparse vectors are made again by the collection itself.
+    fields = [field.name for field in _schema(dimension).fields if field.name != "sparse"]
+    rows = client.query_iterator(name, batch_size=_COPIED_AT_ONCE, output_fields=fields)
+    count = 0
+    while batch := rows.next():
+        client.upsert(into, [{field: row[field] for field in fields} for row in batch])
+        count += len(batch)
+    rows.close()
+    return count
 
 
 def _schema(dimension: int) -> "CollectionSchema":

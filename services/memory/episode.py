@@ -53,6 +53,8 @@ class UnitToIndex(StoredUnit):
     """When the episode was."""
     source_count: int
     """Messages that it comes from."""
+    content_hash: str | None
+    """Of what was written; None of a turn."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ SELECT (
 
 TO_INDEX: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
-       e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count
+       e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
+       md5(e.content) AS content_hash
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
     ORDER BY e.id LIMIT %(limit)s
@@ -78,7 +79,8 @@ ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
 
 OF_USER: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
-       e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count
+       e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
+       md5(e.content) AS content_hash
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
       AND (e.created_at, e.id) > (%(after_at)s, %(after_id)s)
@@ -91,10 +93,17 @@ ORDER BY e.created_at, e.id, coalesce(m.created_at, e.created_at), m.id
 # What was changed while it was being indexed is indexed again.
 INDEXED = """
 UPDATE episodes e SET indexed_at = clock_timestamp()
-FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[]) AS done(id, sources)
+FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[], %(contents)s::text[]) AS done(id, sources, content)
 WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_at IS NULL
-  AND cardinality(e.source_message_ids) = done.sources
+  AND cardinality(e.source_message_ids) = done.sources AND md5(e.content) IS NOT DISTINCT FROM done.content
 RETURNING e.id
+"""
+
+# As `shard_of`: the id as a number, modulo the count, which divides 256.
+USERS_OF_SHARD = """
+SELECT id FROM users
+WHERE tenant_id = %(tenant_id)s AND get_byte(uuid_send(id), 15) %% %(shards)s = %(shard)s
+ORDER BY id
 """
 
 NOT_INDEXED = """

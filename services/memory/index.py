@@ -7,50 +7,33 @@ A user's units are in one of `SHARDS` collections: each holds few users, so that
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from services.errors import ConfigurationError
-from services.memory.collection import make_collection
+from services.errors import ConfigurationError, Unavailable
+from services.memory.collection import DIMENSION, MODEL, make_collection
+from services.memory.index_row import IndexRow, as_entity, milliseconds
+from services.memory.shard import COLLECTION, NAME, NewShard, loaded, remove, remove_leftovers, write_anew
+from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
 
-if TYPE_CHECKING:
-    from pymilvus import AsyncMilvusClient
+Result = TypeVar("Result")
 
 SHARDS = 64
+WRITING = "index_episodes"
+"""Whoever writes into the index, or removes something for good, is the only one under this name."""
 
-_NAME = "conversation_episodes_{shard:02d}"
-_OURS = re.compile(r"conversation_episodes_\d\d_[0-9a-f]{32}")
-_MODEL, _DIMENSION = "anamnesis.model", "anamnesis.dimension"
-_MOST_TERMS_BYTES = 8000
 _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""
 _DELETED_AT_ONCE = 200
-
-
-@dataclass(frozen=True)
-class IndexRow:
-    """A unit as it is indexed."""
-
-    unit_id: UUID
-    """Of the message, or of the episode that was written."""
-    episode_id: UUID
-    tenant_id: UUID
-    user_id: UUID
-    expert_id: UUID
-    conversation_id: UUID | None
-    episode_type: str
-    importance: float
-    created_at: datetime
-    terms: Sequence[str]
-    embedding: Sequence[float]
+_SEARCH_S = 2.0
+_CHECK_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -93,6 +76,9 @@ class EpisodeIndex:
         self._model = model
         self._dimension = dimension
         self._unflushed: dict[int, int] = {}
+        self._hurried = CircuitBreaker(
+            "Milvus in time", counts=lambda error: not isinstance(error, CollectionMissing)
+        )
 
     async def check(self) -> None:
         """See that what is there was made with this embedding model.
@@ -101,14 +87,13 @@ class EpisodeIndex:
             ConfigurationError: it was made with another; says what to do.
             Unavailable: Milvus does not answer.
         """
-        async with self._milvus.use() as client:
+        async with self._milvus.use() as client, asyncio.timeout(_CHECK_S):
             for name in await client.list_collections():
-                if _OURS.fullmatch(name):
-                    properties = (await client.describe_collection(name)).get("properties") or {}
-                    self._compare(properties)
+                if COLLECTION.fullmatch(name):
+                    self._compare((await client.describe_collection(name)).get("properties") or {})
 
     def _compare(self, properties: dict[str, Any]) -> None:
-        found = properties.get(_MODEL), properties.get(_DIMENSION)
+        found = properties.get(MODEL), properties.get(DIMENSION)
         if None not in found and found != (self._model, str(self._dimension)):
             raise ConfigurationError(
                 f"The index of episodes was made with the embedding model {found[0]} ({found[1]} dimensions), and "
@@ -121,7 +106,9 @@ class EpisodeIndex:
         terms: Sequence[Sequence[str]],
         vectors: Sequence[Sequence[float]],
         limit: int,
+        *,
         dense_limit: int | None = None,
+        within_s: float | None = None,
     ) -> tuple[list[list[UnitHit]], list[list[UnitHit]]]:
         """Search for each query by words and by meaning, at the same time.
 
@@ -131,63 +118,82 @@ class EpisodeIndex:
             vectors: for each query its embedding; may be empty, then nothing is searched by meaning.
             limit: units for each query.
             dense_limit: units for each query that are found by meaning, if another.
+            within_s: seconds, if there is a hurry: an answer that comes too late several times in a row is not
+                asked for any more for a while, in a hurry. Else two seconds.
 
         Returns:
             For each query the units found by words, and for each query those found by meaning.
 
         Raises:
             CollectionMissing: the user's shard is not there.
-            Unavailable: Milvus does not answer.
+            Unavailable: Milvus does not answer, or not in time.
         """
-        chosen = _filter(scope)
-        name = _NAME.format(shard=shard_of(scope.user_id))
         asked = [" ".join(words) for words in terms]
         full = [text for text in asked if text]
-        async with self._milvus.use() as client:
 
-            async def find(field: str, data: list[Any], most: int, params: dict[str, Any]) -> list[list[UnitHit]]:
-                if not data:
-                    return []
-                found = await _loaded(
-                    client,
-                    name,
-                    lambda: client.search(
-                        name, data=data, anns_field=field, limit=most, filter=chosen, search_params=params,
-                        output_fields=["episode_id", "terms"],
-                    ),
-                )  # fmt: skip
-                return [[_hit(each) for each in hits] for hits in found]
+        nearest = dense_limit or limit
+        cosine = {"metric_type": "COSINE", "params": {"ef": 2 * nearest}}
 
-            nearest = dense_limit or limit
-            cosine = {"metric_type": "COSINE", "params": {"ef": 2 * nearest}}
-            by_words, by_meaning = await asyncio.gather(
-                find("sparse", full, limit, {"metric_type": "BM25"}),
-                find("embedding", [list(each) for each in vectors], nearest, cosine),
+        async def both() -> tuple[list[list[UnitHit]], list[list[UnitHit]]]:
+            return await asyncio.gather(
+                self._find(scope, "sparse", full, {"metric_type": "BM25"}, limit),
+                self._find(scope, "embedding", vectors, cosine, nearest),
             )
+
+        async def search() -> tuple[list[list[UnitHit]], list[list[UnitHit]]]:
+            try:
+                return await both()
+            except CollectionMissing:  # another may just have taken its place
+                return await both()
+
+        by_words, by_meaning = await (search() if within_s is None else self._in_time(search(), within_s))
         lists = iter(by_words)
         return [next(lists) if text else [] for text in asked], by_meaning
 
-    async def upsert(self, rows: Sequence[IndexRow]) -> list[int]:
-        """Add units, or write them anew; return the shards that had to be made, which hold nothing else.
+    async def _in_time(self, search: Awaitable[Result], within_s: float) -> Result:
+        async with self._hurried.use():
+            try:
+                return await asyncio.wait_for(search, within_s)
+            except TimeoutError:
+                raise Unavailable("Milvus does not answer in time.") from None
+
+    async def _find(
+        self, scope: Scope, field: str, data: Sequence[Any], params: dict[str, Any], limit: int
+    ) -> list[list[UnitHit]]:
+        if not data:
+            return []
+        name = NAME.format(shard=shard_of(scope.user_id))
+        fields = ["episode_id", "terms"]
+        async with self._milvus.use() as client, asyncio.timeout(_SEARCH_S):
+            ask = partial(client.search, name, list(data), _filter(scope), limit, fields, params, anns_field=field)
+            found = await loaded(client, name, ask)
+        return [[_hit(each) for each in hits] for hits in found]
+
+    async def upsert(
+        self, rows: Sequence[IndexRow], *, lost: Callable[[int], Awaitable[None]] | None = None
+    ) -> None:
+        """Add units, or write them anew.
+
+        Args:
+            rows: the units.
+            lost: called with a shard that is not there, before it is made: what it may have held is lost.
 
         Raises:
             ConfigurationError: the index was made with another embedding model.
             Unavailable: Milvus does not answer.
         """
-        made = []
         for shard in sorted({shard_of(row.user_id) for row in rows}):
-            name = _NAME.format(shard=shard)
-            mine = [_as_entity(row) for row in rows if shard_of(row.user_id) == shard]
+            mine = [as_entity(row) for row in rows if shard_of(row.user_id) == shard]
             try:
-                await self._write(name, mine)
+                await self._write(shard, mine)
             except CollectionMissing:
+                if lost is not None:
+                    await lost(shard)
                 await self._make(shard)
-                made.append(shard)
-                await self._write(name, mine)
+                await self._write(shard, mine)
             self._unflushed[shard] = self._unflushed.get(shard, 0) + len(mine)
             if self._unflushed[shard] >= _FLUSH_AFTER_ROWS:
                 await self.flush(shard)
-        return made
 
     async def flush(self, shard: int) -> None:
         """Make a shard's newest rows part of its indexes.
@@ -196,7 +202,7 @@ class EpisodeIndex:
             Unavailable: Milvus does not answer.
         """
         async with self._milvus.use() as client:
-            await client.flush(_NAME.format(shard=shard))
+            await client.flush(NAME.format(shard=shard))
         self._unflushed[shard] = 0
 
     async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> int:
@@ -205,7 +211,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        name = _NAME.format(shard=shard_of(user_id))
+        name = NAME.format(shard=shard_of(user_id))
         mine = f'user_id == "{user_id}"'
         filters = [mine]
         if episode_ids is not None:
@@ -216,7 +222,7 @@ class EpisodeIndex:
         try:
             async with self._milvus.use() as client:
                 for chosen in filters:
-                    removed = await _loaded(client, name, partial(client.delete, name, filter=chosen))
+                    removed = await loaded(client, name, partial(client.delete, name, filter=chosen))
                     count += removed.get("delete_count", 0) if isinstance(removed, dict) else len(removed)
         except CollectionMissing:
             return 0
@@ -231,86 +237,47 @@ class EpisodeIndex:
         return NewShard(self._milvus, shard, await self._make_collection(shard))
 
     async def remove_shard(self, shard: int) -> None:
-        """Remove a shard in which no user has anything.
+        """Remove a shard in which no user has anything; raises as `begin_again`."""
+        await remove(self._milvus, shard)
+
+    async def write_anew(self) -> int:
+        """Write every shard anew with the rows that were not removed: its files hold the others too.
+
+        Only for who is alone under the name `WRITING`. Returns the rows.
+
+        Raises:
+            Unavailable: Milvus does not answer; what was not written anew is as it was.
+        """
+        return sum([await write_anew(self._milvus, shard) for shard in range(SHARDS)])
+
+    async def remove_leftovers(self, user_id: UUID) -> None:
+        """Remove what a rebuild of the user's shard left that was broken off; nobody searches it.
+
+        Only for who is alone under the name `WRITING`.
 
         Raises:
             Unavailable: Milvus does not answer.
         """
-        name = _NAME.format(shard=shard)
-        async with self._milvus.use() as client:
-            for physical in await _of_shard(client, name):
-                if (await client.describe_collection(physical)).get("aliases") != []:
-                    await client.drop_alias(name)
-                await client.drop_collection(physical)
+        await remove_leftovers(self._milvus, shard_of(user_id))
 
-    async def _write(self, name: str, entities: list[dict[str, Any]]) -> None:
+    async def _write(self, shard: int, entities: list[dict[str, Any]]) -> None:
+        name = NAME.format(shard=shard)
+        async with self._milvus.use() as client:
+            found = await client.describe_collection(name)
+        self._compare(found.get("properties") or {})
         async with self._milvus.use() as client:
             await client.upsert(name, entities)
 
     async def _make(self, shard: int) -> None:
         physical = await self._make_collection(shard)
         async with self._milvus.use() as client:
-            await client.create_alias(physical, _NAME.format(shard=shard))
+            await client.create_alias(physical, NAME.format(shard=shard))
 
     async def _make_collection(self, shard: int) -> str:
-        physical = f"{_NAME.format(shard=shard)}_{uuid7().hex}"
-        properties = {_MODEL: self._model, _DIMENSION: str(self._dimension)}
-        await self._milvus.in_thread(lambda client: make_collection(client, physical, self._dimension, properties))
+        physical = f"{NAME.format(shard=shard)}_{uuid7().hex}"
+        make = partial(make_collection, name=physical, model=self._model, dimension=self._dimension)
+        await self._milvus.in_thread(make)
         return physical
-
-
-class NewShard:
-    """A collection that is being filled and is searched by nobody yet."""
-
-    def __init__(self, milvus: Milvus, shard: int, physical: str) -> None:
-        self._milvus = milvus
-        self._name = _NAME.format(shard=shard)
-        self._physical = physical
-
-    async def add(self, rows: Sequence[IndexRow]) -> None:
-        """Add units.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
-        async with self._milvus.use() as client:
-            await client.upsert(self._physical, [_as_entity(row) for row in rows])
-
-    async def put_in_place(self) -> None:
-        """Let it be searched instead of the one before, and remove that and whatever was left of a broken try.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
-        async with self._milvus.use() as client:
-            await client.flush(self._physical)
-            await client.load_collection(self._physical)
-            try:
-                await client.describe_collection(self._name)
-            except Exception:  # there was none before
-                await client.create_alias(self._physical, self._name)
-            else:
-                await client.alter_alias(self._physical, self._name)
-            for old in await _of_shard(client, self._name):
-                if old != self._physical:
-                    await client.drop_collection(old)
-
-
-async def _of_shard(client: "AsyncMilvusClient", name: str) -> list[str]:
-    return [each for each in await client.list_collections() if _OURS.fullmatch(each) and each.startswith(name)]
-
-
-async def _loaded(client: "AsyncMilvusClient", name: str, ask: Callable[[], Any]) -> Any:
-    """Ask; a collection that its server has opened anew is loaded first."""
-    from pymilvus import MilvusException  # noqa: PLC0415 — imported by now
-
-    try:
-        return await ask()
-    except MilvusException as error:
-        if "load" not in str(error.message).lower():
-            raise
-    await client.load_collection(name)
-    return await ask()
 
 
 def _filter(scope: Scope) -> str:
@@ -325,14 +292,10 @@ def _filter(scope: Scope) -> str:
     if scope.episode_type:
         parts.append(f'episode_type == "{scope.episode_type}"')
     if scope.since:
-        parts.append(f"created_at >= {_milliseconds(scope.since)}")
+        parts.append(f"created_at >= {milliseconds(scope.since)}")
     if scope.until:
-        parts.append(f"created_at < {_milliseconds(scope.until)}")
+        parts.append(f"created_at < {milliseconds(scope.until)}")
     return " and ".join(parts)
-
-
-def _milliseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
 
 
 def _hit(found: Any) -> UnitHit:
@@ -340,28 +303,3 @@ def _hit(found: Any) -> UnitHit:
     return UnitHit(
         UUID(found["id"]), UUID(entity["episode_id"]), float(found["distance"]), tuple(entity["terms"].split())
     )
-
-
-def _as_entity(row: IndexRow) -> dict[str, Any]:
-    return {
-        "id": str(row.unit_id),
-        "episode_id": str(row.episode_id),
-        "tenant_id": str(row.tenant_id),
-        "user_id": str(row.user_id),
-        "expert_id": str(row.expert_id),
-        "conversation_id": str(row.conversation_id or ""),
-        "episode_type": row.episode_type,
-        "importance": row.importance,
-        "created_at": _milliseconds(row.created_at),
-        "terms": _that_fit(row.terms),
-        "embedding": [float(value) for value in row.embedding],
-    }
-
-
-def _that_fit(terms: Sequence[str]) -> str:
-    """As many terms as a field holds; the beginning of a long text says what it is about."""
-    text = " ".join(terms).encode()
-    if len(text) <= _MOST_TERMS_BYTES:
-        return text.decode()
-    cut = text[:_MOST_TERMS_BYTES]
-    return cut[: cut.rfind(b" ")].decode(errors="ignore")

@@ -4,7 +4,9 @@ PostgreSQL says what is indexed. A crash between Milvus and PostgreSQL makes uni
 same ids: nothing is lost, nothing is there twice.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -12,14 +14,15 @@ import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
-from services.errors import Unavailable
+from services.errors import ConfigurationError, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory import episode_sql as sql
 from services.memory.episode import UnitToIndex
 from services.memory.episodes import FORGET
-from services.memory.index import SHARDS, EpisodeIndex, IndexRow, shard_of
+from services.memory.index import SHARDS, WRITING, EpisodeIndex
+from services.memory.index_row import IndexRow
 from services.memory.terms import indexed_text, terms
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
@@ -29,9 +32,23 @@ INDEX = "index_episodes"
 _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
 _EPISODES_AT_ONCE = 200
+_OTHERS_S = 0.3
+"""Between two shards: whoever waits to remove something looks this often."""
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """As what an episode was written into the index."""
+
+    source_count: int
+    content_hash: str | None
+
+
+def _written(units: Sequence[UnitToIndex]) -> dict[UUID, _Written]:
+    return {unit.episode_id: _Written(unit.source_count, unit.content_hash) for unit in units}
 
 
 class Indexing:
@@ -53,7 +70,7 @@ class Indexing:
             ConfigurationError: the index was made with another embedding model.
         """
         count = 0
-        async with self._database.only_one(INDEX) as alone:
+        async with self._database.only_one(WRITING) as alone:
             if alone:
                 for tenant_id in await self._tenants():
                     count += await self._index_tenant(tenant_id)
@@ -62,7 +79,8 @@ class Indexing:
     async def _index_waiting(self, context: procrastinate.JobContext) -> None:
         try:
             await self.index_waiting()
-        except Unavailable as error:  # they wait, are recalled all the same, and the next run is soon
+        except (Unavailable, ConfigurationError) as error:
+            # They wait, are recalled all the same, and the next run is soon.
             log.warning("episodes wait to be indexed", reason=error.message)
         await self._jobs.forget_older_runs(INDEX, context)
 
@@ -73,17 +91,19 @@ class Indexing:
             units = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(UnitToIndex))
             if not units:
                 return count
-            made = await self._index.upsert(await self._rows(tenant_id, units))
-            if made:
-                await self._lost(made)
-            episodes = {unit.episode_id: unit.source_count for unit in units}
-            marked = await self._mark(tenant_id, episodes)
+            rows = await self._rows(tenant_id, units)
+            await self._index.upsert(rows, lost=self._lost)
+            marked = await self._mark(tenant_id, _written(units))
             # What was removed or changed meanwhile must not come back, or not as it was.
+            written = {row.unit_id for row in rows}
+            stale: dict[UUID, set[UUID]] = {}
             for unit in units:
-                if unit.episode_id not in marked:
-                    await self._index.forget(unit.user_id, [unit.episode_id])
-            count += len(episodes)
-            UNITS_INDEXED.inc(len(units))
+                if unit.episode_id not in marked or (unit.message_id is None and unit.unit_id not in written):
+                    stale.setdefault(unit.user_id, set()).add(unit.episode_id)
+            for user_id, episode_ids in stale.items():
+                await self._index.forget(user_id, sorted(episode_ids))
+            count += len(marked)
+            UNITS_INDEXED.inc(len(rows))
 
     async def _rows(self, tenant_id: UUID, units: Sequence[UnitToIndex]) -> list[IndexRow]:
         full = [unit for unit in units if unit.text and terms(unit.text)]
@@ -106,22 +126,28 @@ class Indexing:
             for unit, text, vector in zip(full, texts, vectors, strict=True)
         ]
 
-    async def _mark(self, tenant_id: UUID, episodes: dict[UUID, int]) -> set[UUID]:
-        values = {"tenant_id": tenant_id, "episode_ids": list(episodes), "sources": list(episodes.values())}
+    async def _mark(self, tenant_id: UUID, written: dict[UUID, _Written]) -> set[UUID]:
+        values = {
+            "tenant_id": tenant_id,
+            "episode_ids": list(written),
+            "sources": [each.source_count for each in written.values()],
+            "contents": [each.content_hash for each in written.values()],
+        }
         async with self._database.tenant(tenant_id) as connection:
             rows = await (await connection.execute(sql.INDEXED, values)).fetchall()
         return {row[0] for row in rows}
 
-    async def _lost(self, shards: Sequence[int]) -> None:
-        """Shards that had to be made were lost, or are new: whatever they had held is indexed again."""
-        for each in await self._database.tenants():
-            users = [user for user in await self._users(each) if shard_of(user) in shards]
-            values = {"tenant_id": each, "user_ids": users}
-            async with self._database.tenant(each) as connection:
+    async def _lost(self, shard: int) -> None:
+        """A shard that is not there was lost, or is new: whatever it had held is indexed again."""
+        for tenant_id, users in (await self._users_of(shard)).items():
+            values = {"tenant_id": tenant_id, "user_ids": users}
+            async with self._database.tenant(tenant_id) as connection:
                 await connection.execute(sql.NOT_INDEXED, values)
 
     async def _forget(self, job: RunningJob, *, user_id: UUID, episode_ids: list[UUID]) -> None:
-        await self._index.forget(user_id, episode_ids)
+        # Who writes into the index now may have read what was removed: it ends first.
+        async with self._database.only_one(WRITING, wait=True):
+            await self._index.forget(user_id, episode_ids)
 
     async def count(self) -> int:
         """How many episodes there are, of all tenants."""
@@ -145,34 +171,30 @@ class Indexing:
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
-        users: dict[int, list[tuple[UUID, UUID]]] = {}
-        for tenant_id in await self._database.tenants():
-            for user_id in await self._users(tenant_id):
-                users.setdefault(shard_of(user_id), []).append((tenant_id, user_id))
         count = 0
         for shard in range(SHARDS):
-            async with self._database.only_one(INDEX, wait=True):
-                count += await self._rebuild_shard(shard, users.get(shard, []), on_progress)
+            count += await self._rebuild_shard(shard, on_progress)
         return count
 
-    async def _rebuild_shard(
-        self, shard: int, users: Sequence[tuple[UUID, UUID]], on_progress: Callable[[int], None]
-    ) -> int:
-        if not users:
-            await self._index.remove_shard(shard)
-            return 0
-        fresh = await self._index.begin_again(shard)
-        done: list[tuple[UUID, dict[UUID, int]]] = []
-        for tenant_id, user_id in users:
-            async for units in self._of_user(tenant_id, user_id):
-                await fresh.add(await self._rows(tenant_id, units))
-                episodes = {unit.episode_id: unit.source_count for unit in units}
-                done.append((tenant_id, episodes))
-                on_progress(len(episodes))
-        await fresh.put_in_place()
-        for tenant_id, episodes in done:
-            await self._mark(tenant_id, episodes)
-        return sum(len(episodes) for _, episodes in done)
+    async def _rebuild_shard(self, shard: int, on_progress: Callable[[int], None]) -> int:
+        async with self._database.only_one(WRITING, wait=True):
+            # Read under the lock: whoever came later is indexed when the new one is in place.
+            users = await self._users_of(shard)
+            if not users:
+                await self._index.remove_shard(shard)
+                return 0
+            fresh = await self._index.begin_again(shard)
+            done: list[tuple[UUID, dict[UUID, _Written]]] = []
+            for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
+                async for units in self._of_user(tenant_id, user_id):
+                    await fresh.add(await self._rows(tenant_id, units))
+                    done.append((tenant_id, _written(units)))
+                    on_progress(len(done[-1][1]))
+            await fresh.put_in_place()
+            for tenant_id, written in done:
+                await self._mark(tenant_id, written)
+        await asyncio.sleep(_OTHERS_S)
+        return sum(len(written) for _, written in done)
 
     async def _of_user(self, tenant_id: UUID, user_id: UUID) -> AsyncIterator[list[UnitToIndex]]:
         at, last = _FIRST
@@ -194,8 +216,12 @@ class Indexing:
         rows = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
         return [row[0] for row in rows]
 
-    async def _users(self, tenant_id: UUID) -> list[UUID]:
-        rows = await self._database.fetch(
-            tenant_id, "SELECT id FROM users WHERE tenant_id = %(id)s ORDER BY id", {"id": tenant_id}, tuple_row
-        )
-        return [row[0] for row in rows]
+    async def _users_of(self, shard: int) -> dict[UUID, list[UUID]]:
+        """The users of a shard, by tenant."""
+        found: dict[UUID, list[UUID]] = {}
+        for tenant_id in await self._database.tenants():
+            values = {"tenant_id": tenant_id, "shard": shard, "shards": SHARDS}
+            rows = await self._database.fetch(tenant_id, sql.USERS_OF_SHARD, values, tuple_row)
+            if rows:
+                found[tenant_id] = [row[0] for row in rows]
+        return found

@@ -35,6 +35,10 @@ _RECENT_MESSAGES = 6
 _TRUSTED = 0.5
 _DEPTH_OF_A_WEAK_EMBEDDING = 40
 """Units that it may add to what was found by words."""
+_EMBEDDING_S = 5.0
+"""For which a search outside of a turn waits for the embeddings."""
+_LEFT_FOR_SEARCH, _LEFT_FOR_RANKING = 0.4, 0.2
+"""Shares of a turn's budget: what is late is left out while there is time for the rest."""
 _NOTHING = Ranking((), 0.0)
 _WORDS_ONLY = Floor.of("en")
 
@@ -102,9 +106,10 @@ class Recall:
                 scope = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
                 if scope is not None:
                     waiting = await self._episodes.unindexed(scope)
-                found = await self._find(
-                    scope or asked.scope, queries, waiting, asked.now, indexed=situation.indexed_elsewhere
-                )
+                within = scope or asked.scope
+                indexed = situation.indexed_elsewhere
+                ends = begun + self._budget_s
+                found = await self._find(within, queries, waiting, asked.now, indexed=indexed, ends=ends)
         except (Unavailable, TimeoutError) as error:
             log.warning("recall was left out", reason=type(error).__name__)
             found = RecallResult(degraded=["recall"])
@@ -160,6 +165,7 @@ class Recall:
         now: datetime,
         *,
         indexed: bool,
+        ends: float | None = None,
     ) -> RecallResult:
         if not queries:
             return RecallResult()
@@ -169,7 +175,7 @@ class Recall:
         quality: Mapping[Language, EmbeddingQuality] = {}
         if indexed:
             quality = await self._embedding_quality()
-            lists, hits = await self._search(scope, queries, weights(quality), degraded)
+            lists, hits = await self._search(scope, queries, weights(quality), degraded, ends)
             if "milvus" in degraded:
                 waiting = await self._episodes.unindexed(scope)
         known = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
@@ -197,10 +203,14 @@ class Recall:
     async def _measure(self) -> dict[Language, EmbeddingQuality]:
         return measured(await self._embedder.embed(probe_texts()))
 
-    async def _vectors(self, queries: Sequence[RecallQuery], degraded: list[str]) -> list[list[float]]:
+    async def _vectors(
+        self, queries: Sequence[RecallQuery], degraded: list[str], ends: float | None
+    ) -> list[list[float]]:
+        patience_s = _EMBEDDING_S if ends is None else ends - perf_counter() - _LEFT_FOR_SEARCH * self._budget_s
         try:
-            vectors = await self._embedder.embed([query.text for query in queries])
-        except Unavailable:
+            async with asyncio.timeout(patience_s):
+                vectors = await self._embedder.embed([query.text for query in queries])
+        except (Unavailable, TimeoutError):
             degraded.append("embedding")
             return []
         return vectors
@@ -211,13 +221,18 @@ class Recall:
         queries: Sequence[RecallQuery],
         trusted: Mapping[Language, float],
         degraded: list[str],
+        ends: float | None,
     ) -> tuple[list[SearchList], dict[str, UnitHit]]:
         words = [terms(query.text) for query in queries]
-        most = max((trusted.get(language_of([query.text]), 0.0) for query in queries), default=0.0)
-        vectors = await self._vectors(queries, degraded) if most > 0 else []
+        # Until it is known what the embedding is good for, it is asked, so that it is known whether it answers.
+        most = max(trusted.get(language_of([query.text]), 0.0) for query in queries) if trusted else _TRUSTED
+        vectors = await self._vectors(queries, degraded, ends) if most > 0 else []
         dense = SEARCH_DEPTH if most >= _TRUSTED else _DEPTH_OF_A_WEAK_EMBEDDING
+        within_s = None if ends is None else ends - perf_counter() - _LEFT_FOR_RANKING * self._budget_s
         try:
-            by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH, dense)
+            by_words, by_meaning = await self._index.search(
+                scope, words, vectors, SEARCH_DEPTH, dense_limit=dense, within_s=within_s
+            )
         except CollectionMissing:
             # It was lost and is made again; meanwhile the newest are looked through.
             if await self._episodes.index_again(scope.tenant_id, [scope.user_id]):

@@ -11,13 +11,22 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
+
+import structlog
 
 from services.errors import ConfigurationError
 from services.platform import child_process
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 4.0
+_LOOK_SECONDS = 0.25
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 30.0
+_LONG_LIFE_SECONDS = 60.0
+"""One that lived so long did not end because of how it was started."""
+
+log = structlog.get_logger(__name__)
 
 
 class EmbeddedMilvus:
@@ -28,6 +37,9 @@ class EmbeddedMilvus:
         self._note = data_dir.resolve() / "milvus.json"
         self._log = data_dir.resolve() / "milvus.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
+        self._stopped = False
+        self._port = 0
         self.uri = ""
 
     def launch(self) -> None:
@@ -38,15 +50,9 @@ class EmbeddedMilvus:
                 self.uri = f"http://127.0.0.1:{note['port']}"
                 return
         self._folder.mkdir(parents=True, exist_ok=True)
-        port = _free_port()
-        where = ["--data-dir", str(self._folder), "--host", "127.0.0.1", "--port", str(port)]
-        self._process = child_process.spawn(
-            [sys.executable, "-m", "milvus_lite", "server", *where],
-            log=self._log,
-            death_signal=signal.SIGINT,
-        )
-        self._note.write_text(json.dumps({"pid": self._process.pid, "port": port}))
-        self.uri = f"http://127.0.0.1:{port}"
+        self._port = _free_port()
+        self.uri = f"http://127.0.0.1:{self._port}"
+        self._start()
 
     async def wait(self) -> None:
         """Wait until the server accepts connections.
@@ -57,12 +63,50 @@ class EmbeddedMilvus:
         if not await asyncio.to_thread(child_process.wait_until, self._accepts, seconds=_START_SECONDS):
             raise ConfigurationError(f"The embedded Milvus does not start; see {self._log}")
 
+    async def supervise(self) -> None:
+        """Start the server again, on its port, whenever it ends by itself; until cancelled.
+
+        After each end in a row it waits twice as long, 30 s at the most. Does nothing about one that another
+        process started.
+        """
+        wait_s = _FIRST_WAIT_SECONDS
+        while self._process is not None:
+            begun = asyncio.get_running_loop().time()
+            while (code := self._process.poll()) is None:  # noqa: ASYNC110 — no event tells of a process' end
+                await asyncio.sleep(_LOOK_SECONDS)
+            if asyncio.get_running_loop().time() - begun > _LONG_LIFE_SECONDS:
+                wait_s = _FIRST_WAIT_SECONDS
+            log.warning("Milvus ended and is started again", code=code, in_s=wait_s, log=str(self._log))
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_SECONDS)
+            try:
+                await asyncio.to_thread(self._start)
+            except OSError as error:
+                log.warning("Milvus cannot be started", reason=str(error))
+
     async def stop(self) -> None:
-        """Stop the server, if we started it."""
-        if self._process is not None:
-            self._note.unlink(missing_ok=True)
-            await asyncio.to_thread(child_process.stop, self._process, signal.SIGINT, seconds=_STOP_SECONDS)
-            self._process = None
+        """Stop the server, if we started it; it is not started again."""
+        await asyncio.to_thread(self._stop)
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._stopped:
+                return
+            where = ["--data-dir", str(self._folder), "--host", "127.0.0.1", "--port", str(self._port)]
+            self._process = child_process.spawn(
+                [sys.executable, "-m", "milvus_lite", "server", *where],
+                log=self._log,
+                death_signal=signal.SIGINT,
+            )
+            self._note.write_text(json.dumps({"pid": self._process.pid, "port": self._port}))
+
+    def _stop(self) -> None:
+        with self._starting:  # one that is just being started is stopped as well
+            self._stopped = True
+            if self._process is not None:
+                self._note.unlink(missing_ok=True)
+                child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
+                self._process = None
 
     def _accepts(self) -> bool:
         host, _, port = self.uri.removeprefix("http://").partition(":")

@@ -20,7 +20,8 @@ Result = TypeVar("Result")
 _TIMEOUT_S = 2.0
 _SLOW_TIMEOUT_S = 60.0
 """Of what is asked behind the answers, such as a flush."""
-_NO_SUCH_COLLECTION = 100
+NO_SUCH_COLLECTION = 100
+"""Milvus' code for a collection, or an alias, that is not there."""
 
 
 class CollectionMissing(Unavailable):
@@ -57,7 +58,7 @@ class Milvus:
             try:
                 yield client
             except MilvusException as error:
-                if error.code == _NO_SUCH_COLLECTION:
+                if error.code == NO_SUCH_COLLECTION:
                     raise CollectionMissing("A collection of the index is not there.") from error
                 raise Unavailable(f"Milvus does not answer, or refuses (code {error.code}).") from error
             except (TimeoutError, OSError, _grpc_error()) as error:
@@ -110,12 +111,16 @@ class Milvus:
 
                 # It logs every failure with its traceback; we tell them once, in our own words.
                 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
+                client = AsyncMilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S)
                 try:
-                    client = AsyncMilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S)
                     async with asyncio.timeout(_TIMEOUT_S):
                         await client.list_collections()
                 except (MilvusException, TimeoutError, OSError) as error:
+                    await client.close()
                     raise Unavailable("Milvus does not answer.") from error
+                except BaseException:
+                    await client.close()
+                    raise
                 self._client = client
         return self._client
 

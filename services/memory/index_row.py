@@ -1,0 +1,58 @@
+"""A unit as it is written into the index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+_MOST_TERMS_BYTES = 8000
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """A unit as it is indexed."""
+
+    unit_id: UUID
+    """Of the message, or of the episode that was written."""
+    episode_id: UUID
+    tenant_id: UUID
+    user_id: UUID
+    expert_id: UUID
+    conversation_id: UUID | None
+    episode_type: str
+    importance: float
+    created_at: datetime
+    terms: Sequence[str]
+    embedding: Sequence[float]
+
+
+def milliseconds(at: datetime) -> int:
+    """Of the epoch, as the index keeps a time."""
+    return int(at.timestamp() * 1000)
+
+
+def as_entity(row: IndexRow) -> dict[str, Any]:
+    """The row's fields by their names in the collection."""
+    return {
+        "id": str(row.unit_id),
+        "episode_id": str(row.episode_id),
+        "tenant_id": str(row.tenant_id),
+        "user_id": str(row.user_id),
+        "expert_id": str(row.expert_id),
+        "conversation_id": str(row.conversation_id or ""),
+        "episode_type": row.episode_type,
+        "importance": row.importance,
+        "created_at": milliseconds(row.created_at),
+        "terms": _that_fit(row.terms),
+        "embedding": [float(value) for value in row.embedding],
+    }
+
+
+def _that_fit(terms: Sequence[str]) -> str:
+    """As many terms as a field holds; the beginning of a long text says what it is about."""
+    text = " ".join(terms).encode()
+    if len(text) <= _MOST_TERMS_BYTES:
+        return text.decode()
+    cut = text[:_MOST_TERMS_BYTES]
+    return cut[: cut.rfind(b" ")].decode(errors="ignore")
