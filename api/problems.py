@@ -93,8 +93,9 @@ def invalid_fields(errors: list[Any]) -> Problem:
 
 
 def _name(location: tuple[int | str, ...]) -> str:
-    # The first says where: in the body, the query, the path or a header. A field may have such a name, too.
-    parts = [str(part) for part in location[1:]]
+    # The first may say where it is; behind it, a field may have such a name, too.
+    inside = location[1:] if location[:1] and location[0] in {"body", "query", "path", "header"} else location
+    parts = [str(part) for part in inside]
     return ".".join(parts) or "body"
 
 
