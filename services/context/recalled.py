@@ -1,7 +1,7 @@
 """What of a recall a prompt shows: relevant, not shown already, short enough; and the report of all of it."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.memory.hits import Ranked, Ranking
 from services.memory.recall import Recall, RecallResult, TurnAsked
 from services.memory.selection import Recalled, select
-from services.memory.superseded import superseded
+from services.memory.superseded import Superseded, superseded
 from services.memory.terms import terms
 from services.time_reference.zones import time_zone
 from state.conversation import RecalledEpisode
@@ -60,8 +60,9 @@ class Memories:
         """
         best = found.ranking.results[:_DEPTH]
         outdated = superseded([found.units[ranked.unit.id] for ranked in best], core_memory)
+        holding = _instead(best, outdated)
         asked = {term for query in found.queries for term in terms(query.text)}
-        short = [_shortened(ranked, asked, tokens) for ranked in best if ranked.unit.id not in outdated]
+        short = [_shortened(ranked, asked, tokens) for ranked in holding]
         selection = select(
             Ranking(tuple(short), found.ranking.coherence),
             floor=found.floor,
@@ -73,8 +74,23 @@ class Memories:
         )
         language = language_of([found.queries[0].text])
         episodes = [_shown(recalled, found, language, timezone) for recalled in selection.recalled]
-        reasons = {**outdated, **{excluded.unit_id: excluded.reason for excluded in selection.excluded}}
+        reasons = {unit: each.reason for unit, each in outdated.items()}
+        reasons |= {excluded.unit_id: excluded.reason for excluded in selection.excluded}
         return episodes, _report(found, reasons)
+
+
+def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> list[Ranked]:
+    """What holds, best first; what took the place of something is as relevant as that."""
+    ranked = {each.unit.id: each for each in results}
+    for unit, why in outdated.items():
+        if why.by in ranked and why.by not in outdated:
+            old, new = ranked[unit], ranked[why.by]
+            cosine = max((each for each in (old.cosine, new.cosine) if each is not None), default=None)
+            ranked[why.by] = replace(
+                new, score=max(old.score, new.score), coverage=max(old.coverage, new.coverage), cosine=cosine
+            )
+    holding = [each for unit, each in ranked.items() if unit not in outdated]
+    return sorted(holding, key=lambda each: -each.score)
 
 
 def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int = _MOST_TOKENS_OF_ONE) -> str:

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from services.llm.language import language_of
 from services.memory.contradictions import Claim, claim_of
@@ -11,10 +13,22 @@ from services.memory.queries import asks
 
 _SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+[?？]?")
 _MOST_SENTENCES = 12
-BY_CORE_MEMORY = "superseded by core memory"
 
 
-def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+@dataclass(frozen=True)
+class Superseded:
+    """Why a unit no longer holds."""
+
+    by: str | None
+    """Id of the unit that holds instead; None = core memory knows better."""
+
+    @property
+    def reason(self) -> str:
+        """It in words, for the report."""
+        return f"superseded by {self.by or 'core memory'}"
+
+
+def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[str, Any]]) -> dict[str, Superseded]:
     """Of the units those that no longer hold, each with the reason.
 
     What the user said, or what was written as a memory, is superseded by a newer unit, or by a text of core
@@ -24,20 +38,17 @@ def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[st
     known = [claim for text in _texts(core_memory) for claim in _claims(text)]
     own = [unit for unit in units if unit.role == "user"]
     claims = {unit.unit_id: _claims(unit.text) for unit in own}
-    gone: dict[Any, str] = {}
+    gone: dict[UUID, Superseded] = {}
     for unit in own:
-        newer = next(
-            (
-                other
-                for other in own
-                if other.created_at > unit.created_at and _contradict(claims[other.unit_id], claims[unit.unit_id])
-            ),
-            None,
-        )
-        if newer is not None:
-            gone[unit.episode_id] = f"superseded by {newer.unit_id}"
+        newer = [
+            other
+            for other in own
+            if other.created_at > unit.created_at and _contradict(claims[other.unit_id], claims[unit.unit_id])
+        ]
+        if newer:
+            gone[unit.episode_id] = Superseded(str(max(newer, key=lambda other: other.created_at).unit_id))
         elif _contradict(known, claims[unit.unit_id]):
-            gone[unit.episode_id] = BY_CORE_MEMORY
+            gone[unit.episode_id] = Superseded(None)
     return {str(unit.unit_id): gone[unit.episode_id] for unit in units if unit.episode_id in gone}
 
 

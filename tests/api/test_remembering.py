@@ -107,7 +107,7 @@ async def test_the_tail_stands_before_the_message_and_the_beginning_stays(
     [
         ("我喜欢看恐怖片", "我不喜欢看恐怖片了", "推荐恐怖片还是喜剧给我看？", "我喜欢看恐怖片", "不喜欢看恐怖片"),
         ("I live in Berlin", "I moved to Lisbon", "Where do I live?", "Berlin", "Lisbon"),
-        ("I like horror films", "I no longer like horror films", "Which films do I like?", ": I like", "no longer"),
+        ("I like horror films", "I no longer like horror films", "Which films do I like?", ": I like", "no long"),
     ],
 )  # fmt: skip
 async def test_after_a_change_of_mind_the_old_is_not_shown(

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from services.memory.episode import StoredUnit
-from services.memory.superseded import BY_CORE_MEMORY, superseded
+from services.memory.superseded import Superseded, superseded
 from tests.support.turns import some_uuid
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -75,4 +75,11 @@ def test_an_answer_supersedes_nothing() -> None:
 def test_core_memory_outweighs_what_was_said() -> None:
     core = {"human": {"preferences": ["不喜欢恐怖片"], "home": {"place": "lives in Lisbon"}}}
     units = (said(1, "我喜欢恐怖片"), said(2, "I live in Berlin"), said(3, "我养了一只狗"))
-    assert superseded(units, core) == {str(unit.unit_id): BY_CORE_MEMORY for unit in units[:2]}
+    assert superseded(units, core) == {str(unit.unit_id): Superseded(None) for unit in units[:2]}
+    assert Superseded(None).reason == "superseded by core memory"
+
+
+def test_the_newest_holds_instead() -> None:
+    units = (said(1, "I live in Berlin"), said(2, "I moved to Lisbon"), said(3, "I moved to Porto"))
+    newest = Superseded(str(units[2].unit_id))
+    assert superseded(units, {}) == {str(unit.unit_id): newest for unit in units[:2]}
