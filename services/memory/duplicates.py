@@ -30,6 +30,12 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
     return repeated
 
 
+def say_the_same(one: str, other: str, overlap: float = 0.8) -> bool:
+    """Whether two texts say the same, as of two memories one is enough."""
+    its, others = frozenset(words(one)), frozenset(words(other))
+    return bool(its) and _same(its, others, overlap)
+
+
 def _same(one: frozenset[str], other: frozenset[str], overlap: float) -> bool:
     if min(len(one), len(other)) < overlap * max(len(one), len(other)):
         return False

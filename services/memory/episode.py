@@ -79,6 +79,16 @@ class NewEpisode:
 
 
 @dataclass(frozen=True)
+class WrittenEpisode:
+    """A memory that was written, as it stands."""
+
+    id: UUID
+    episode_type: EpisodeType
+    content: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
 class Source:
     """A message that an episode comes from."""
 

@@ -120,6 +120,20 @@ CONTENT = """
 SELECT content FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
+WRITTEN = """
+SELECT id, episode_type, content, created_at FROM episodes
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+  AND content IS NOT NULL AND superseded_by IS NULL
+ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+"""
+
+SUPERSEDE = """
+UPDATE episodes SET superseded_by = %(by)s
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+  AND content IS NOT NULL AND superseded_by IS NULL AND id <> %(by)s
+RETURNING content
+"""
+
 REMOVE = """
 DELETE FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 RETURNING id
