@@ -1,12 +1,12 @@
 """What rules alone make of a message: the obvious cases of what a user says of themselves, in two languages."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from services.llm.language import language_of
-from services.memory.clauses import Clause, statements
+from services.memory.clauses import statements
 
 Field = Literal["name", "home", "work", "allergies", "preferences", "decision"]
 
@@ -196,8 +196,12 @@ _CHINESE: tuple[tuple[str, Made], ...] = (
      r"权)(?P<value>\S.*?)(?:了|啦|吧)*$",
      _plain("decision", "用户决定{}。")),
 )  # fmt: skip
-_GOES_ON = re.compile(rf"(?:{_NOW}){_LIKE}{_ENDS_ZH}")
-"""A clause without a subject, behind one of the user."""
+_SOMEBODY = re.compile(r"^(?:你|您|他|她|它|我|咱|大家|朋友|同学|这|那)")
+_MORE_ALLERGENS = re.compile(
+    r"(?:and |or )?(?P<value>(?!(?:i|so|my|we|but|please|"
+    r"which)\b)[\w-]+(?: [\w-]+){0,3})",
+    re.IGNORECASE,
+)
 _BEFORE = re.compile(r"以前|曾经|过去|小时候|used to (?:live|work)")
 
 
@@ -211,23 +215,29 @@ _RULES = {"en": _compiled(_ENGLISH), "zh": _compiled(_CHINESE)}
 def findings(message: str) -> list[Finding]:
     """What a message says of its user, in order, each once; of what has one value, the last that was said."""
     found: dict[tuple[str, str], Finding] = {}
-    goes_on = False
+    before: list[Finding] = []
     for clause in statements(message):
-        made = [] if _BEFORE.search(clause.folded) else list(_findings(clause, goes_on=goes_on))
-        goes_on = bool(made)
-        for each in made:
+        before = [] if _BEFORE.search(clause.folded) else list(_findings(clause.text, before))
+        for each in before:
             if each.text and len(each.text) <= _LONGEST_VALUE + 40:
                 many = each.field in ("allergies", "preferences", "decision")
                 found[each.field, each.text.casefold() if many else ""] = each
     return list(found.values())
 
 
-def _findings(clause: Clause, *, goes_on: bool) -> Iterable[Finding]:
-    language = language_of([clause.text])
-    for pattern, make in _RULES[language]:
-        matched = pattern.match(clause.text)
+def _findings(clause: str, before: Sequence[Finding]) -> Iterable[Finding]:
+    """What a clause says, with what the one before it said."""
+    if language_of([clause]) == "en":
+        more = _MORE_ALLERGENS.fullmatch(clause) if before and before[-1].field == "allergies" else None
+        return _allergies(more) if more else _matching(_RULES["en"], clause)
+    # In Chinese, who is spoken of is named once.
+    subject = "我" if before and not _SOMEBODY.match(clause) else ""
+    return _matching(_RULES["zh"], subject + clause)
+
+
+def _matching(rules: Iterable[tuple[re.Pattern[str], Made]], clause: str) -> Iterable[Finding]:
+    for pattern, make in rules:
+        matched = pattern.match(clause)
         if matched and len(matched["value"]) <= _LONGEST_VALUE:
             return make(matched)
-    if language == "zh" and goes_on and (matched := _GOES_ON.match(clause.text)):
-        return _liked_in_chinese(matched)
     return ()

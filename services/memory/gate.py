@@ -24,8 +24,10 @@ _MINE = (
     r"doctor|blood type|shoe size|height|weight|car|bike|team|name|nickname|surname|pronouns|diet|star sign)"
 )
 _NOT_A_TASTE = (
-    r"(?! (?:it|that|this|these|those|you|your|them|him|her|to (?:know|ask|see|hear|think|say|thank|add)|how|what|"
-    r"the (?:idea|way|sound|fact|answer)|where|when)\b)"
+    r"(?! (?:the (?:first|second|last) (?:draft|version|one|option)|it|that|this|these|those|you|your|them|him|"
+    r"her|to (?:know|ask|see|hear|think|say|thank|add)|how|what|"
+    r"the (?:idea|way|sound|fact|answer)|where|when|the (?:first|second|third|last|other|new) (?:draft|version|"
+    r"one|option))\b)"
 )
 
 _ENGLISH: dict[Signal, tuple[str, ...]] = {
@@ -38,6 +40,10 @@ _ENGLISH: dict[Signal, tuple[str, ...]] = {
         r"sick of|bored (?:of|with)|fed up with|afraid of|scared of|addicted to|interested in)\b",
         rf"{_I} (?:eat|drink|watch|listen to|wear|avoid|smoke)\b",
         rf"{_I} (?:(?:had|have) enough of|stopped|quit|given up|gave up|switched to|gone off)\b",
+        r"\b(?:i would|i'd|we'd|we would) (?:much |always )?rather\b|\bnothing beats\b|\bi (?:can't|"
+        r"could) live without\b",
+        r"\bi (?:need|get) my \w+ (?:coffee|tea|sleep)\b|\bi (?:mind|miss|crave|fancy|value|appreciate) (?!it|"
+        r"that|your)\w+",
         r"\bmy (?:all-time )?(?:favou?rite|preferred|taste)\b",
         r"\b(?:isn't|is not|not) (?:really )?my (?:thing|cup of tea|style|taste)\b",
     ),
@@ -79,6 +85,16 @@ _ENGLISH: dict[Signal, tuple[str, ...]] = {
         r"dog|cat|puppy|kitten|baby|offer)\b",
         rf"{_I} (?:laid off|promoted|fired|diagnosed|hired|adopted|graduated|retired|turned \d+|speak \w+|study|"
         r"studied|studying|majored|joined|start(?:ed)? (?:working|at|a new)|bought|own|allergic|named|called)\b",
+        r"\b(?:i|we) (?:usually|normally|typically|generally|always|never|often|rarely|hardly ever|tend to|"
+        r"every \w+) "
+        r"(?!know\b|understand\b|get (?:an?|this|the) \w*error|thought|heard|mind)\w+",
+        rf"{_I} (?:play|teach|manage|lead|own|commute|suffer|volunteer|coach|belong|wear|share|sleep|wake up|"
+        rf"practi[cs]e|"
+        r"do (?:the |a |\w+ )?(?:\w+ )?(?:shifts?|yoga|sports?)) ?(?!the (?:file|code|command|function|text)|"
+        r"this|that|it\b)",
+        r"\bmy (?:\w+ )?(?:knees?|back|eyes?|heart|hips?|shoulder|stomach|blood pressure|hearing|sight|health|"
+        r"sleep|"
+        r"teeth|asthma|migraines?|insomnia|visa|contract|lease|marriage|commute|shift|garden|neighbou?rs?)\b",
         rf"{_I} (?:weigh|earn|drive) (?:an? |about |\d)",
     ),
     "outcome": (
@@ -89,6 +105,11 @@ _ENGLISH: dict[Signal, tuple[str, ...]] = {
         r"\b(?:i|we)(?:'ve| have)? (?:\w+ly |just |already )?(?:passed|failed|finished|completed|submitted|booked|"
         r"signed|won|lost|achieved|cancelled|canceled|sold|got (?:the|in|into|my|it)|ran \w+ (?:marathon|k)|"
         r"fixed|solved)\b",
+        r"\b(?:the|my|our) (?:\w+ )?(?:bug|problem|issue|leak|car|project|exam|deal|paper|thesis|operation|"
+        r"surgery|"
+        r"repair|application|offer|visa|error) (?:is|was|has been|got) (?:now |finally )?(?:fixed|solved|done|"
+        r"gone|over|"
+        r"finished|approved|rejected|resolved|closed|a success|accepted)\b",
         r"\b(?:was|were|been|got) (?:cancelled|canceled|approved|rejected|accepted|postponed|confirmed|"
         r"refunded)\b",
     ),
@@ -121,16 +142,21 @@ _CHINESE: dict[Signal, tuple[str, ...]] = {
     "preference": (
         rf"(?:^|{_WO}{_ADVERBS}|^{_ADVERBS})(?:喜欢|讨厌|热爱|酷爱|偏爱|喜爱|厌恶|反感|受不了|迷上|爱上|看不惯|"
         rf"偏好)"
-        r"(?!(?:你|它|这个回答|这样)(?:$|的?回答))",
+        r"(?!(?:你|它|这个回答|这样)(?:$|的?回答)|你给|你写|第)",
         rf"{_WO}{_ADVERBS}(?:爱|吃|喝|听|抽)(?!你|他|她|完|过|到|了|说|上)\S",
         rf"{_WO}对.{{1,12}}(?:感兴趣|没兴趣|没有兴趣|着迷|反感|无感|上瘾)",
         rf"{_WO}{_ADVERBS}(?:戒了|戒掉|戒|改喝|改吃|改用|吃腻|看腻|听腻|腻了|受够)",
+        rf"{_WO}{_ADVERBS}(?:烦|嫌|宁愿|宁可|离不开|钟爱|馋)(?!你|这个回答)\S",
+        rf"^(?:孩子们?|家人|全家|老婆|老公|爸妈|父母|我们?家){_ADVERBS}(?:喜欢|讨厌|爱吃|不吃|爱看|怕)\S",
+        rf"{_WO}.{{0,6}}(?:听|看|吃|喝|忍|待)不下去",
+        r"\b\w+ (?:bores?|annoys?|scares?|delights?|fascinates?) me\b",
         r"我(?:最|更|比较)?(?:喜欢|爱)的.{1,20}(?:是|有)",
         rf"{_WO}{_ADVERBS}(?:怕|害怕|忍不了|吃不了|喝不了|吃不惯|喝不惯|习惯)(?!你)\S",
     ),
     "intent": (
         rf"{_WO}{_ADVERBS}在?(?:想要?|打算|计划|准备|希望|考虑|正在学|在学|梦想)"
-        r"(?!知道|问|请问|了解一?下|看看你|听听|你|确认|咨询|一下|请教|搞清楚|不通|不到|起来|说|象|睡|静静)\S",
+        r"(?!知道|问|请问|了解一?下|看看你|听听|你|确认|咨询|一下|请教|搞清楚|不通|不到|起来|说|象|睡|静静|让你|"
+        r"请你|要你)\S",
         r"我的(?:目标|计划|梦想|愿望|打算|理想)",
         r"改(?:变)?(?:了)?主意|改变(?:了)?想法",
     ),
@@ -148,7 +174,8 @@ _CHINESE: dict[Signal, tuple[str, ...]] = {
         rf"{_WO}{_ADVERBS}.{{0,8}}(?:搬到|搬去|搬来|搬家|搬进|搬回|移民|搬出|迁到)",
         rf"{_WO}{_ADVERBS}在(?!考虑|想|找).{{1,15}}(?:工作|上班|任职|就职|上学|读书|读研|念书|实习|创业|留学|当|"
         rf"做)(?!做什么)",
-        rf"{_WO}{_ADVERBS}是.{{0,3}}(?:一?[名个位]|做|搞|学|从事|素食|左撇子|独生|单身|属|\S{{1,8}}(?:人|师|生|"
+        rf"{_WO}{_ADVERBS}是.{{0,3}}(?:一?[名个位]|做|搞|学|从事|素食|左撇子|独生|单身|属|色盲|色弱|过敏体质|"
+        rf"\S{{1,8}}(?:人|师|生|"
         rf"员|座|型|族|者|长)$)",
         rf"{_WO}{_ADVERBS}(?:做|当|干)(?:了)?\S{{0,8}}(?:师|员|生意|行业|工作|医生|护士|老师|销售|设计|开发)",
         rf"{_WO}(?:今年)?{_ADVERBS}[\d零一二两三四五六七八九十百]+岁",
@@ -159,6 +186,10 @@ _CHINESE: dict[Signal, tuple[str, ...]] = {
         rf"当上|被裁|"
         r"得了|确诊|患|买了|吃素|会说|会讲|大学|学的是)",
         rf"{_KIN}\S{{0,8}}(?:是|叫|在|有|喜欢|快|刚|今年|住|生|岁|要|去世|病|不|属|姓|会|\d)",
+        rf"{_WO}(?:一般|通常|平时|平常|习惯|总是|经常|每天|每周|每个月|从不|从来不|很少|基本){_ADVERBS}(?!说|问|"
+        rf"用你)\S",
+        r"我(?:的|家)?(?:膝盖|腰|背|眼睛|胃|心脏|血压|血糖|牙|嗓子|睡眠|视力|听力|身体|签证|房租|邻居|通勤)\S",
+        rf"{_WO}{_ADVERBS}.{{0,8}}上?(?:夜班|早班|晚班|白班|倒班)",
         rf"{_WO}{_ADVERBS}(?:身高|体重)\S",
     ),
     "outcome": (
@@ -170,6 +201,8 @@ _CHINESE: dict[Signal, tuple[str, ...]] = {
         rf"{_WO}{_ADVERBS}.{{0,6}}(?:考过|通过了|拿到了?|完成了|做完了|交了|赢了|输了|签了|订好了|买好了|搞定了|"
         rf"成功了|"
         r"拿了|跑完了|没考上|没通过|学会了|减了|瘦了)",
+        r"(?:你|您)(?:说的|教的|推荐的|给的|建议的).{1,12}(?:爱吃|喜欢|好评)|\byour \w+ (?:was|is) (?:a (?:hit|"
+        r"success)|delicious|great|perfect)\b",
         r"(?:照|按)(?:你|您).{0,8}(?:做了|试了|去了|买了)|(?:你|您)(?:说的|教的|推荐的|给的|"
         r"建议的).{0,12}(?:管用|有效|有用|"
         r"不错|好吃|好看|好喝|没用|成功|很好|很棒|难吃|一般)",
@@ -194,6 +227,41 @@ _OUTCOME_OF_ANSWER = (
 )
 
 
+# Whoever speaks of themselves tells something of themselves, unless they speak of the talk, or of a task.
+_OF_ONESELF = re.compile(
+    r"^(?:i|we)(?:'m|'re|'ve|'d| am| are| was| were|'ll)? (?:\S+ ){2,}\S+|^(?:my|our) (?:\S+ ){2,}\S+"
+    r"|^(?:上周|上个月|昨天|前天|今天|今年|去年|以后|从现在起|从今天起|那天)?(?:我|咱|俺)\S{4,}"
+    r"|^(?:the|my|our) (?:doctor|landlord|boss|dentist|teacher|therapist|family) \S+|^from now on\b"
+    r"|^(?:医生|房东|老板|牙医|老师|家人|全家|上司|同事|领导)\S{3,}|^以后"
+)
+_OF_THE_TALK = re.compile(
+    r"\b(?:think|know|knew|understand|understood|see|saw|mean|meant|guess|suppose|wonder|wondering|believe|"
+    r"agree|ask|asked|"
+    r"asking|say|said|try|tried|trying|need|want|would like|like|appreciate|hope|sure|sorry|confused|lost|"
+    r"question|"
+    r"problem|error|errors|issue|code|function|file|files|script|command|server|list|array|string|data|database|"
+    r"table|"
+    r"number|numbers|program|page|link|text|answer|example|sentence|word|essay|email|message|document|version|"
+    r"test|"
+    r"tests|app|api|image|picture|wrote|write|writing|reading|using|use|used|get|got|getting|run|running|cannot|"
+    r"can't|"
+    r"can|could|couldn't|should|must|may|might|will|won't|heard|find|found|look|looking|thought|tell|told|show|"
+    r"wait|be|"
+    r"back|here|done|ready|you|your|it|this|that|glad|happy to|afraid|noticed|agree|disagree|paste|pasted|"
+    r"attached|compiled?|install|installed|query|click|clicked|below|above|roll|rolled|draft|odds|point|button|"
+    r"returns?|remember|forgot|feel|x|y|n)\b"
+    r"|我(?:再|先|也|就|还|真|是真的|现在|刚才|刚|一直)*(?:觉得|认为|以为|知道|不知道|不懂|没懂|看不懂|听不懂|"
+    r"明白|不明白|理解|需要|想|要|"
+    r"试|用|遇到|碰到|看|发现|查|搜|问|说|猜|同意|确定|不确定|好奇|很好奇|希望你|没听|没听说|听说|打不开|应该|"
+    r"可以|能|不能|会|不会|该|"
+    r"这边|这里|这个|刚看|写|收到|输入|运行|安装|点|按|选|不太|不是|没有?|有(?:一?个|些|点|几)|把(?:代码|文件|"
+    r"数据|图片))"
+    r"|代码|程序|日志|第[一二三四五六七八九十\d]+[点稿步版行段]|按钮|查询|骰子|概率|编译|报错|文件|函数|数据|"
+    r"公式|链接|问题|答案|回答|意思|句|题|作文|论文|版本|接口|服务器|脚本|命令|图片|"
+    r"表格|你|您"
+)
+
+
 def _compiled(table: dict[Signal, tuple[str, ...]]) -> dict[Signal, re.Pattern[str]]:
     return {signal: re.compile("|".join(f"(?:{pattern})" for pattern in table[signal])) for signal in table}
 
@@ -211,8 +279,10 @@ def what_fires(user_text: str, answer_text: str) -> tuple[Signal, ...]:
     """
     fired: set[Signal] = set()
     for clause in statements(user_text):
-        for table in _TABLES:
-            fired |= {signal for signal, pattern in table.items() if pattern.search(clause.folded)}
+        said = {signal for table in _TABLES for signal, rule in table.items() if rule.search(clause.folded)}
+        if not said and _OF_ONESELF.search(clause.folded) and not _OF_THE_TALK.search(clause.folded):
+            said.add("fact")
+        fired |= said
     if _ANSWERED.search(answer_text[:_LONGEST_ANSWER].casefold().replace("’", "'")):
         fired.add("outcome")
     return tuple(signal for signal in _ENGLISH if signal in fired)
