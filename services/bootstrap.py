@@ -185,16 +185,18 @@ def _make_memory_agent(
     executor: ToolExecutor,
 ) -> "MemoryAgent":
     from services.memory.agent import MemoryAgent  # noqa: PLC0415 — it needs the models
+    from services.memory.agent_deciding import Deciding  # noqa: PLC0415
     from services.memory.agent_store import AgentStore  # noqa: PLC0415
 
+    core = memory.core if settings.memory_core else None
+    archive = memory.archive if settings.memory_episodes else None
     return MemoryAgent(
         AgentStore(database, memory.operations),
-        models,
+        Deciding(models, memory.episodes, core, archive),
         jobs,
         executor.run_silently,
         episodes=memory.episodes,
-        core_memory=memory.core if settings.memory_core else None,
-        archive=memory.archive if settings.memory_episodes else None,
+        archive=archive,
         on=settings.memory_agent,
     )
 

@@ -226,6 +226,23 @@ def without(patch: Mapping[str, Any], drop: Callable[[str], bool]) -> dict[str, 
     return {key: value for key, value in kept.items() if value is not _EMPTY}
 
 
+def added_only(patch: Mapping[str, Any], there: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a patch what adds to a content, and replaces or removes nothing of it."""
+    added: dict[str, Any] = {}
+    for key, value in patch.items():
+        if key not in there and value is not None:
+            added[key] = value
+        elif isinstance(value, list) and isinstance(there.get(key), list):
+            claims = [claim_of(text) for text in texts_of(there[key])]
+            items = [
+                item
+                for item in value
+                if not (isinstance(item, str) and any(claim_of(item).contradicts(claim) for claim in claims))
+            ]
+            added |= {key: items} if items else {}
+    return added
+
+
 _EMPTY = object()
 
 

@@ -30,7 +30,7 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
     return repeated
 
 
-def say_the_same(one: str, other: str, overlap: float = 0.8) -> bool:
+def say_the_same(one: str, other: str, overlap: float = 0.9) -> bool:
     """Whether two texts say the same, as of two memories one is enough."""
     its, others = frozenset(words(one)), frozenset(words(other))
     return bool(its) and _same(its, others, overlap)

@@ -85,7 +85,8 @@ class WrittenEpisode:
     id: UUID
     episode_type: EpisodeType
     content: str
-    created_at: datetime
+    said_at: datetime
+    """When the first message was that it comes from; of one without, when it was written."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.agent import MemoryAgent
+from services.memory.agent_deciding import Deciding
 from services.memory.agent_store import AgentStore
 from services.memory.blocks import Owner
 from services.memory.schedule import REMEMBER
@@ -54,11 +55,10 @@ def remembering_agent(services: Services, jobs: JobQueue) -> MemoryAgent:
     memory = services.memory
     return MemoryAgent(
         AgentStore(services.database, memory.operations),
-        services.models,
+        Deciding(services.models, memory.episodes, memory.core, memory.archive),
         jobs,
         services.tool_executor.run_silently,
         episodes=memory.episodes,
-        core_memory=memory.core,
         archive=memory.archive,
     )
 
