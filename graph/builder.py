@@ -58,7 +58,12 @@ def build_graph(services: Services) -> TurnGraph:
             generate, models=services.models, tools=services.tools, estimators=services.estimators
         ),
         "tools": partial(tools, executor=services.tool_executor),
-        "persist": partial(persist, turns=services.turns, episodes=services.settings.memory_episodes),
+        "persist": partial(
+            persist,
+            turns=services.turns,
+            episodes=services.settings.memory_episodes,
+            memory_agent=services.settings.memory_agent,
+        ),
     }
     graph = TurnGraph(ConversationState, context_schema=TurnContext)
     for name, node in nodes.items():

@@ -7,16 +7,23 @@ from langgraph.runtime import Runtime
 
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
+from services.memory.schedule import jobs_of_turn
 from state.context import TurnContext
 from state.conversation import ConversationState
 
 
 async def persist(
-    state: ConversationState, runtime: Runtime[TurnContext], *, turns: Turns, episodes: bool
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    turns: Turns,
+    episodes: bool,
+    memory_agent: bool = False,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and defer the jobs that it causes.
 
-    With `episodes`, the turn becomes one: it can be recalled from the next turn on.
+    With `episodes`, the turn becomes one: it can be recalled from the next turn on. With `memory_agent`, a turn
+    that says something worth remembering is looked at behind the answer.
     """
     context = runtime.context
     total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
@@ -32,6 +39,7 @@ async def persist(
         episode=episodes,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         jobs=state.get("after_turn", []),
+        own_jobs=jobs_of_turn(state["message"], state["answer"]) if memory_agent else [],
     )
     answer_message_id = state["answer_message_id"]
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)

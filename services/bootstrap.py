@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from services.context.recalled import Memories
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
+    from services.memory.agent import MemoryAgent
     from services.memory.opening import Memory
     from services.summaries.rolling import RollingSummaries
     from services.summaries.topics import TopicArchive
@@ -76,6 +77,7 @@ class Services:
     topics: "TopicArchive"
     memory: "Memory"
     memories: "Memories"
+    memory_agent: "MemoryAgent"
     jobs: JobQueue
     erasure: Erasure
     importer: Importer
@@ -115,6 +117,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             archive=memory.archive if settings.memory_episodes else None,
         )
         tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, tool_services)
+        tool_executor = ToolExecutor(tools)
+        agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
         yield Services(
             settings=settings,
             authenticator=authenticator,
@@ -131,13 +135,14 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             experts=Experts(database),
             knowledge=KnowledgeSearch(),
             tools=tools,
-            tool_executor=ToolExecutor(tools),
+            tool_executor=tool_executor,
             estimators=TokenEstimators(),
             conversations=_conversations(settings, database),
             summaries=summaries,
             topics=topics,
             memory=memory,
             memories=_memories(settings, memory),
+            memory_agent=agent,
             jobs=jobs,
             erasure=Erasure(
                 database,
@@ -169,6 +174,31 @@ def _make_memory(
     from services.memory.opening import make_memory  # noqa: PLC0415 — it needs the embedder
 
     return make_memory(settings, database, cache, milvus, embedder, jobs)
+
+
+def _make_memory_agent(
+    settings: Settings,
+    database: Database,
+    memory: "Memory",
+    models: "ChatModels",
+    jobs: JobQueue,
+    executor: ToolExecutor,
+) -> "MemoryAgent":
+    from services.memory.agent import MemoryAgent  # noqa: PLC0415 — it needs the models
+    from services.memory.agent_deciding import Deciding  # noqa: PLC0415
+    from services.memory.agent_store import AgentStore  # noqa: PLC0415
+
+    core = memory.core if settings.memory_core else None
+    archive = memory.archive if settings.memory_episodes else None
+    return MemoryAgent(
+        AgentStore(database, memory.operations),
+        Deciding(models, memory.episodes, core, archive),
+        jobs,
+        executor.run_silently,
+        episodes=memory.episodes,
+        archive=archive,
+        on=settings.memory_agent,
+    )
 
 
 def _memories(settings: Settings, memory: "Memory") -> "Memories":

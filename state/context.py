@@ -5,6 +5,7 @@ Plain, frozen values that neither a node nor a model can change. Tools read iden
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 DEFAULT_TIMEZONE = "Asia/Shanghai"
 
@@ -37,3 +38,9 @@ class TurnContext:
     """Whether nodes report what they did in `execution_logs`."""
     deadline: float | None = None
     """Unix time in seconds at which the turn is given up; None = no limit."""
+    actor: Literal["model", "memory_agent"] = "model"
+    """Who calls the tools: the answering model, or the agent that keeps memory behind the answers."""
+    answer_message_id: str = ""
+    """UUID of the answer, where it is stored already: what an agent remembers may come from it, too."""
+    signals: tuple[str, ...] = ()
+    """What of the exchange made the agent act."""

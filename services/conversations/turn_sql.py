@@ -113,7 +113,8 @@ WITH ended AS (
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions
 )
-SELECT conversation_id, CASE WHEN EXISTS (
+SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id),
+CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
 ) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END
 FROM ended

@@ -183,6 +183,9 @@ class Turns:
                 raise Conflict("This turn has ended already.")
             if outcome.status == "completed":
                 await self._defer(connection, tenant_id, row[0], turn_id, outcome.jobs)
+                for task in outcome.own_jobs:
+                    lock = f"{task}:{row[1]}"
+                    await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 
     async def _defer(
         self,

@@ -13,7 +13,7 @@ import psycopg
 
 from services.errors import NotFound
 from services.memory.blocks import Owner
-from services.memory.episode import NewEpisode, Source, StoredUnit
+from services.memory.episode import EpisodeType, NewEpisode, Source, StoredUnit
 from services.memory.episodes import EpisodeStore, checked_content
 from services.memory.index import Scope
 from services.memory.operations import Operation, OperationLog, Trigger
@@ -33,7 +33,7 @@ class FoundEpisode:
     id: UUID
     content: str
     """The memory as it was written; of a turn what was said, with who said it."""
-    episode_type: str
+    episode_type: EpisodeType
     importance: float
     score: float
     """Of the ranking; comparable within one search only."""
@@ -86,6 +86,42 @@ class Archive:
         sources = await self._episodes.sources(scope.tenant_id, ids) if ids else {}
         items = [_found(units, score, sources) for units, score in chosen]
         return FoundEpisodes(items, list(recalled.degraded))
+
+    async def note_search(self, owner: Owner, query: str, found: Sequence[UUID], trigger: Trigger) -> None:
+        """Log that a tool searched, with the ids of the episodes that it was shown.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+            NotFound: the user, or the conversation, was erased.
+        """
+        results = [str(episode_id) for episode_id in found]
+        operation = Operation("archival_memory_search", query=query.replace("\x00", ""), results=results)
+        try:
+            async with self._database.tenant(owner.tenant_id) as connection:
+                await self._append(connection, owner, operation, trigger)
+        except psycopg.errors.ForeignKeyViolation:
+            raise NotFound("There is no such user, or conversation, any more.") from None
+
+    async def supersede(self, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger) -> bool:
+        """Have a written memory no longer come up, as a newer episode holds instead; return whether it did.
+
+        It stays where it is, and can be told from the log. A turn is never superseded: what was said stays said.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.tenant(owner.tenant_id) as connection:
+            content = await self._episodes.supersede(connection, owner, episode_id, by)
+            if content is None:
+                return False
+            operation = Operation(
+                "episode_supersede",
+                field=str(episode_id),
+                old_value={"content": content},
+                new_value={"superseded_by": str(by)},
+            )
+            await self._append(connection, owner, operation, trigger)
+        return True
 
     async def insert(self, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
         """Write a memory; return its id.

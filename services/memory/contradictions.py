@@ -29,6 +29,19 @@ _DEGREES = (
     *("sometimes", "always", "usually", "still", "now", "currently", "also", "recently", "already"),
     *("很", "非常", "特别", "最", "超级", "超", "十分", "太", "挺", "比较", "有点", "有些", "还是", "还", "更"),
     *("真的", "现在", "目前", "已经", "一直", "经常", "偶尔", "从", "也", "都", "最近", "以前", "再"),
+    *("上个月", "这个月", "上周", "昨天", "去年", "前年", "今年", "刚刚", "刚"),
+)
+_DOINGS = (
+    *("watching", "to watch", "watch", "eating", "to eat", "eat", "drinking", "to drink", "drink", "reading"),
+    *("to read", "read", "listening to", "to listen to", "listen to", "playing", "to play", "play"),
+    *("看", "吃", "喝", "听", "玩", "读"),
+)
+"""What one does with what one likes (likes watching horror films, no longer likes horror films)."""
+_DOING = tuple(
+    doing if not doing.isascii() else f"{liking} {doing}"  # eats meat is no liking, 吃肉 may be
+    for doing in _DOINGS
+    for liking in _LIKINGS
+    if liking.isascii()
 )
 _AT_THE_END = (
     *("any more", "anymore", "any longer", "no more", "no longer", "very much", "a lot", "at all", "now"),
@@ -37,7 +50,7 @@ _AT_THE_END = (
 
 _ONLY_ONE: tuple[tuple[str, str], ...] = (
     ("lives", r"(?:lives?|living|resides?) in (?P<value>.+)"),
-    ("lives", r"(?:has |have )?(?:moved|relocated) to (?P<value>.+)"),
+    ("lives", r"(?:has |have )?(?:just |recently )?(?:moved|relocated) to (?P<value>.+)"),
     ("lives", r"(?:居?住在|定居在?|搬到了?|搬去了?|搬家到了?)(?P<value>.+)"),
     ("works at", r"(?:works?|working|is employed) (?:at|for) (?P<value>.+)"),
     ("works in", r"(?:works?|working) in (?P<value>.+)"),
@@ -56,6 +69,11 @@ _ONLY_ONE: tuple[tuple[str, str], ...] = (
 _WHOSE = r"(?P<whose>(?:[^\W\d_]+(?:'s)? ){0,3}?|[\u4e00-\u9fff]{0,4}?)"
 _RELATIONS = tuple((name, re.compile(f"{_WHOSE}{pattern}")) for name, pattern in _ONLY_ONE)
 
+_FROM = re.compile(
+    r"(?<=moved) from .{1,40}? (?=to )|(?<=relocated) from .{1,40}? (?=to )|从[\u4e00-\u9fff]{1,12}?(?=搬|迁)"
+)
+"""Where somebody has moved from says nothing of where they live."""
+
 _SPACES = re.compile(r"\s+")
 _SPACE_BESIDE_CHINESE = re.compile(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|es|s|e)\b")
@@ -72,7 +90,10 @@ def _pattern(words: tuple[str, ...], shape: str) -> re.Pattern[str]:
     return re.compile(shape.format(english=english, chinese=chinese))
 
 
-_LEADING = _pattern(_SPEAKERS + _NEGATIONS + _LIKINGS + _DEGREES, r"(?:(?:{english})(?!\w)|(?:{chinese}))\s*")
+_LEADING = _pattern(
+    _SPEAKERS + _NEGATIONS + _LIKINGS + _DEGREES + tuple(dict.fromkeys(_DOING)),
+    r"(?:(?:{english})(?!\w)|(?:{chinese}))\s*",
+)
 _TRAILING = _pattern(_AT_THE_END, r"\s*(?:\b(?:{english})|(?:{chinese}))$")
 _TIME = _pattern(_SPEAKERS + _DEGREES, r"(?:(?:{english})(?!\w)|(?:{chinese}))\s*")
 
@@ -92,6 +113,11 @@ class Claim:
     subject: str
     relation: tuple[str, str] | None
     """What has one value at a time, and whose it is."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says by itself what holds of its subject (likes tea), and is no bare value (tea)."""
+        return self.relation is not None or not self.text.startswith(self.subject[:4])
 
     def contradicts(self, other: "Claim") -> bool:
         """Whether the two, not the same, are about the same, so that only the newer can hold.
@@ -123,13 +149,17 @@ def subject_of(sentence: str) -> str:
 
 
 def _relation_of(sentence: str) -> tuple[str, str] | None:
-    sentence = _strip(_TIME, sentence)
+    sentence = _strip(_TIME, _FROM.sub(_gap, sentence))
     for name, pattern in _RELATIONS:
         found = pattern.match(sentence)
         if found and not _denies(found["whose"]):
             whose = _strip(_TIME, found["whose"].strip())
             return name, "" if whose in {"my", "her", "his", "their", *_SPEAKERS} else whose
     return None
+
+
+def _gap(found: re.Match[str]) -> str:
+    return " " if found.group().startswith(" ") else ""
 
 
 def _denies(whose: str) -> bool:

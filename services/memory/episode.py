@@ -81,6 +81,17 @@ class NewEpisode:
 
 
 @dataclass(frozen=True)
+class WrittenEpisode:
+    """A memory that was written, as it stands."""
+
+    id: UUID
+    episode_type: EpisodeType
+    content: str
+    said_at: datetime
+    """When the first message was that it comes from; of one without, when it was written."""
+
+
+@dataclass(frozen=True)
 class Source:
     """A message that an episode comes from."""
 

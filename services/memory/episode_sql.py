@@ -129,6 +129,22 @@ CONTENT = """
 SELECT content FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
+WRITTEN = """
+SELECT e.id, e.episode_type, e.content, coalesce(
+    (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at
+FROM episodes e
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+  AND e.content IS NOT NULL AND e.superseded_by IS NULL
+ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
+"""
+
+SUPERSEDE = """
+UPDATE episodes SET superseded_by = %(by)s
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+  AND content IS NOT NULL AND superseded_by IS NULL AND id <> %(by)s
+RETURNING content
+"""
+
 REMOVE = """
 DELETE FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 RETURNING id

@@ -10,12 +10,14 @@ from uuid_utils.compat import uuid7
 from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.memory import episode_sql as sql
+from services.memory.blocks import Owner
 from services.memory.episode import (
     MAX_CONTENT_CHARACTERS,
     NewEpisode,
     Situation,
     Source,
     StoredUnit,
+    WrittenEpisode,
 )
 from services.memory.index import Scope
 from services.platform.postgres import Connection, Database, Query
@@ -142,6 +144,24 @@ class EpisodeStore:
         """What a written memory says; None of a turn, or where there is none."""
         values = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
         row = await (await connection.execute(sql.CONTENT, values)).fetchone()
+        return row[0] if row else None
+
+    async def written(self, owner: Owner, *, limit: int) -> list[WrittenEpisode]:
+        """The newest memories that were written and hold, newest first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(owner), "limit": limit}
+        return await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, class_row(WrittenEpisode))
+
+    async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
+        """Mark a written memory as superseded, in the caller's transaction; return what it says.
+
+        None where the owner has none of this id that holds.
+        """
+        values = {**vars(owner), "id": episode_id, "by": by}
+        row = await (await connection.execute(sql.SUPERSEDE, values)).fetchone()
         return row[0] if row else None
 
     async def remove(self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID) -> None:

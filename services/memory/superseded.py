@@ -52,6 +52,12 @@ def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[st
     return {str(unit.unit_id): gone[unit.episode_id] for unit in units if unit.episode_id in gone}
 
 
+def contradicted(older: str, newer: Iterable[str]) -> bool:
+    """Whether a memory no longer holds beside what is stated newly; a bare value (tea) states nothing."""
+    stated = [claim for text in newer for claim in _claims(text) if claim.tells]
+    return _contradict(stated, _claims(older))
+
+
 def _contradict(newer: Sequence[Claim], older: Sequence[Claim]) -> bool:
     repeated = {claim.text for claim in newer}
     return any(claim.contradicts(before) for claim in newer for before in older if before.text not in repeated)

@@ -119,6 +119,7 @@ class Settings(BaseSettings):
     memory_summary_max_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
     memory_topics: bool = Field(True, description="on or off")
     memory_core: bool = Field(True, description="on or off")
+    memory_agent: bool = Field(True, description="on or off")
     memory_episodes: bool = Field(True, description="on or off")
     memory_recall: bool = Field(True, description="on or off")
     memory_recall_budget_ms: int = Field(150, ge=1, le=10_000, description="milliseconds, 1 to 10000")

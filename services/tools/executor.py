@@ -38,6 +38,10 @@ class ToolExecutor:
             tasks = [group.create_task(self._report(call, context, on_event)) for call in calls]
         return [task.result() for task in tasks]
 
+    async def run_silently(self, calls: Sequence[ToolCall], context: TurnContext) -> list[ToolMessage]:
+        """The same for a turn that nobody follows."""
+        return await self.run(calls, context, _tell_nobody)
+
     async def _report(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> ToolMessage:
         begun = time.perf_counter()
         text, ok = await self._run_one(call, context)
@@ -75,6 +79,10 @@ class ToolExecutor:
         except Exception:  # a tool's defect must not cost the user the answer
             log.exception("tool failed", tool=call["name"])
             return f"{call['name']} failed.", False
+
+
+def _tell_nobody(_: str, __: dict[str, Any]) -> None:
+    """There is no client."""
 
 
 def _runtime(call: ToolCall, context: TurnContext) -> "ToolRuntime[TurnContext, dict[str, Any]]":

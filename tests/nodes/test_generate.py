@@ -95,6 +95,8 @@ async def test_tool_calls_are_returned_for_the_tools_node(services: Services, mo
     ]
     assert update["answer"] == "Let me see. "
     assert [tool["name"] for tool in model_server.requests[0].body["tools"]] == [
+        "archival_memory_insert",
+        "archival_memory_search",
         "core_memory_update",
         "get_current_time",
     ]
@@ -138,7 +140,7 @@ async def test_what_the_endpoint_reports_corrects_the_estimate(
     services: Services, model_server: ModelServer
 ) -> None:
     before = services.estimators.of("").count("word " * 200)
-    model_server.input_tokens = lambda _: 200
+    model_server.input_tokens = lambda _: 400
     await _generate(services, state(message="word " * 30), [])
     assert services.estimators.of("").count("word " * 200) < before
 

@@ -165,7 +165,7 @@ async def test_the_topics_themselves_count_towards_the_threshold(
     turn = await services.turns.open(new_turn("And now?"))
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("UPDATE experts SET context_strategy = 'topics'")
-    near = policy(strategy="topics", window=3500, threshold=0.7, min_archive_messages=10)
+    near = policy(strategy="topics", window=3950, threshold=0.7, min_archive_messages=10)
     await _history(services, turn, context_policy=near)
     assert model_server.requests == []
     await remember(services.database, turn, "x" * 1000)

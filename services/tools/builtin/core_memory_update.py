@@ -1,16 +1,14 @@
 """`core_memory_update`: the model changes what it always knows of the user."""
 
 from typing import Annotated, Any
-from uuid import UUID
 
 from langchain_core.tools import BaseTool, ToolException, tool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
-from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
-from services.memory.operations import Trigger
+from services.tools.acting import owner_of, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 
@@ -43,11 +41,7 @@ def _over(core_memory: CoreMemory) -> BaseTool:
         """Remember in core memory: JSON merge patch of a section (please remember 请记住 帮我记住 记住我)."""
         if not content:
             raise ToolException("content is empty: there is nothing to change.")
-        context = runtime.context
-        owner = Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id))
-        trigger = Trigger(
-            "model", UUID(context.user_message_id), UUID(context.conversation_id), UUID(context.turn_id)
-        )
+        owner, trigger = owner_of(runtime.context), trigger_of(runtime)
         try:
             block = await core_memory.update(owner, section, content, trigger)
         except InvalidInput as error:
