@@ -102,6 +102,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(milvus.close)
         models, embedder = await asyncio.to_thread(_make_models, settings)
         stack.push_async_callback(models.close)
+        stack.push_async_callback(embedder.close)
         authenticator = Authenticator(settings, database)
         stack.push_async_callback(authenticator.close)
         jobs = JobQueue(database)

@@ -54,8 +54,10 @@ class LocalEmbeddings(Embeddings):
         return self.embed_documents([text])[0]
 
 
-def make_embeddings(settings: Settings) -> Embeddings:
+def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -> Embeddings:
     """The embeddings that the settings name; every vector has `embedding_dim` dimensions.
+
+    An endpoint is asked over `http`, if that is given; whoever gives it closes it.
 
     Raises:
         ConfigurationError: a local model cannot be loaded.
@@ -72,6 +74,7 @@ def make_embeddings(settings: Settings) -> Embeddings:
         # Counting tokens first would download their tables.
         check_embedding_ctx_length=False,
         request_timeout=_TIMEOUT_S,
+        http_async_client=http,
         max_retries=1,
     )
 
@@ -79,8 +82,14 @@ def make_embeddings(settings: Settings) -> Embeddings:
 class Embedder:
     """Embeds texts, behind a circuit breaker, and checks what comes."""
 
-    def __init__(self, embeddings: Embeddings, *, model: str, dimension: int) -> None:
-        """Take the model's name as the index keeps it, and how many dimensions its vectors have."""
+    def __init__(
+        self, embeddings: Embeddings, *, model: str, dimension: int, http: httpx.AsyncClient | None = None
+    ) -> None:
+        """Take the model's name as the index keeps it, and how many dimensions its vectors have.
+
+        `http` is closed with it.
+        """
+        self._http = http
         self._embeddings = embeddings
         self.model = model
         self.dimension = dimension
@@ -93,8 +102,11 @@ class Embedder:
         Raises:
             ConfigurationError: a local model cannot be loaded.
         """
+        is_endpoint = settings.embedding_model is not None and settings.embedding_api == "openai"
+        http = httpx.AsyncClient(timeout=_TIMEOUT_S) if is_endpoint else None
         return cls(
-            make_embeddings(settings),
+            make_embeddings(settings, http),
+            http=http,
             model=settings.embedding_model or LEXICAL,
             dimension=settings.embedding_dim or _LEXICAL_DIMENSIONS,
         )
@@ -103,6 +115,11 @@ class Embedder:
     def failing(self) -> bool:
         """Whether it failed when it was used last."""
         return self._breaker.failing
+
+    async def close(self) -> None:
+        """Close the connections to the endpoint."""
+        if self._http is not None:
+            await self._http.aclose()
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """A vector for each text; one call for up to 64 of them.

@@ -1,0 +1,91 @@
+import sys
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from services.errors import ConfigurationError, Unavailable
+from services.llm.embeddings import LEXICAL, Embedder, make_embeddings
+from services.platform.settings import Settings, load_settings
+from tests.support.model_server import ModelServer, vector_of
+
+pytestmark = pytest.mark.anyio
+
+
+class Scripted(Embeddings):
+    """Answers with what it is told to."""
+
+    def __init__(self, vectors: list[list[float]] | Exception) -> None:
+        self.vectors = vectors
+        self.asked: list[int] = []
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.asked.append(len(texts))
+        if isinstance(self.vectors, Exception):
+            raise self.vectors
+        return self.vectors or [[1.0, 0.0]] * len(texts)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        raise NotImplementedError
+
+    def embed_query(self, text: str) -> list[float]:
+        raise NotImplementedError
+
+
+@pytest.fixture
+async def settings(model_server: ModelServer) -> Settings:
+    """Settings with the scripted endpoint."""
+    return load_settings(embedding_model="e-1", embedding_base_url=model_server.base_url, embedding_dim=8)
+
+
+async def test_the_endpoint_gives_a_vector_for_each_text_sixty_four_at_a_time(
+    settings: Settings, model_server: ModelServer
+) -> None:
+    embedder = Embedder.of(settings)
+    texts = [f"text {number}" for number in range(130)]
+    vectors = await embedder.embed(texts)
+    assert vectors == [pytest.approx(vector_of(text, 8)) for text in texts]
+    assert [len(request.body["input"]) for request in model_server.requests] == [64, 64, 2]
+    assert (embedder.model, embedder.dimension, embedder.failing) == ("e-1", 8, False)
+    await embedder.close()
+
+
+async def test_without_a_model_it_is_the_lexical_one_and_nobody_is_asked(model_server: ModelServer) -> None:
+    embedder = Embedder.of(load_settings(_env_file=None))
+    vectors = await embedder.embed(["green tea"] * 10)
+    assert {len(vector) for vector in vectors} == {embedder.dimension}
+    assert embedder.model == LEXICAL
+    assert model_server.requests == []
+
+
+@pytest.mark.parametrize(
+    "vectors", [[[1.0, 2.0]], [[1.0], [2.0]], [], OSError("gone"), ValueError("no JSON"), TimeoutError()]
+)
+async def test_what_are_no_embeddings_of_the_texts_is_an_endpoint_that_does_not_answer(
+    vectors: list[list[float]] | Exception,
+) -> None:
+    embedder = Embedder(Scripted(vectors or [[]]), model="m", dimension=2)
+    with pytest.raises(Unavailable):
+        await embedder.embed(["one", "other"])
+    assert embedder.failing
+
+
+async def test_after_three_failures_the_endpoint_is_left_alone() -> None:
+    endpoint = Scripted(OSError("gone"))
+    embedder = Embedder(endpoint, model="m", dimension=2)
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            await embedder.embed(["one"])
+    assert len(endpoint.asked) == 3
+
+
+async def test_a_wrong_number_of_dimensions_is_named() -> None:
+    embedder = Embedder(Scripted([[1.0, 2.0, 3.0]]), model="m", dimension=2)
+    with pytest.raises(Unavailable, match=r"1 vectors of \[3\] dimensions .* ANAMNESIS_EMBEDDING_DIM is 2"):
+        await embedder.embed(["one"])
+
+
+@pytest.mark.skipif("sentence_transformers" in sys.modules, reason="the extra is installed")
+def test_a_local_model_without_the_extra_says_what_to_install() -> None:
+    settings = load_settings(embedding_api="local", embedding_model="some/folder", embedding_dim=384)
+    with pytest.raises(ConfigurationError, match="local-embeddings"):
+        make_embeddings(settings)
