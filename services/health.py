@@ -48,7 +48,7 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
         *stores,
         worker,
         Dependency("llm", "degraded" if away else "ok", None, f"{model}{away}"),
-        Dependency("embeddings", "ok", None, settings.embedding_model or "built-in lexical embedder"),
+        Dependency("embeddings", "degraded" if services.embedder.failing else "ok", None, services.embedder.model),
     ]
 
 
