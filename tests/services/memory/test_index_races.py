@@ -90,6 +90,7 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
             jobs,
             events_keep_s=600,
         )
+        jobs.start_worker()
         yield jobs
 
 
