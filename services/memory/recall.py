@@ -221,11 +221,9 @@ class Recall:
         within_s = None if ends is None else ends - perf_counter() - _LEFT_FOR_RANKING * self._budget_s
         try:
             by_words, by_meaning = await self._index.search(scope, words, vectors, SEARCH_DEPTH, within_s=within_s)
-        except (
-            CollectionMissing
-        ):  # the index was lost: it is made again, and meanwhile the newest are looked through
-            await self._episodes.index_again(scope.tenant_id, [scope.user_id])
-            degraded.append("milvus")
+        except CollectionMissing:  # it was lost, or nothing of the user was ever in it
+            if await self._episodes.index_again(scope.tenant_id, scope.user_id):
+                degraded.append("milvus")
             return [], {}
         except Unavailable:
             degraded.append("milvus")

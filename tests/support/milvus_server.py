@@ -27,6 +27,11 @@ class MilvusServer:
         self.uri = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start it and wait until it listens."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +45,7 @@ class MilvusServer:
 
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, if it runs."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self.alive:
             self._process.send_signal(number)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:

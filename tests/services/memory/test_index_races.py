@@ -278,7 +278,7 @@ async def test_a_process_that_dies_between_milvus_and_postgresql_leaves_nothing_
 ) -> None:
     turns = [await exchange(services.turns, f"My dog is Bruno {n}", "A good dog") for n in range(3)]
     await services.memory.indexing.index_waiting()
-    await services.memory.episodes.index_again(DEFAULT_TENANT, [turns[0].user_id])
+    await services.memory.episodes.index_again(DEFAULT_TENANT, turns[0].user_id)
     async with services.database.pool.connection() as holding, holding.transaction():
         # The rows are locked, so that the mark has to wait behind what was written into Milvus.
         await holding.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
