@@ -92,6 +92,7 @@ class Cluster:
     async def disturb(self, random: random.Random) -> None:
         """Kill a process, or pause or end a store, until cancelled. Whatever was ended is started again."""
         try:
+            await self._disturb_milvus(random)  # a short run has little time for every kind
             while True:
                 await asyncio.sleep(random.uniform(1.0, 3.0))
                 what = random.choices(("api", "pause", "worker", "redis", "milvus"), (5, 2, 2, 3, 4))[0]

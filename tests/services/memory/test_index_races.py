@@ -4,17 +4,12 @@ The embeddings endpoint answers late, so that there is a while between reading t
 """
 
 import asyncio
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 from psycopg.rows import tuple_row
 
@@ -32,29 +27,12 @@ from services.platform.settings import Settings, load_settings
 from tests.support.jobs import hurried_queue, statuses, until
 from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
-from tests.support.service_process import ROOT
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
 
 BY_USER = Trigger("user")
 LATE = EmbeddingsScript(delay_s=2)
-
-_INDEX_AND_HANG = """
-import asyncio, sys
-from services.bootstrap import open_services
-from services.engines import Engines
-from services.platform.settings import load_settings
-
-async def main():
-    engines = Engines(sys.argv[1], None, sys.argv[2])
-    async with open_services(load_settings(), engines) as services:
-        print("ready", flush=True)
-        await services.memory.indexing.index_waiting()
-        print("indexed", flush=True)
-
-asyncio.run(main())
-"""
 
 
 @pytest.fixture
@@ -271,60 +249,3 @@ async def test_users_who_come_during_a_rebuild_are_in_the_index(
     assert await _unindexed(services) == 0
     messages = {message for turn in turns for message in (turn.user_message_id, turn.answer_message_id)}
     assert messages <= {unit.id for unit in indexed(milvus_server.uri)}
-
-
-async def test_a_process_that_dies_between_milvus_and_postgresql_leaves_nothing_twice(
-    services: Services, engines: Engines, milvus_server: MilvusServer, settings: Settings
-) -> None:
-    turns = [await exchange(services.turns, f"My dog is Bruno {n}", "A good dog") for n in range(3)]
-    await services.memory.indexing.index_waiting()
-    await services.memory.episodes.index_again(DEFAULT_TENANT, turns[0].user_id)
-    async with services.database.pool.connection() as holding, holding.transaction():
-        # The rows are locked, so that the mark has to wait behind what was written into Milvus.
-        await holding.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
-        await holding.execute("SELECT 1 FROM episodes FOR UPDATE")
-        process = await asyncio.to_thread(_process, engines, settings)
-        await asyncio.to_thread(_until_it_marks, engines)
-        process.send_signal(signal.SIGKILL)
-        await asyncio.to_thread(process.wait)
-    assert await _unindexed(services) == len(turns)
-    expected = dict.fromkeys((m for t in turns for m in (t.user_message_id, t.answer_message_id)), 1)
-    assert of_user(milvus_server.uri, turns[0].user_id) == expected
-
-    async def indexed_again() -> bool:
-        await services.memory.indexing.index_waiting()
-        return await _unindexed(services) == 0
-
-    await until(indexed_again, seconds=30)
-    assert of_user(milvus_server.uri, turns[0].user_id) == expected
-
-
-def _process(engines: Engines, settings: Settings) -> "subprocess.Popen[str]":
-    assert settings.llm_base_url
-    process = subprocess.Popen(
-        [sys.executable, "-c", _INDEX_AND_HANG, engines.database_url, engines.milvus_uri],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": str(ROOT),
-            "ANAMNESIS_LLM_MODEL": "scripted",
-            "ANAMNESIS_LLM_BASE_URL": settings.llm_base_url,
-            "ANAMNESIS_EMBEDDING_MODEL": "scripted-embeddings",
-            "ANAMNESIS_EMBEDDING_DIM": "8",
-        },
-    )
-    assert process.stdout
-    assert process.stdout.readline() == "ready\n"
-    process.stdout.close()
-    return process
-
-
-def _until_it_marks(engines: Engines) -> None:
-    assert engines.owner_url
-    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
-    with psycopg.connect(engines.owner_url, autocommit=True) as connection:
-        end = time.monotonic() + 30
-        while connection.execute(waits).fetchone() == (0,):
-            assert time.monotonic() < end
-            time.sleep(0.05)
