@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
@@ -24,6 +25,9 @@ from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer
+
+if TYPE_CHECKING:
+    from tests.support.milvus_server import MilvusServer
 
 TEMPLATE = "anamnesis"
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
@@ -132,6 +136,17 @@ def milvus_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         runner.run(server.wait())
         yield server.uri
         runner.run(server.stop())
+
+
+@pytest.fixture
+def milvus_server(tmp_path: Path) -> Iterator["MilvusServer"]:
+    """A Milvus Lite of the test's own, to be broken."""
+    from tests.support.milvus_server import MilvusServer
+
+    server = MilvusServer(tmp_path / "milvus")
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

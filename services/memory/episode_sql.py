@@ -111,6 +111,11 @@ UPDATE episodes SET indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = ANY(%(user_ids)s) AND indexed_at IS NOT NULL
 """
 
+WAITING = """
+SELECT count(*) FROM episodes
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND indexed_at IS NULL
+"""
+
 ADD = """
 INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
     origin, source_message_ids, created_at)

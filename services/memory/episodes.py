@@ -175,11 +175,17 @@ class EpisodeStore:
             raise NotFound("There is no such episode.")
         await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=[episode_id])
 
-    async def index_again(self, tenant_id: UUID, user_ids: Sequence[UUID]) -> int:
-        """Have all episodes of these users indexed again, as the index has lost them; return how many."""
-        values = {"tenant_id": tenant_id, "user_ids": list(user_ids)}
+    async def index_again(self, tenant_id: UUID, user_id: UUID) -> bool:
+        """Have all episodes of a user indexed again whose part of the index is not there.
+
+        Returns:
+            Whether anything was lost by that, or waits that is not looked through beside the index.
+        """
+        values = {"tenant_id": tenant_id, "user_ids": [user_id]}
         async with self._database.tenant(tenant_id) as connection:
-            return (await connection.execute(sql.NOT_INDEXED, values)).rowcount
+            lost = await connection.execute(sql.NOT_INDEXED, values)
+            row = await (await connection.execute(sql.WAITING, {"user_id": user_id, **values})).fetchone()
+        return lost.rowcount > 0 or (row is not None and row[0] > _MOST_UNINDEXED)
 
 
 def checked_content(content: str) -> str:

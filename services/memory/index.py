@@ -146,14 +146,14 @@ class EpisodeIndex:
             except CollectionMissing:  # another may just have taken its place
                 return await both()
 
-        by_words, by_meaning = await (search() if within_s is None else self._in_time(search(), within_s))
+        by_words, by_meaning = await (search() if within_s is None else self._in_time(search, within_s))
         lists = iter(by_words)
         return [next(lists) if text else [] for text in asked], by_meaning
 
-    async def _in_time(self, search: Awaitable[Result], within_s: float) -> Result:
+    async def _in_time(self, search: Callable[[], Awaitable[Result]], within_s: float) -> Result:
         async with self._hurried.use():
             try:
-                return await asyncio.wait_for(search, within_s)
+                return await asyncio.wait_for(search(), within_s)
             except TimeoutError:
                 raise Unavailable("Milvus does not answer in time.") from None
 

@@ -233,9 +233,8 @@ class Recall:
             by_words, by_meaning = await self._index.search(
                 scope, words, vectors, SEARCH_DEPTH, dense_limit=dense, within_s=within_s
             )
-        except CollectionMissing:
-            # It was lost and is made again; meanwhile the newest are looked through.
-            if await self._episodes.index_again(scope.tenant_id, [scope.user_id]):
+        except CollectionMissing:  # it was lost, or nothing of the user was ever in it
+            if await self._episodes.index_again(scope.tenant_id, scope.user_id):
                 degraded.append("milvus")
             return [], {}
         except Unavailable:

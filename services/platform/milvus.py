@@ -19,6 +19,8 @@ Result = TypeVar("Result")
 
 _TIMEOUT_S = 2.0
 _SLOW_TIMEOUT_S = 60.0
+_CALM = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_permit_without_calls": 0}
+"""Its client asks every ten seconds whether the server lives; a gRPC server cuts off who asks so often."""
 """Of what is asked behind the answers, such as a flush."""
 NO_SUCH_COLLECTION = 100
 """Milvus' code for a collection, or an alias, that is not there."""
@@ -74,7 +76,7 @@ class Milvus:
         def run() -> Result:
             from pymilvus import MilvusClient  # noqa: PLC0415 — imported by now
 
-            client = MilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S)
+            client = MilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=_CALM)
             try:
                 return work(client)
             finally:
@@ -111,7 +113,9 @@ class Milvus:
 
                 # It logs every failure with its traceback; we tell them once, in our own words.
                 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
-                client = AsyncMilvusClient(uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S)
+                client = AsyncMilvusClient(
+                    uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=_CALM
+                )
                 try:
                     async with asyncio.timeout(_TIMEOUT_S):
                         await client.list_collections()

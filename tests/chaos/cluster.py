@@ -16,6 +16,7 @@ import httpx
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from tests.conftest import UNSAFE_BUT_FAST, free_port, wait_for_port
+from tests.support.milvus_server import MilvusServer
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.service_process import ServiceProcess
 
@@ -33,12 +34,22 @@ class Cluster:
         self._folder = folder
         self._redis_url = redis_url
         self.processes: list[ServiceProcess] = []
-        self.counts = {"api killed": 0, "api paused": 0, "worker killed": 0, "redis paused": 0}
+        self.milvus = MilvusServer(folder / "milvus")
+        self.counts = {
+            "api killed": 0,
+            "api paused": 0,
+            "worker killed": 0,
+            "redis paused": 0,
+            "milvus stopped": 0,
+            "milvus paused": 0,
+            "milvus killed": 0,
+        }
 
     async def start(self) -> None:
         """Start two of each."""
         self.model.__enter__()
         self.model.default = echo
+        await asyncio.to_thread(self.milvus.start)
         for number, command in enumerate(("serve", "serve", "worker", "worker")):
             self.processes.append(
                 ServiceProcess(
@@ -47,7 +58,7 @@ class Cluster:
                     command=command,
                     database_url=self.database_url,
                     redis_url=self._redis_url,
-                    milvus_uri="http://127.0.0.1:1",
+                    milvus_uri=self.milvus.uri,
                     worker="external",
                     llm_model="scripted",
                     llm_base_url=self.model.base_url,
@@ -71,6 +82,7 @@ class Cluster:
         self._redis.send_signal(signal.SIGCONT)
         await asyncio.gather(*(asyncio.to_thread(process.stop) for process in self.processes if process.alive))
         self.model.__exit__(None, None, None)
+        await asyncio.to_thread(self.milvus.stop)
 
     @property
     def addresses(self) -> list[str]:
@@ -78,12 +90,15 @@ class Cluster:
         return [process.url for process in self.processes[:2]]
 
     async def disturb(self, random: random.Random) -> None:
-        """Kill a process, or pause Redis, until cancelled. Every process that was killed is started again."""
+        """Kill a process, or pause or end a store, until cancelled. Whatever was ended is started again."""
         try:
+            await self._disturb_milvus(random)  # a short run has little time for every kind
             while True:
                 await asyncio.sleep(random.uniform(1.0, 3.0))
-                what = random.choices(("api", "pause", "worker", "redis"), (5, 2, 2, 3))[0]
-                if what == "redis":
+                what = random.choices(("api", "pause", "worker", "redis", "milvus"), (5, 2, 2, 3, 4))[0]
+                if what == "milvus":
+                    await self._disturb_milvus(random)
+                elif what == "redis":
                     self._redis.send_signal(signal.SIGSTOP)
                     self.counts["redis paused"] += 1
                     await asyncio.sleep(random.uniform(0.3, 3.0))
@@ -103,10 +118,27 @@ class Cluster:
                     await asyncio.to_thread(process.start)
         finally:
             self._redis.send_signal(signal.SIGCONT)
+            self.milvus.send(signal.SIGCONT)
+            if not self.milvus.alive:
+                await asyncio.to_thread(self.milvus.start)
             for process in self.processes:
                 process.send(signal.SIGCONT)
                 if not process.alive:
                     await asyncio.to_thread(process.start)
+
+    async def _disturb_milvus(self, random: random.Random) -> None:
+        how = random.choice(("stopped", "paused", "killed"))
+        self.counts[f"milvus {how}"] += 1
+        if how == "paused":
+            self.milvus.send(signal.SIGSTOP)
+        else:
+            end = signal.SIGKILL if how == "killed" else signal.SIGINT
+            await asyncio.to_thread(self.milvus.stop, end)
+        await asyncio.sleep(random.uniform(0.3, 3.0))
+        if how == "paused":
+            self.milvus.send(signal.SIGCONT)
+        else:
+            await asyncio.to_thread(self.milvus.start)
 
 
 def echo(received: Received) -> Reply:

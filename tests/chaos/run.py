@@ -13,14 +13,12 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, LiteralString
 
 import httpx
-import psycopg
 
-from services.identity.tenants import DEFAULT_TENANT
 from tests.chaos.client import Client, Told
 from tests.chaos.cluster import Cluster, echoed, open_cluster
+from tests.chaos.memory import check_memory, query
 
 _MOST_BEHIND = 20
 """Messages behind a summary: 6 + 5, and what turns have left that did not complete."""
@@ -63,7 +61,10 @@ async def run(turns: int, *, at_once: int, seed: int) -> Report:
             await _until_settled(cluster, report)
             blocked = await _blocked(told, http, cluster)
             await _until_settled(cluster, report)
+            figures, broken = await check_memory(cluster, http)
+        report.broken += broken
         report.figures |= {
+            **figures,
             "turns": turns,
             "seconds": round(seconds, 1),
             "connections": sum(one.connections for one in told),
@@ -125,11 +126,11 @@ async def _until_settled(cluster: Cluster, report: Report) -> None:
     """Wait until nothing is under way: turns of processes that died are ended by the others."""
     begun = time.monotonic()
     while time.monotonic() - begun < _SETTLED_WITHIN_S:
-        counts = Counter[str](dict(_query(cluster, "SELECT status, count(*) FROM turns GROUP BY status")))
-        jobs = _query(
+        counts = Counter[str](dict(query(cluster, "SELECT status, count(*) FROM turns GROUP BY status")))
+        jobs = query(
             cluster,
             "SELECT 1 FROM procrastinate_jobs WHERE status = 'doing' OR status = 'todo'"
-            " AND task_name IN ('erase_traces', 'update_summary')"
+            " AND task_name IN ('erase_traces', 'update_summary', 'forget_episodes')"
             " AND (scheduled_at IS NULL OR scheduled_at < now() + interval '30 s')",
         )
         if not counts["running"] and not counts["waiting"] and not jobs:
@@ -172,15 +173,15 @@ def _check_told(told: list[Told], report: Report) -> None:
 
 def _check_stored(told: list[Told], cluster: Cluster, report: Report) -> None:
     """Every message once; one outcome a turn, the one that was told; at most one answer; jobs done."""
-    stored = Counter(row[0] for row in _query(cluster, "SELECT content FROM messages WHERE role = 'user'"))
+    stored = Counter(row[0] for row in query(cluster, "SELECT content FROM messages WHERE role = 'user'"))
     report.broken += [
         f"{one.message} is stored {stored[one.message]} times" for one in told if stored[one.message] != 1
     ]
-    answers = Counter(row[0] for row in _query(cluster, "SELECT turn_id FROM messages WHERE role = 'assistant'"))
+    answers = Counter(row[0] for row in query(cluster, "SELECT turn_id FROM messages WHERE role = 'assistant'"))
     report.broken += [f"turn {turn} has {count} answers" for turn, count in answers.items() if count > 1]
     turns = {
         str(turn): (status, answer or "")
-        for turn, status, answer in _query(
+        for turn, status, answer in query(
             cluster,
             "SELECT t.id, status, content FROM turns t LEFT JOIN messages m ON m.id = assistant_message_id",
         )
@@ -195,7 +196,7 @@ def _check_stored(told: list[Told], cluster: Cluster, report: Report) -> None:
     # One that would go back to the queue while another for the same waits there is ended as `aborted`.
     jobs = Counter[str](
         dict(
-            _query(
+            query(
                 cluster,
                 "SELECT CASE WHEN status = 'aborted' AND queueing_lock IS NOT NULL THEN 'replaced'"
                 " ELSE status::text END AS outcome, count(*) FROM procrastinate_jobs GROUP BY outcome",
@@ -210,7 +211,7 @@ def _check_stored(told: list[Told], cluster: Cluster, report: Report) -> None:
 
 def _check_summaries(cluster: Cluster, report: Report) -> None:
     """Every summary covers what it says, and none is overdue."""
-    rows = _query(
+    rows = query(
         cluster,
         """
         SELECT c.id, count(m.id), coalesce(max(s.covered_message_count), 0), count(m.id) FILTER (
@@ -225,12 +226,6 @@ def _check_summaries(cluster: Cluster, report: Report) -> None:
         # The last turn defers a job only when it completes: those before it may have been cut off.
         if covered != before or uncovered or messages - covered > _MOST_BEHIND:
             report.broken.append(f"summary of {conversation}: {covered} of {before} of {messages}, {uncovered}")
-
-
-def _query(cluster: Cluster, statement: LiteralString) -> list[tuple[Any, ...]]:
-    with psycopg.connect(cluster.database_url) as connection:
-        connection.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
-        return connection.execute(statement).fetchall()
 
 
 def main() -> None:

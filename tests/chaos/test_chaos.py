@@ -15,3 +15,5 @@ async def test_under_random_failures_every_promise_is_kept() -> None:
     assert report.broken == []
     assert report.figures["messages stored exactly once"] == 100
     assert report.figures["connections broken"] > 20  # type: ignore[operator]
+    assert sum(count for name, count in report.figures.items() if name.startswith("milvus ")) > 0  # type: ignore[misc]
+    assert report.figures["units in the index"] > 100  # type: ignore[operator]

@@ -82,6 +82,18 @@ def _some_tokens(_: Received) -> int:
 DEFAULT = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
 
 
+@dataclass(frozen=True)
+class EmbeddingsScript:
+    """How the embeddings endpoint answers, until it is told otherwise."""
+
+    status: int = 200
+    delay_s: float = 0.0
+    dimensions: int | None = None
+    """Of its vectors, whatever was asked for."""
+    from_texts: int = 1
+    """It answers requests with fewer texts as usual, without delay or error."""
+
+
 class ModelServer:
     """The server, in a thread of its own: `with ModelServer() as server: … server.base_url`."""
 
@@ -92,6 +104,7 @@ class ModelServer:
         self.default: Reply | Callable[[Received], Reply] = DEFAULT
         self.input_tokens: Callable[[Received], int] = _some_tokens
         """What it reports of a prompt."""
+        self.embeddings = EmbeddingsScript()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="model server", daemon=True)
         self._runner: web.AppRunner | None = None
@@ -110,6 +123,7 @@ class ModelServer:
         self._script_of.clear()
         self.default = DEFAULT
         self.input_tokens = _some_tokens
+        self.embeddings = EmbeddingsScript()
         self.requests.clear()
 
     def __enter__(self) -> Self:
@@ -174,12 +188,17 @@ class ModelServer:
         return handle
 
     async def _embed(self, request: web.Request) -> web.StreamResponse:
-        """Vectors that depend on the text alone; the script is not asked."""
+        """Vectors that depend on the text alone; the script of answers is not asked."""
         body = await request.json()
         self.requests.append(_received(request, body))
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        how = self.embeddings if len(texts) >= self.embeddings.from_texts else EmbeddingsScript()
+        await asyncio.sleep(how.delay_s)
+        if how.status != 200:
+            return web.json_response({"error": {"message": f"scripted {how.status}"}}, status=how.status)
+        dimensions = how.dimensions or body.get("dimensions") or 4
         data = [
-            {"object": "embedding", "index": index, "embedding": vector_of(text, body.get("dimensions") or 4)}
+            {"object": "embedding", "index": index, "embedding": vector_of(text, dimensions)}
             for index, text in enumerate(texts)
         ]
         usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}

@@ -2,23 +2,31 @@
 
 import asyncio
 import base64
+import contextlib
 import random
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import psycopg
+import pyarrow
+import pyarrow.ipc
+import pyarrow.parquet
 import pytest
 from psycopg.rows import tuple_row
 from pydantic import SecretStr
 
-from services.bootstrap import open_erasure
+from services.bootstrap import Services, open_erasure
 from services.conversations.turns import Turns
+from services.engines import Engines
 from services.erasure.scrub import scrub
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory
+from services.memory.index import shard_of
+from services.memory.terms import terms
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
@@ -26,11 +34,18 @@ from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from state.conversation import CoreMemoryBlock
+from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.turns import exchange, new_turn, remember
 
 pytestmark = pytest.mark.anyio
 
 CANARY = "kanarienvogel-7f3a"
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
+    """With a Milvus of the test's own."""
+    return replace(engines, milvus_uri=milvus_server.uri)
 
 
 @pytest.fixture
@@ -164,3 +179,55 @@ async def test_the_servers_log_names_an_error_and_no_value(server: EmbeddedPostg
     assert "duplicate key value violates unique constraint" in log
     assert "division by zero" in log
     assert CANARY not in log
+
+
+def _rows_with(folder: Path, text: str) -> list[str]:
+    """Files of an index that hold the text: their rows are compressed, so each is read as what it is."""
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        held = path.read_bytes()
+        if path.suffix == ".parquet":
+            held += str(pyarrow.parquet.read_table(path).to_pydict()).encode()
+        elif path.suffix == ".arrow":
+            with contextlib.suppress(pyarrow.ArrowInvalid), pyarrow.ipc.open_stream(path) as rows:
+                for batch in rows:
+                    held += str(batch.to_pydict()).encode()
+        if text.encode() in held:
+            found.append(str(path.relative_to(folder)))
+    return found
+
+
+@pytest.mark.parametrize("flushed", [True, False], ids=["in its files", "in its log"])
+async def test_nothing_that_an_erased_user_said_stays_in_the_index(
+    services: Services, engines: Engines, milvus_server: MilvusServer, flushed: bool
+) -> None:
+    word = terms(f"{CANARY}x")[-1]
+    for number in range(3):
+        await exchange(services.turns, f"{CANARY}x {number}", f"You said {CANARY}x", external_user_id="gone")
+    other = await exchange(services.turns, "Stillebensmaler", "Good", external_user_id="kept")
+    [gone_id] = await _user_ids(services.database, "gone")
+    shards = {shard_of(gone_id), shard_of(other.user_id)}
+    await services.memory.indexing.index_waiting()
+    if flushed:
+        for shard in shards:
+            await services.memory.index.flush(shard)
+    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word)
+
+    erased = await services.erasure.erase(DEFAULT_TENANT, "gone")
+    assert erased.removed["milvus"] == {"units": 6}
+    assert of_user(milvus_server.uri, gone_id) == {}
+    # Why there is `--scrub`: what was removed stays in the files.
+    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word)
+    await services.erasure.scrub_index()
+    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word) == []
+    assert await asyncio.to_thread(_rows_with, milvus_server.folder, str(gone_id)) == []
+    assert of_user(milvus_server.uri, other.user_id).total() == 2
+    milvus_server.restart()
+    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word) == []
+    assert of_user(milvus_server.uri, other.user_id).total() == 2
+
+
+async def _user_ids(database: Database, external_id: str) -> list[UUID]:
+    statement = "SELECT id FROM users WHERE external_id = %(id)s"
+    rows = await database.fetch(DEFAULT_TENANT, statement, {"id": external_id}, tuple_row)
+    return [row[0] for row in rows]

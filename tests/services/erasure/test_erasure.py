@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from graph.builder import build_graph
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
-from services.bootstrap import Services
+from services.bootstrap import Services, open_services
 from services.conversations.event_log import EventLog
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
@@ -25,9 +25,11 @@ from services.memory.cache import CoreMemoryCache
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
+from services.platform.settings import Settings
 from state.conversation import TurnInput
 from tests.conftest import free_port
 from tests.support.jobs import hurried_queue, statuses, until
+from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import events_of, exchange, first_token, new_turn, remember
 
@@ -219,3 +221,30 @@ async def test_a_job_of_the_user_that_runs_is_stopped(services: Services) -> Non
 
 async def _done(database: Database) -> bool:
     return await statuses(database, "erase_traces") == ["succeeded"]
+
+
+async def test_while_milvus_is_away_an_erasure_is_completed_by_its_job(
+    settings: Settings, engines: Engines, milvus_server: MilvusServer
+) -> None:
+    async with open_services(settings, replace(engines, milvus_uri=milvus_server.uri)) as services:
+        turn = await exchange(services.turns, "My dog is Bruno", "A good dog")
+        await services.memory.indexing.index_waiting()
+        await asyncio.to_thread(milvus_server.stop)
+        async with hurried_queue(services.database) as jobs:
+            erased = await _erasure(services, jobs).erase(DEFAULT_TENANT, "u-1")
+            assert erased.pending == ["milvus"]
+            assert "milvus" not in erased.removed
+            jobs.start_worker()
+
+            async def tried() -> bool:
+                return await statuses(services.database, "erase_traces") == ["succeeded", "todo"]
+
+            await until(tried, seconds=30)  # it gives up no sooner than Milvus is there
+            await asyncio.to_thread(milvus_server.start)
+            assert of_user(milvus_server.uri, turn.user_id).total() == 2
+
+            async def completed() -> bool:
+                return set(await statuses(services.database, "erase_traces")) == {"succeeded"}
+
+            await until(completed, seconds=60)
+        assert of_user(milvus_server.uri, turn.user_id) == {}

@@ -1,3 +1,6 @@
+import asyncio
+import contextlib
+import json
 import os
 import pwd
 import signal
@@ -18,6 +21,7 @@ from services.platform.migrate import migrate
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from tests.conftest import free_port
+from tests.support.jobs import until
 
 pytestmark = pytest.mark.anyio
 
@@ -209,3 +213,36 @@ def _alive(process: psutil.Process) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+async def test_milvus_that_dies_is_started_again_on_its_port_until_it_is_stopped(tmp_path: Path) -> None:
+    server = EmbeddedMilvus(tmp_path)
+    server.launch()
+    await server.wait()
+    supervising = asyncio.create_task(server.supervise())
+    client = Milvus(server.uri)
+    seen = set()
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        assert await client.ping() > 0
+        pid = json.loads((tmp_path / "milvus.json").read_text())["pid"]
+        seen.add(pid)
+        os.kill(pid, how)
+
+        async def answers(pid: int = pid) -> bool:
+            with contextlib.suppress(Unavailable):
+                return await client.ping() > 0 and not psutil.pid_exists(pid)
+            return False
+
+        await until(answers, seconds=30)
+    last = json.loads((tmp_path / "milvus.json").read_text())["pid"]
+    assert last not in seen
+    await client.close()
+    # Stopped while it is being started again: that one is stopped too.
+    os.kill(last, signal.SIGKILL)
+    supervising.cancel()
+    await server.stop()
+    assert not (tmp_path / "milvus.json").exists()
+    folder = str(tmp_path / "milvus")
+    assert [
+        process.pid for process in psutil.process_iter() if child_process.is_running(process.pid, folder)
+    ] == []

@@ -1,0 +1,121 @@
+"""A process that dies between writing into Milvus and noting it in PostgreSQL."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services
+from services.engines import Engines
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings, load_settings
+from tests.support.jobs import until
+from tests.support.milvus_server import MilvusServer, of_user
+from tests.support.model_server import ModelServer
+from tests.support.service_process import ROOT
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+_INDEX_AND_HANG = """
+import asyncio, sys
+from services.bootstrap import open_services
+from services.engines import Engines
+from services.platform.settings import load_settings
+
+async def main():
+    engines = Engines(sys.argv[1], None, sys.argv[2])
+    async with open_services(load_settings(), engines) as services:
+        print("ready", flush=True)
+        await services.memory.indexing.index_waiting()
+        print("indexed", flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """With an endpoint of embeddings."""
+    return load_settings(
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="secret-key",
+        embedding_model="scripted-embeddings",
+        embedding_dim=8,
+    )
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
+    """With a Milvus of the test's own."""
+    return replace(engines, milvus_uri=milvus_server.uri)
+
+
+async def _unindexed(services: Services) -> int:
+    statement = "SELECT count(*) FROM episodes WHERE indexed_at IS NULL"
+    rows = await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
+    return int(rows[0][0])
+
+
+async def test_a_process_that_dies_between_milvus_and_postgresql_leaves_nothing_twice(
+    services: Services, engines: Engines, milvus_server: MilvusServer, settings: Settings
+) -> None:
+    turns = [await exchange(services.turns, f"My dog is Bruno {n}", "A good dog") for n in range(3)]
+    await services.memory.indexing.index_waiting()
+    await services.memory.episodes.index_again(DEFAULT_TENANT, turns[0].user_id)
+    async with services.database.pool.connection() as holding, holding.transaction():
+        # The rows are locked, so that the mark has to wait behind what was written into Milvus.
+        await holding.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
+        await holding.execute("SELECT 1 FROM episodes FOR UPDATE")
+        process = await asyncio.to_thread(_process, engines, settings)
+        await asyncio.to_thread(_until_it_marks, engines)
+        process.send_signal(signal.SIGKILL)
+        await asyncio.to_thread(process.wait)
+    assert await _unindexed(services) == len(turns)
+    expected = dict.fromkeys((m for t in turns for m in (t.user_message_id, t.answer_message_id)), 1)
+    assert of_user(milvus_server.uri, turns[0].user_id) == expected
+
+    async def indexed_again() -> bool:
+        await services.memory.indexing.index_waiting()
+        return await _unindexed(services) == 0
+
+    await until(indexed_again, seconds=30)
+    assert of_user(milvus_server.uri, turns[0].user_id) == expected
+
+
+def _process(engines: Engines, settings: Settings) -> "subprocess.Popen[str]":
+    assert settings.llm_base_url
+    process = subprocess.Popen(
+        [sys.executable, "-c", _INDEX_AND_HANG, engines.database_url, engines.milvus_uri],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(ROOT),
+            "ANAMNESIS_LLM_MODEL": "scripted",
+            "ANAMNESIS_LLM_BASE_URL": settings.llm_base_url,
+            "ANAMNESIS_EMBEDDING_MODEL": "scripted-embeddings",
+            "ANAMNESIS_EMBEDDING_DIM": "8",
+        },
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    process.stdout.close()
+    return process
+
+
+def _until_it_marks(engines: Engines) -> None:
+    assert engines.owner_url
+    waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
+    with psycopg.connect(engines.owner_url, autocommit=True) as connection:
+        end = time.monotonic() + 30
+        while connection.execute(waits).fetchone() == (0,):
+            assert time.monotonic() < end
+            time.sleep(0.05)

@@ -1,0 +1,109 @@
+"""A Milvus Lite server of a test's own, to be stopped, paused and killed; and what an index really holds."""
+
+import logging
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pymilvus import MilvusClient
+
+from tests.conftest import free_port, wait_for_port
+
+
+class MilvusServer:
+    """One server on one port over one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.uri = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start it and wait until it listens."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        where = ["--data-dir", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "milvus_lite", "server", *where],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_for_port(self.port, seconds=30)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it runs."""
+        if self._process is not None and self.alive:
+            self._process.send_signal(number)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it, if it runs; SIGKILL is as a power cut would."""
+        if self._process is not None:
+            self.send(signal.SIGCONT)
+            self.send(how)
+            self._process.wait(20)
+            self._process = None
+
+    def restart(self, how: signal.Signals = signal.SIGINT, *, empty: bool = False) -> None:
+        """End it and start it again on its port; with `empty` its folder is deleted in between."""
+        self.stop(how)
+        if empty:
+            shutil.rmtree(self.folder)
+        self.start()
+
+
+@dataclass(frozen=True)
+class IndexedUnit:
+    """A row of the index."""
+
+    id: UUID
+    episode_id: UUID
+    user_id: UUID
+    terms: str
+
+
+def indexed(uri: str) -> list[IndexedUnit]:
+    """Every row of every shard in use, as Milvus itself tells."""
+    with _client(uri) as client:
+        found: list[dict[str, Any]] = []
+        for name in sorted({each.rpartition("_")[0] for each in client.list_collections()}):
+            client.load_collection(name)
+            rows = client.query_iterator(name, output_fields=["id", "episode_id", "user_id", "terms"])
+            while batch := rows.next():
+                found += batch
+            rows.close()
+    return [IndexedUnit(UUID(r["id"]), UUID(r["episode_id"]), UUID(r["user_id"]), r["terms"]) for r in found]
+
+
+def of_user(uri: str, user_id: UUID) -> Counter[UUID]:
+    """How often each unit of a user is in the index."""
+    return Counter(unit.id for unit in indexed(uri) if unit.user_id == user_id)
+
+
+def collections(uri: str) -> list[str]:
+    """Names of all collections, those in use and others."""
+    with _client(uri) as client:
+        return sorted(client.list_collections())
+
+
+@contextmanager
+def _client(uri: str) -> Iterator[MilvusClient]:
+    # It writes what it thinks of a server that is young.
+    logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
+    client = MilvusClient(uri=uri, timeout=20)
+    try:
+        yield client
+    finally:
+        client.close()
