@@ -14,6 +14,8 @@ from services.erasure.scrub import scrub as scrub_tables
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
 
+_TRIES, _BETWEEN_TRIES_S = 20, 0.5
+
 
 def erase(
     user: Annotated[str, typer.Argument(help="The caller's own name for the user.")],
@@ -61,10 +63,14 @@ async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> 
 
 
 async def _scrub_index(erasure: Erasure) -> None:
-    try:
-        await erasure.scrub_index()
-    except Unavailable as error:
-        fail(f"{error.message} The user is erased, but the index was not written anew. Run: anamnesis reindex")
+    for _ in range(_TRIES):  # an embedded Milvus may have been started by this command just now
+        try:
+            await erasure.scrub_index()
+            return
+        except Unavailable as error:
+            reason = error.message
+            await asyncio.sleep(_BETWEEN_TRIES_S)
+    fail(f"{reason} The user is erased, but the index was not written anew. Run: anamnesis reindex")
 
 
 def _show(erased: Erased, *, scrubbed: bool) -> None:

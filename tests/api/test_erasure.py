@@ -54,6 +54,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
             },
             "queue": {"jobs": 0},
             "redis": {"turn_events": 0, "core_memory": 0},
+            "milvus": {"units": 0},
         },
         "pending": [],
     }
