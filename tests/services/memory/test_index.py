@@ -1,5 +1,6 @@
 """What the index promises, against Milvus Lite in this process and as a server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,12 +15,13 @@ from services.llm.lexical import LexicalEmbeddings
 from services.memory.index import SHARDS, EpisodeIndex, Scope, shard_of
 from services.memory.index_row import IndexRow
 from services.memory.terms import terms
+from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import CollectionMissing, Milvus
 from tests.support.milvus_server import collections, indexed, of_user
 
 pytestmark = pytest.mark.anyio
 
-MODEL, DIMENSIONS = "lexical", 32
+MODEL, DIMENSIONS = "lexical", 256
 EMBEDDINGS = LexicalEmbeddings(DIMENSIONS)
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -33,11 +35,22 @@ class Store:
     uri: str
 
 
+@pytest.fixture(scope="module")
+def server_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a server of this module's own: its collections are of another embedding model than everybody's."""
+    with asyncio.Runner() as runner:
+        server = EmbeddedMilvus(tmp_path_factory.mktemp("milvus"))
+        server.launch()
+        runner.run(server.wait())
+        yield server.uri
+        runner.run(server.stop())
+
+
 @pytest.fixture(params=["in this process", "server"])
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Of either: a file, or a server's address."""
     if request.param == "server":
-        yield request.getfixturevalue("milvus_uri")
+        yield request.getfixturevalue("server_uri")
         return
     file = str(tmp_path / "index.db")
     yield file
@@ -292,5 +305,7 @@ async def test_written_anew_it_answers_as_before(store: Store, user: Scope) -> N
     assert of_user(store.uri, other.user_id) == {}
     after = await find(store, user, "tea 77", limit=50)
     assert after[0][0] == before[0][0] == rows[77].unit_id
-    vectors = {each.unit_id: each.embedding for each in rows}  # some are the same: so few dimensions
-    assert vectors[after[1][0]] == vectors[before[1][0]] == rows[77].embedding
+    async with store.milvus.use() as client:
+        name = f"conversation_episodes_{shard_of(user.user_id):02d}"
+        copied = await client.get(name, ids=[str(rows[77].unit_id)], output_fields=["embedding"])
+    assert [float(value) for value in copied[0]["embedding"]] == pytest.approx(list(rows[77].embedding))
