@@ -107,9 +107,11 @@ class Indexing:
             UNITS_INDEXED.inc(len(rows))
 
     async def _rows(self, tenant_id: UUID, units: Sequence[UnitToIndex]) -> list[IndexRow]:
-        full = [unit for unit in units if unit.text and terms(unit.text)]
-        texts = [indexed_text(unit.speaker or "", unit.text) for unit in full]
-        vectors = await self._embedder.embed(texts)
+        said = [unit for unit in units if unit.text]
+        # In a thread: turns of the same process go on meanwhile.
+        found = await asyncio.to_thread(lambda: [terms(indexed_text(one.speaker or "", one.text)) for one in said])
+        full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
+        vectors = await self._embedder.embed([indexed_text(one.speaker or "", one.text) for one, _ in full])
         return [
             IndexRow(
                 unit_id=unit.unit_id,
@@ -121,10 +123,10 @@ class Indexing:
                 episode_type=unit.episode_type,
                 importance=unit.importance,
                 created_at=unit.created_at,
-                terms=terms(text),
+                terms=words,
                 embedding=vector,
             )
-            for unit, text, vector in zip(full, texts, vectors, strict=True)
+            for (unit, words), vector in zip(full, vectors, strict=True)
         ]
 
     async def _mark(self, tenant_id: UUID, written: dict[UUID, _Written]) -> set[UUID]:
