@@ -20,12 +20,9 @@ from services.engines import Engines
 from services.erasure.erasure import Erasure
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
-from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
-from services.memory.cache import CoreMemoryCache
-from services.memory.index import EpisodeIndex
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -93,40 +90,24 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         DatabaseUnavailable: the database does not answer.
     """
     async with AsyncExitStack() as stack:
-        database = Database(engines.database_url)
-        stack.push_async_callback(database.close)
-        await database.open()
-        cache = redis.connect(settings.redis_url)
-        stack.push_async_callback(cache.aclose)
-        milvus = Milvus(engines.milvus_uri, settings.milvus_token)
-        stack.push_async_callback(milvus.close)
-        models, embedder = await asyncio.to_thread(_make_models, settings)
-        stack.push_async_callback(models.close)
-        stack.push_async_callback(embedder.close)
-        authenticator = Authenticator(settings, database)
-        stack.push_async_callback(authenticator.close)
-        jobs = JobQueue(database)
-        stack.push_async_callback(jobs.close)
-        await jobs.open()
+        connected = await _connect(stack, settings, engines)
+        database, cache, jobs = connected.database, connected.cache, connected.jobs
+        models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         summaries, topics = _make_summaries(settings, database, models, jobs)
-        memory = _make_memory(settings, database, cache, milvus, embedder, jobs)
+        memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
         stack.push_async_callback(memory.recall.close)
-        tool_services = ToolServices(
-            core_memory=memory.core if settings.memory_core else None,
-            archive=memory.archive if settings.memory_episodes else None,
-        )
-        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, tool_services)
+        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, _tool_services(settings, memory))
         tool_executor = ToolExecutor(tools)
         agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
         yield Services(
             settings=settings,
-            authenticator=authenticator,
+            authenticator=connected.authenticator,
             rate_limits=RateLimits(settings, cache),
             database=database,
             redis=cache,
-            milvus=milvus,
+            milvus=connected.milvus,
             models=models,
             embedder=embedder,
             turns=Turns(database, jobs),
@@ -157,6 +138,45 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )
+
+
+@dataclass(frozen=True)
+class _Connected:
+    """What is connected to elsewhere, and closed at the end."""
+
+    database: Database
+    cache: Redis
+    milvus: Milvus
+    models: "ChatModels"
+    embedder: "Embedder"
+    authenticator: Authenticator
+    jobs: JobQueue
+
+
+async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> _Connected:
+    database = Database(engines.database_url)
+    stack.push_async_callback(database.close)
+    await database.open()
+    cache = redis.connect(settings.redis_url)
+    stack.push_async_callback(cache.aclose)
+    milvus = Milvus(engines.milvus_uri, settings.milvus_token)
+    stack.push_async_callback(milvus.close)
+    models, embedder = await asyncio.to_thread(_make_models, settings)
+    stack.push_async_callback(models.close)
+    stack.push_async_callback(embedder.close)
+    authenticator = Authenticator(settings, database)
+    stack.push_async_callback(authenticator.close)
+    jobs = JobQueue(database)
+    stack.push_async_callback(jobs.close)
+    await jobs.open()
+    return _Connected(database, cache, milvus, models, embedder, authenticator, jobs)
+
+
+def _tool_services(settings: Settings, memory: "Memory") -> ToolServices:
+    return ToolServices(
+        core_memory=memory.core if settings.memory_core else None,
+        archive=memory.archive if settings.memory_episodes else None,
+    )
 
 
 def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
@@ -256,31 +276,3 @@ def _make_summaries(
 def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
     """What imports lines; a command needs nothing beside it."""
     return Importer(database, jobs, _schedule(settings), episodes=settings.memory_episodes)
-
-
-@asynccontextmanager
-async def open_erasure(
-    settings: Settings, database_url: str, milvus_uri: str
-) -> AsyncIterator[tuple[Tenants, Erasure]]:
-    """Connect to the stores that hold something of users, for a command that erases one.
-
-    Raises:
-        ConfigurationError: the database's role or schema is not what the service needs.
-        DatabaseUnavailable: the database does not answer.
-    """
-    async with AsyncExitStack() as stack:
-        database = Database(database_url)
-        stack.push_async_callback(database.close)
-        await database.open()
-        cache = redis.connect(settings.redis_url)
-        stack.push_async_callback(cache.aclose)
-        jobs = JobQueue(database)
-        await jobs.open()
-        keep_s = settings.turn_events_keep_s
-        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=keep_s)
-        core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
-        milvus = Milvus(milvus_uri, settings.milvus_token)
-        stack.push_async_callback(milvus.close)
-        index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
-        erasure = Erasure(database, TurnLeases(database), events, core_cache, index, jobs, events_keep_s=keep_s)
-        yield Tenants(database), erasure

@@ -45,7 +45,7 @@ def erase(
 
 
 async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> Erased:
-    from services.bootstrap import open_erasure  # noqa: PLC0415 — help needs none of it
+    from services.erasure.opening import open_erasure  # noqa: PLC0415 — help needs none of it
 
     async with open_engines(settings) as engines:
         owner_url = engines.owner_url

@@ -18,7 +18,7 @@ import pytest
 from psycopg.rows import tuple_row
 from pydantic import SecretStr
 
-from services.bootstrap import Services, open_erasure
+from services.bootstrap import Services
 from services.conversations.turns import Turns
 from services.engines import Engines
 from services.erasure.scrub import scrub

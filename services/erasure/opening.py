@@ -1,0 +1,45 @@
+"""Erasure alone, for a command that needs nothing else of the service."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from services.conversations.event_log import EventLog
+from services.conversations.leases import TurnLeases
+from services.erasure.erasure import Erasure
+from services.identity.tenants import Tenants
+from services.jobs.queue import JobQueue
+from services.memory.cache import CoreMemoryCache
+from services.memory.index import EpisodeIndex
+from services.platform import redis
+from services.platform.breaker import CircuitBreaker
+from services.platform.milvus import Milvus
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+
+
+@asynccontextmanager
+async def open_erasure(
+    settings: Settings, database_url: str, milvus_uri: str
+) -> AsyncIterator[tuple[Tenants, Erasure]]:
+    """Connect to the stores that hold something of users, for a command that erases one.
+
+    Raises:
+        ConfigurationError: the database's role or schema is not what the service needs.
+        DatabaseUnavailable: the database does not answer.
+    """
+    async with AsyncExitStack() as stack:
+        database = Database(database_url)
+        stack.push_async_callback(database.close)
+        await database.open()
+        cache = redis.connect(settings.redis_url)
+        stack.push_async_callback(cache.aclose)
+        jobs = JobQueue(database)
+        await jobs.open()
+        keep_s = settings.turn_events_keep_s
+        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=keep_s)
+        core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+        milvus = Milvus(milvus_uri, settings.milvus_token)
+        stack.push_async_callback(milvus.close)
+        index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
+        erasure = Erasure(database, TurnLeases(database), events, core_cache, index, jobs, events_keep_s=keep_s)
+        yield Tenants(database), erasure
