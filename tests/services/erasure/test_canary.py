@@ -21,6 +21,7 @@ from pydantic import SecretStr
 from services.bootstrap import Services
 from services.conversations.turns import Turns
 from services.engines import Engines
+from services.erasure.opening import open_erasure
 from services.erasure.scrub import scrub
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
