@@ -32,7 +32,7 @@ WRITING = "index_episodes"
 _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""
 _DELETED_AT_ONCE = 200
-_SEARCH_S = 2.0
+_SEARCH_S = 5.0
 _CHECK_S = 5.0
 
 
@@ -119,7 +119,7 @@ class EpisodeIndex:
             limit: units for each query.
             dense_limit: units for each query that are found by meaning, if another.
             within_s: seconds, if there is a hurry: an answer that comes too late several times in a row is not
-                asked for any more for a while, in a hurry. Else two seconds.
+                asked for any more for a while, in a hurry. Else five seconds.
 
         Returns:
             For each query the units found by words, and for each query those found by meaning.

@@ -16,6 +16,8 @@ from tests.support.cutting_proxy import CuttingProxy
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ROOT, ServiceProcess
 
+pytestmark = pytest.mark.slow
+
 
 def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(

@@ -20,7 +20,7 @@ from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.service_process import ROOT
 from tests.support.talks import new_expert, talk
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 QUICK = Reply(["They ", "talked."])
 SLOW = Reply(["They ", "talked."], delay_s=60)

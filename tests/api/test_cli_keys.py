@@ -18,6 +18,8 @@ from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer
 from tests.support.service_process import ROOT, ServiceProcess
 
+pytestmark = pytest.mark.slow
+
 ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 

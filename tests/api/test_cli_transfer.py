@@ -13,6 +13,8 @@ from services.engines import Engines
 from tests.support.service_process import ROOT, ServiceProcess, answer_of, chat
 from tests.support.transfer import message, ndjson
 
+pytestmark = pytest.mark.slow
+
 
 def _anamnesis(
     variables: dict[str, str], *arguments: str, given: bytes = b""

@@ -24,7 +24,7 @@ from tests.support.talks import new_expert, talk
 from tests.support.transfer import LINES, export, message, ndjson, send
 from tests.support.turns import events_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 BODY = [ndjson(message(n)) for n in range(1, 1501)]
 

@@ -33,7 +33,7 @@ from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import events_of, exchange, first_token, new_turn, remember
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 

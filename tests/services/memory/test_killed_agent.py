@@ -25,7 +25,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ROOT
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 _WORKER = """
 import asyncio, sys
