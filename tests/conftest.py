@@ -1,6 +1,7 @@
 """Real engines for the tests: one PostgreSQL a run with a database a test, a scripted model server."""
 
 import asyncio
+import os
 import shutil
 import socket
 import subprocess
@@ -34,8 +35,16 @@ UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first, so that none is left for one process at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Every process begins with its share of the long ones, so that none is left for one of them at the end."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    long = [item for item in items if item.get_closest_marker("slow")]
+    short = [item for item in items if not item.get_closest_marker("slow")]
+    cuts = [len(short) * number // processes for number in range(processes + 1)]
+    items[:] = [
+        item
+        for number in range(processes)
+        for item in (*long[number::processes], *short[cuts[number] : cuts[number + 1]])
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -46,8 +55,6 @@ def anyio_backend() -> str:
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test reads the developer's own `.env` or variables, or asks a real model."""
-    import os
-
     for name in list(os.environ):
         if name.startswith(("ANAMNESIS_", "OPENAI_")):
             monkeypatch.delenv(name)
