@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.support.milvus_server import MilvusServer
 
 TEMPLATE = "anamnesis"
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, before anything imports it
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 
 

@@ -107,6 +107,8 @@ class Milvus:
             if self._client is None:
                 # Else gRPC writes its own remarks to our standard error.
                 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+                # Its handlers run in every child between fork and exec, where they may end it.
+                os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
                 # The import takes most of a second and would hold up the start; a thread keeps turns flowing.
                 await asyncio.to_thread(__import__, "pymilvus")
                 from pymilvus import AsyncMilvusClient, MilvusException  # noqa: PLC0415
