@@ -36,6 +36,8 @@ from services.llm.tokens import count_tokens
 
 _RECALLED = re.compile(r"^- \[\d{4}-\d\d-\d\d\] [^:：]{1,40}: ")
 """Before what was said in another conversation the prompt says when, and who said it."""
+_OWN_ANSWER = re.compile(r"^(?:- \[\d{4}-\d\d-\d\d\]| ) (?:You|你): .*$", re.MULTILINE)
+"""Of what is recalled, what the expert said itself."""
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _PIECE = re.compile(r"\s*[^\s\u3400-\u9fff]+|\s*[\u3400-\u9fff]{1,4}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -167,7 +169,7 @@ def _context(messages: list[BaseMessage]) -> list[str]:
     """What the user said before, and what the prompt says of memory and documents; not our own answers."""
     last = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     first = 1 if messages and isinstance(messages[0], SystemMessage) else 0  # the expert's instructions
-    return [m.text for m in messages[first:last] if not isinstance(m, AIMessage)]
+    return [_OWN_ANSWER.sub("", m.text) for m in messages[first:last] if not isinstance(m, AIMessage)]
 
 
 def _best_sentences(question: str, context: list[str]) -> list[str]:

@@ -266,3 +266,21 @@ async def test_structured_output_holds_the_closest_sentence() -> None:
 
 def test_model_has_a_name() -> None:
     assert OfflineChatModel()._llm_type == OfflineChatModel.NAME == "offline-extractive"
+
+
+@pytest.mark.parametrize(
+    ("recalled", "question", "quote"),
+    [
+        (
+            "- [2026-11-21] User: My dog is called Bruno.\n  You: I think your dog is called Bello.",
+            "What is the name of my dog?",
+            "“My dog is called Bruno.”",
+        ),
+        ("- [2026-11-21] 用户: 我的狗叫布鲁诺。\n  你: 狗叫贝洛。", "我的狗叫什么？", "「我的狗叫布鲁诺。」"),
+    ],
+)  # fmt: skip
+def test_what_is_recalled_is_quoted_without_its_date_and_without_own_answers(
+    recalled: str, question: str, quote: str
+) -> None:
+    answer = ask(EXPERT, SystemMessage(recalled), question).text
+    assert answer.endswith(quote)
