@@ -13,6 +13,7 @@ from services.memory.recall import Recall, RecallResult, TurnAsked
 from services.memory.selection import Recalled, select
 from services.memory.superseded import Superseded, superseded
 from services.memory.terms import terms
+from services.platform.metrics import RECALLED
 from services.time_reference.zones import time_zone
 from state.conversation import RecalledEpisode
 
@@ -72,6 +73,7 @@ class Memories:
             max_tokens=self._max_tokens,
             depth=_DEPTH,
         )
+        RECALLED.inc(sum(len(recalled.units) for recalled in selection.recalled))
         language = language_of([found.queries[0].text])
         episodes = [_shown(recalled, found, language, timezone) for recalled in selection.recalled]
         reasons = {unit: each.reason for unit, each in outdated.items()}

@@ -13,6 +13,7 @@ from services.memory.episodes import EpisodeStore
 from services.memory.index import EpisodeIndex
 from services.memory.indexing import Indexing
 from services.memory.operations import OperationLog
+from services.memory.parameters import RankingParameters
 from services.memory.recall import Recall
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -42,7 +43,13 @@ def make_memory(
     core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
     episodes = EpisodeStore(database, jobs)
     index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
-    recall = Recall(episodes, index, embedder, budget_s=settings.memory_recall_budget_ms / 1000)
+    recall = Recall(
+        episodes,
+        index,
+        embedder,
+        budget_s=settings.memory_recall_budget_ms / 1000,
+        parameters=RankingParameters(fusion=settings.memory_recall_fusion),
+    )
     return Memory(
         core=CoreMemory(database, core_cache, operations, on=settings.memory_core),
         core_cache=core_cache,

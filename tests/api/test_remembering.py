@@ -130,11 +130,18 @@ async def test_another_users_memory_is_not_recalled(client: httpx.AsyncClient, m
     assert "Porto" not in str(model_server.requests[-1].prompt)
 
 
+async def _units_recalled(http: httpx.AsyncClient) -> float:
+    lines = (await http.get("/metrics")).text.splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("anamnesis_recalled_total "))
+
+
 async def test_what_is_recalled_is_counted_and_noted(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
     await _say(client, "s-1", "My sister Alma lives in Porto.")
+    before = await _units_recalled(client)
     answer = await _say(client, "s-2", "Where does my sister live?", debug=True)
+    assert await _units_recalled(client) > before
     (shown,) = answer["context_report"]["recall"]["shown"]
     async with services.database.tenant((await services.database.tenants())[0]) as connection:
         row = await (

@@ -3,9 +3,11 @@ from uuid import uuid4
 
 import pytest
 
-from services.bootstrap import Services
+from services.bootstrap import Services, open_services
+from services.engines import Engines
 from services.memory.index import Scope
 from services.memory.recall import RecallResult, TurnAsked
+from services.platform.settings import Settings
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -51,3 +53,14 @@ async def test_a_stranger_recalls_nothing(remembering: Services) -> None:
     await remembering.memory.indexing.index_waiting()
     scope = Scope(asked.scope.tenant_id, uuid4(), asked.scope.expert_id)
     assert texts(await remembering.memory.recall.search(scope, "狗", now=asked.now)) == []
+
+
+async def test_lists_can_be_put_together_by_their_ranks(settings: Settings, engines: Engines) -> None:
+    by_ranks = settings.model_copy(update={"memory_recall_fusion": "ranks"})
+    scores = []
+    for chosen in (settings, by_ranks):
+        async with open_services(chosen, engines) as opened:
+            found = await opened.memory.recall.for_turn(await _tell(opened))
+        assert "我养了一只叫布鲁诺的狗" in texts(found)[:2]
+        scores.append([round(result.score, 4) for result in found.ranking.results[:3]])
+    assert scores[0] != scores[1]
