@@ -28,15 +28,15 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from services.summaries.schedule import SummarySchedule
-from services.summaries.store import SummaryStore
-from services.summaries.topic_store import TopicStore
+from services.summaries.schedule import summary_schedule
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from services.transfer.export_store import ExportStore
 from services.transfer.exporting import Exporter
 from services.transfer.importing import Importer
+from services.visits.visit import visit_schedule
+from services.visits.visits import Visits
 
 if TYPE_CHECKING:
     from services.context.recalled import Memories
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from services.llm.embeddings import Embedder
     from services.memory.agent import MemoryAgent
     from services.memory.opening import Memory
+    from services.summaries.daily import DailySummaries
+    from services.summaries.daily_rounds import DailyRounds
+    from services.summaries.opening import Summaries
     from services.summaries.rolling import RollingSummaries
     from services.summaries.topics import TopicArchive
 
@@ -72,6 +75,9 @@ class Services:
     conversations: ConversationReader
     summaries: "RollingSummaries"
     topics: "TopicArchive"
+    daily: "DailySummaries"
+    daily_rounds: "DailyRounds"
+    visits: Visits
     memory: "Memory"
     memories: "Memories"
     memory_agent: "MemoryAgent"
@@ -95,7 +101,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
-        summaries, topics = _make_summaries(settings, database, models, jobs)
+        summaries = _make_summaries(settings, database, models, jobs)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
         stack.push_async_callback(memory.recall.close)
         tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, _tool_services(settings, memory))
@@ -110,7 +116,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             milvus=connected.milvus,
             models=models,
             embedder=embedder,
-            turns=Turns(database, jobs),
+            turns=Turns(database, jobs, visits=visit_schedule(settings)),
             leases=leases,
             events=events,
             transcript=Transcript(database),
@@ -120,8 +126,11 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tool_executor=tool_executor,
             estimators=TokenEstimators(),
             conversations=_conversations(settings, database),
-            summaries=summaries,
-            topics=topics,
+            summaries=summaries.rolling,
+            topics=summaries.topics,
+            daily=summaries.daily,
+            daily_rounds=summaries.daily_rounds,
+            visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memories=_memories(settings, memory),
             memory_agent=agent,
@@ -233,46 +242,24 @@ def _memories(settings: Settings, memory: "Memory") -> "Memories":
     )
 
 
-def _schedule(settings: Settings) -> SummarySchedule:
-    return SummarySchedule(
-        on=settings.memory_summaries,
-        min_messages=settings.memory_summary_min_messages,
-        update_delta=settings.memory_summary_update_delta,
-        window_size=settings.memory_summary_window_size,
-        full_after=settings.memory_summary_full_after,
-    )
-
-
 def _conversations(settings: Settings, database: Database) -> ConversationReader:
     budget = ContextBudget(settings.context_budget_tokens)
     idle = timedelta(minutes=settings.context_idle_minutes)
-    return ConversationReader(database, budget, _schedule(settings), idle=idle)
+    return ConversationReader(database, budget, summary_schedule(settings), idle=idle)
 
 
-def _make_summaries(
-    settings: Settings, database: Database, models: "ChatModels", jobs: JobQueue
-) -> "tuple[RollingSummaries, TopicArchive]":
-    from services.summaries.rolling import RollingSummaries  # noqa: PLC0415 — they need the models
-    from services.summaries.topics import TopicArchive  # noqa: PLC0415
-    from services.summaries.writer import SummaryWriter  # noqa: PLC0415
+def _make_summaries(settings: Settings, database: Database, models: "ChatModels", jobs: JobQueue) -> "Summaries":
+    from services.summaries.opening import make_summaries  # noqa: PLC0415 — it needs the models
 
-    rolling = RollingSummaries(
-        SummaryStore(database),
-        SummaryWriter(models, most_tokens=settings.memory_summary_max_tokens),
-        _schedule(settings),
-        jobs,
-        chunk_tokens=settings.memory_summary_chunk_tokens,
-    )
-    topics = TopicArchive(
-        TopicStore(database),
-        models,
-        jobs,
-        on=settings.memory_topics,
-        keep_newest=settings.memory_summary_window_size,
-    )
-    return rolling, topics
+    return make_summaries(settings, database, models, jobs)
 
 
 def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
     """What imports lines; a command needs nothing beside it."""
-    return Importer(database, jobs, _schedule(settings), episodes=settings.memory_episodes)
+    return Importer(
+        database,
+        jobs,
+        summary_schedule(settings),
+        visit_schedule(settings),
+        episodes=settings.memory_episodes,
+    )

@@ -74,7 +74,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """
 
-# Other processes may have turns that wait for this one.
+# Other processes may have turns that wait for this one. The turn goes on with the conversation's newest visit, if
+# that had not ended when its message was sent; else it begins a visit, and the one before has ended by silence.
 END = """
 WITH ended AS (
     UPDATE turns SET
@@ -98,6 +99,34 @@ WITH ended AS (
 ), recalled AS (
     UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
     FROM ended WHERE episodes.id = ANY(%(recalled)s::uuid[]) AND episodes.tenant_id = %(tenant_id)s
+), said AS (
+    SELECT m.created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN m.created_at ELSE now() END AS last_at
+    FROM messages m JOIN ended ON m.id = ended.user_message_id
+), newest_visit AS (
+    SELECT v.id, said.created_at <= coalesce(v.ended_at, v.last_active_at + %(visit_idle)s) AS goes_on
+    FROM ended CROSS JOIN said CROSS JOIN LATERAL (
+        SELECT id, last_active_at, ended_at FROM visits WHERE conversation_id = ended.conversation_id
+        ORDER BY started_at DESC LIMIT 1
+    ) AS v
+), same_visit AS (
+    UPDATE visits v SET
+        last_active_at = greatest(v.last_active_at, said.last_at),
+        message_count = v.message_count + %(messages)s,
+        ended_at = CASE WHEN v.ended_at IS NOT NULL THEN greatest(v.ended_at, said.last_at) END,
+        daily_due_at = CASE WHEN v.ended_at IS NOT NULL THEN now() END
+    FROM newest_visit n, said WHERE v.id = n.id AND n.goes_on
+), visit_before AS (
+    UPDATE visits v SET ended_at = v.last_active_at + %(visit_idle)s, end_reason = 'idle', daily_due_at = now()
+    FROM newest_visit n WHERE v.id = n.id AND NOT n.goes_on AND v.ended_at IS NULL
+    RETURNING v.id, v.message_count
+), new_visit AS (
+    INSERT INTO visits (id, tenant_id, conversation_id, user_id, expert_id, started_at, last_active_at,
+        message_count)
+    SELECT %(visit_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, said.created_at, said.last_at, %(messages)s
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN said
+    WHERE NOT EXISTS (SELECT FROM newest_visit WHERE goes_on)
+      AND (SELECT count(*) FROM visit_before) >= 0  -- two are never open, also not within this statement
+    ON CONFLICT DO NOTHING
 ), epoch AS (
     INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
         summary_version, topics, history_from_created_at, history_from_message_id, prefix,
@@ -113,11 +142,12 @@ WITH ended AS (
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions
 )
-SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id),
+SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
+       visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,
 CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
 ) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END
-FROM ended
+FROM ended LEFT JOIN visit_before ON true
 """
 
 ENDED_WITH = """

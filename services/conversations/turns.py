@@ -29,6 +29,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Connection, Database
+from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 from state.conversation import ContextPolicy, Epoch
 
 _EPOCH_VALUES = (
@@ -71,9 +72,11 @@ class _Found:
 class Turns:
     """Opens, ends and reads turns."""
 
-    def __init__(self, database: Database, jobs: JobQueue) -> None:
+    def __init__(self, database: Database, jobs: JobQueue, *, visits: VisitSchedule | None = None) -> None:
+        """Take when a conversation's visits end and are summarised; None = as usual."""
         self._database = database
         self._jobs = jobs
+        self._visits = visits or VisitSchedule()
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; the user and the conversation come into being.
@@ -172,6 +175,9 @@ class Turns:
             "degraded": Jsonb(list(outcome.degraded)),
             "context_report": _jsonb(outcome.context_report),
             "error": _jsonb(outcome.error),
+            "visit_id": uuid7(),
+            "visit_idle": self._visits.idle,
+            "messages": 2 if message_id and outcome.status == "completed" else 1,
             **_epoch_values(outcome.epoch),
         }
         async with self._database.tenant(tenant_id) as connection:
@@ -181,6 +187,8 @@ class Turns:
                 if await (await connection.execute(turn_sql.ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
+            if row[2] and self._visits.is_summarised(row[3]):
+                await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[2])
             if outcome.status == "completed":
                 await self._defer(connection, tenant_id, row[0], turn_id, outcome.jobs)
                 for task in outcome.own_jobs:

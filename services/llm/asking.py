@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, ValidationError
 
 from services.errors import BadModelOutput, ModelFailed, ModelFailure
 from services.llm.chat_models import ChatModels
 
 Made = TypeVar("Made")
+Form = TypeVar("Form", bound=BaseModel)
 
 _TRIES = 2
 _NO_ANSWERS: frozenset[ModelFailure] = frozenset({"llm_stream_broken", "llm_bad_response"})
@@ -34,6 +36,25 @@ async def ask_for(models: ChatModels, messages: Sequence[BaseMessage], check: Ca
             if not tries_left:
                 raise
     raise AssertionError("unreachable")
+
+
+def json_answer(form: type[Form], text: str) -> Form:
+    """The JSON object in a model's answer, whatever it wrote around it.
+
+    Raises:
+        BadModelOutput: there is none, or not of that form. What it says quotes nothing of the answer.
+    """
+    start, end = text.find("{"), text.rfind("}")
+    if not 0 <= start < end:
+        raise BadModelOutput("no JSON object")
+    try:
+        return form.model_validate_json(text[start : end + 1])
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if problem["type"] == "json_invalid":
+            raise BadModelOutput("not JSON") from None
+        place = ".".join(str(part) for part in problem["loc"])
+        raise BadModelOutput(f"{place} is wrong: {problem['type']}") from None
 
 
 async def _answer(models: ChatModels, messages: Sequence[BaseMessage]) -> str:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, TypeAdapter
 
 from services.errors import BadModelOutput, InvalidInput
+from services.llm.asking import json_answer
 from services.llm.language import language_of
 from services.memory.agent_rules import Finding
 from services.memory.content import check_section, check_values
@@ -98,15 +99,7 @@ def plan_of_answer(text: str, nearest: Sequence[Near]) -> Plan:
         BadModelOutput: it is not of the form that was asked for, has too many operations or too long ones, or
             names an episode that it was not shown, or one that nobody may change.
     """
-    start, end = text.find("{"), text.rfind("}")
-    if not 0 <= start < end:
-        raise BadModelOutput("no JSON object")
-    try:
-        answer = _Answer.model_validate_json(text[start : end + 1])
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        raise BadModelOutput(f"{place or 'the answer'} is wrong: {problem['type']}") from None
+    answer = json_answer(_Answer, text)
     return [_planned(each, nearest) for each in answer.operations if each.operation != "none"]
 
 

@@ -14,6 +14,9 @@ NODE_SECONDS = Histogram("anamnesis_node_seconds", "Time in each node.", ["node"
 LLM_TOKENS = Counter("anamnesis_llm_tokens_total", "Tokens as the provider reports them.", ["kind"])
 SUMMARIES = Counter("anamnesis_summaries_total", "Rolling summaries: full, increment, or given up.", ["kind"])
 TOPICS = Counter("anamnesis_topics_total", "Topics archived, and archivings given up.", ["kind"])
+VISIT_SUMMARIES = Counter(
+    "anamnesis_visit_summaries_total", "Summaries of visits and of days, and those given up.", ["kind"]
+)
 
 UNITS_INDEXED = Counter("anamnesis_units_indexed_total", "Units of episodes that were put into the index.")
 RECALL_SECONDS = Histogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)

@@ -118,6 +118,11 @@ class Settings(BaseSettings):
     )
     memory_summary_max_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
     memory_topics: bool = Field(True, description="on or off")
+    memory_visits: bool = Field(True, description="on or off")
+    memory_visit_idle_minutes: float = Field(
+        30.0, gt=0, le=1440, description="minutes of silence after which a visit has ended; more than 0"
+    )
+    memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
     memory_core: bool = Field(True, description="on or off")
     memory_agent: bool = Field(True, description="on or off")
     memory_episodes: bool = Field(True, description="on or off")

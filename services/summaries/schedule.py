@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from services.platform.settings import Settings
+
 SUMMARISE = "update_summary"
 """Task that renews a conversation's rolling summary."""
 ARCHIVE = "archive_topics"
@@ -32,3 +34,14 @@ class SummarySchedule:
         if not covered:
             return behind >= max(self.min_messages, self.window_size + 1)
         return behind - self.window_size >= self.update_delta
+
+
+def summary_schedule(settings: Settings) -> SummarySchedule:
+    """The numbers that the operator has set."""
+    return SummarySchedule(
+        on=settings.memory_summaries,
+        min_messages=settings.memory_summary_min_messages,
+        update_delta=settings.memory_summary_update_delta,
+        window_size=settings.memory_summary_window_size,
+        full_after=settings.memory_summary_full_after,
+    )

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from services.errors import AnamnesisError, BadModelOutput
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.llm.asking import ask_for
+from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
 from services.llm.language import Language, language_of
 from services.platform.metrics import TOPICS
@@ -133,17 +133,7 @@ def _checked(text: str, messages: int) -> list[_Topic]:
     Raises:
         BadModelOutput: it is no JSON, or a range is out of bounds, too short, or overlaps the one before.
     """
-    start, end = text.find("{"), text.rfind("}")
-    if not 0 <= start < end:
-        raise BadModelOutput("no JSON object")
-    try:
-        topics = _Answer.model_validate_json(text[start : end + 1]).topics
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        if problem["type"] == "json_invalid":
-            raise BadModelOutput("not JSON") from None
-        place = ".".join(str(part) for part in problem["loc"])
-        raise BadModelOutput(f"{place} is wrong: {problem['type']}") from None
+    topics = json_answer(_Answer, text).topics
     if not topics:
         raise BadModelOutput("no topics")
     end = 0

@@ -40,8 +40,8 @@ class Batch:
         self._users: dict[str, KnownUser] = {}
         self._experts: dict[str, UUID] = {}
         self._conversations: dict[Session, KnownConversation] = {}
-        self.touched: list[UUID] = []
-        """Conversations that messages were stored in."""
+        self.touched: dict[UUID, tuple[datetime, datetime]] = {}
+        """Conversations that messages were stored in, with the times of the first and the last of them."""
 
     async def store(self, *, episodes: bool) -> ImportReport:
         """Store the lines and say what became of them; with `episodes`, exchanges become some."""
@@ -127,7 +127,9 @@ class Batch:
         if exchanges := exchanges_of(messages, known):
             await self._messages.add(exchanges, episodes=episodes)
             self._report.imported += len(messages) - len(known)
-            self.touched = sorted({each.messages[0].conversation_id for each in exchanges})
+            for message in sorted(chain.from_iterable(each.messages for each in exchanges), key=lambda m: m.at):
+                first, _ = self.touched.get(message.conversation_id, (message.at, message.at))
+                self.touched[message.conversation_id] = first, message.at
 
     async def _store_memory(self) -> None:
         sections = [

@@ -18,6 +18,8 @@ from services.transfer.lines import BadLine, Line, parse
 from services.transfer.message_store import ConversationWork, ImportedMessages
 from services.transfer.report import ImportReport
 from services.transfer.splitting import LONGEST_LINE, numbered_lines
+from services.visits.grouping import VisitGrouping
+from services.visits.visit import VisitSchedule
 
 LINES_AT_ONCE = 250
 _BYTES_AT_ONCE = 4 * 1024 * 1024
@@ -33,14 +35,16 @@ class Importer:
         database: Database,
         jobs: JobQueue,
         schedule: SummarySchedule,
+        visits: VisitSchedule,
         *,
         episodes: bool,
         longest_line: int = LONGEST_LINE,
     ) -> None:
-        """Take when summaries are due, whether exchanges become episodes, and how many bytes a line may have."""
+        """Take when summaries are due and visits end, whether exchanges become episodes, and the longest line."""
         self._database = database
         self._jobs = jobs
         self._schedule = schedule
+        self._visits = visits
         self._episodes = episodes
         self._longest_line = longest_line
 
@@ -96,7 +100,10 @@ class Importer:
             batch = Batch(connection, tenant_id, lines)
             report = await batch.store(episodes=self._episodes)
             if batch.touched:
-                await self._defer(connection, tenant_id, batch.touched)
+                grouping = VisitGrouping(connection, tenant_id, self._visits)
+                for conversation_id, (first, last) in batch.touched.items():
+                    await grouping.group(conversation_id, first, last)
+                await self._defer(connection, tenant_id, list(batch.touched))
         return report
 
     async def _defer(self, connection: Connection, tenant_id: UUID, conversation_ids: Sequence[UUID]) -> None:

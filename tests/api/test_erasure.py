@@ -51,6 +51,8 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "core_memory_generations": 1,
                 "episodes": 2,
                 "memory_operations": 1,
+                "visits": 1,
+                "daily_summaries": 1,
             },
             "queue": {"jobs": 0},
             "redis": {"turn_events": 0, "core_memory": 0},

@@ -122,6 +122,16 @@ WITH summary AS (
     SELECT gen_random_uuid(), tenant_id, user_id, id, %(turn_id)s, 'core_memory_update', 'human',
         jsonb_build_object('name', %(text)s::text), '{}'
     FROM conversations WHERE id = %(conversation_id)s
+), day AS (
+    INSERT INTO daily_summaries (user_id, expert_id, date, tenant_id, timezone, summary, key_topics, session_count,
+        message_count, visit_ids)
+    SELECT user_id, expert_id, current_date, tenant_id, 'UTC', %(text)s, jsonb_build_array(%(text)s::text), 1, 2,
+        '{}'
+    FROM conversations WHERE id = %(conversation_id)s
+    ON CONFLICT DO NOTHING
+), visit AS (
+    UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
+    WHERE conversation_id = %(conversation_id)s
 )
 INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
     summary_version, topics, prefix)

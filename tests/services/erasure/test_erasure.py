@@ -130,6 +130,8 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "core_memory_generations": 1,
             "episodes": 4,
             "memory_operations": 2,
+            "visits": 2,
+            "daily_summaries": 1,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},

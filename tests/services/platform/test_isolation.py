@@ -33,6 +33,8 @@ ISOLATED = (
     "core_memory_generations",
     "episodes",
     "memory_operations",
+    "visits",
+    "daily_summaries",
 )
 
 

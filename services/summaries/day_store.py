@@ -1,0 +1,253 @@
+"""Summaries of visits and of days in PostgreSQL, and what they are made from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+from psycopg.types.json import Jsonb
+
+from services.memory.blocks import Owner
+from services.platform.postgres import Database, Query
+
+_VISIT: LiteralString = """
+SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.started_at, v.last_active_at, v.ended_at,
+       v.message_count, v.summary, v.key_topics, v.summarised_count
+FROM visits v
+"""
+
+_ONE: LiteralString = f"""{_VISIT}
+WHERE v.id = %(id)s AND v.tenant_id = %(tenant_id)s
+"""
+
+# The bounds are bare values: under row-level security nothing else is looked up in an index.
+_BETWEEN: LiteralString = f"""{_VISIT}
+WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
+  AND v.started_at >= %(lower)s AND v.started_at < %(upper)s
+ORDER BY v.started_at, v.id
+"""
+
+_DAYS: LiteralString = """
+SELECT date, timezone, summary, key_topics, session_count, message_count, visit_ids, updated_at
+FROM daily_summaries
+WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s
+  AND date >= %(start)s AND date <= %(end)s
+ORDER BY date
+"""
+
+_MESSAGES: LiteralString = """
+SELECT role, content FROM messages
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
+  AND created_at >= %(started_at)s AND created_at <= %(last_active_at)s
+ORDER BY created_at, id
+"""
+
+# Only if nothing was said in it since.
+_SUMMARISED: LiteralString = """
+UPDATE visits SET summary = %(summary)s, key_topics = %(key_topics)s, summary_generated_at = now(),
+    summarised_count = message_count
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND message_count = %(message_count)s
+RETURNING id
+"""
+
+_WRITE: LiteralString = """
+INSERT INTO daily_summaries (user_id, expert_id, date, tenant_id, timezone, summary, key_topics, session_count,
+    message_count, visit_ids)
+VALUES (%(user_id)s, %(expert_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s, %(key_topics)s,
+    %(session_count)s, %(message_count)s, %(visit_ids)s)
+ON CONFLICT (user_id, expert_id, date) DO UPDATE SET
+    timezone = EXCLUDED.timezone, summary = EXCLUDED.summary, key_topics = EXCLUDED.key_topics,
+    session_count = EXCLUDED.session_count, message_count = EXCLUDED.message_count,
+    visit_ids = EXCLUDED.visit_ids, updated_at = clock_timestamp()
+RETURNING date
+"""
+
+# A day can lose all its visits: the user's zone was changed, or a message came that joins one to the day before.
+_REMOVE: LiteralString = """
+DELETE FROM daily_summaries
+WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s AND date = %(date)s
+RETURNING date
+"""
+
+# Each as it was when its day was summarised; one that has changed since stays due.
+_DONE: LiteralString = """
+UPDATE visits SET daily_due_at = NULL
+FROM unnest(%(ids)s::uuid[], %(counts)s::integer[]) AS done (id, message_count)
+WHERE visits.id = done.id AND visits.tenant_id = %(tenant_id)s AND visits.message_count = done.message_count
+  AND visits.ended_at IS NOT NULL
+RETURNING visits.id
+"""
+
+_ZONE: LiteralString = "SELECT timezone FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
+
+_OWNERS: LiteralString = """
+SELECT DISTINCT v.user_id, v.expert_id, u.timezone FROM visits v JOIN users u ON u.id = v.user_id
+WHERE v.tenant_id = %(tenant_id)s ORDER BY 1, 2
+"""
+
+_STARTS: LiteralString = """
+SELECT started_at FROM visits
+WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s ORDER BY started_at
+"""
+
+
+@dataclass(frozen=True)
+class DayVisit:
+    """A visit, as the summary of its day needs it."""
+
+    id: UUID
+    conversation_id: UUID
+    user_id: UUID
+    expert_id: UUID
+    started_at: datetime
+    last_active_at: datetime
+    ended_at: datetime | None
+    message_count: int
+    summary: str | None
+    key_topics: list[str]
+    summarised_count: int
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether its summary says all of it."""
+        return self.summary is not None and self.summarised_count == self.message_count
+
+
+@dataclass(frozen=True)
+class StoredDay:
+    """The summary of a user's local day."""
+
+    date: date
+    timezone: str
+    """In which it was that day."""
+    summary: str
+    key_topics: list[str]
+    session_count: int
+    """Visits that began on it."""
+    message_count: int
+    visit_ids: list[UUID]
+    updated_at: datetime
+
+    def is_of(self, visits: Sequence[DayVisit]) -> bool:
+        """Whether it was made from these visits, as they are now."""
+        return set(self.visit_ids) == {visit.id for visit in visits} and self.message_count == sum(
+            visit.message_count for visit in visits
+        )
+
+
+@dataclass(frozen=True)
+class NewDay:
+    """The summary of a day that is to be stored."""
+
+    date: date
+    timezone: str
+    summary: str
+    key_topics: Sequence[str]
+    visits: Sequence[DayVisit]
+
+
+@dataclass(frozen=True)
+class SaidInVisit:
+    """A message of a visit."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class DayStore:
+    """Reads and writes summaries of visits and days of one tenant's users."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def visit(self, tenant_id: UUID, visit_id: UUID) -> DayVisit | None:
+        """One visit; None if it is gone."""
+        values = {"id": visit_id, "tenant_id": tenant_id}
+        found = await self._database.fetch(tenant_id, _ONE, values, class_row(DayVisit))
+        return found[0] if found else None
+
+    async def visits(self, owner: Owner, lower: datetime, upper: datetime) -> list[DayVisit]:
+        """Visits that began from `lower` on and before `upper`, oldest first."""
+        values = {**_ids(owner), "lower": lower, "upper": upper}
+        return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
+
+    async def days(
+        self, owner: Owner, start: date, end: date, lower: datetime, upper: datetime
+    ) -> tuple[list[StoredDay], list[DayVisit]]:
+        """Summaries of the days from `start` to `end`, and the visits that began between; one round trip."""
+        values = {**_ids(owner), "start": start, "end": end, "lower": lower, "upper": upper}
+        return await self._database.fetch_each(
+            owner.tenant_id,
+            Query(_DAYS, values, class_row(StoredDay)),
+            Query(_BETWEEN, values, class_row(DayVisit)),
+        )
+
+    async def messages(self, tenant_id: UUID, visit: DayVisit) -> list[SaidInVisit]:
+        """The complete messages of a visit, oldest first."""
+        values = {
+            "conversation_id": visit.conversation_id,
+            "tenant_id": tenant_id,
+            "started_at": visit.started_at,
+            "last_active_at": visit.last_active_at,
+        }
+        return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(SaidInVisit))
+
+    async def write_visit(self, tenant_id: UUID, visit: DayVisit, summary: str, key_topics: Sequence[str]) -> bool:
+        """Store the summary of a visit; False if something was said in it since it was read."""
+        values = {
+            "id": visit.id,
+            "tenant_id": tenant_id,
+            "message_count": visit.message_count,
+            "summary": summary,
+            "key_topics": Jsonb(list(key_topics)),
+        }
+        return bool(await self._database.fetch(tenant_id, _SUMMARISED, values, tuple_row))
+
+    async def write_day(self, owner: Owner, day: NewDay) -> None:
+        """Store the summary of a day, in place of the one that there was."""
+        values = {
+            **_ids(owner),
+            "date": day.date,
+            "timezone": day.timezone,
+            "summary": day.summary,
+            "key_topics": Jsonb(list(day.key_topics)),
+            "session_count": len(day.visits),
+            "message_count": sum(visit.message_count for visit in day.visits),
+            "visit_ids": [visit.id for visit in day.visits],
+        }
+        await self._database.fetch(owner.tenant_id, _WRITE, values, tuple_row)
+
+    async def remove_day(self, owner: Owner, day: date) -> None:
+        """Remove the summary of a day, if there is one."""
+        await self._database.fetch(owner.tenant_id, _REMOVE, {**_ids(owner), "date": day}, tuple_row)
+
+    async def done(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> None:
+        """The day of these visits need not be looked at again, unless one of them has changed meanwhile."""
+        values = {
+            "tenant_id": tenant_id,
+            "ids": [visit.id for visit in visits],
+            "counts": [visit.message_count for visit in visits],
+        }
+        await self._database.fetch(tenant_id, _DONE, values, tuple_row)
+
+    async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
+        """The user's time zone; None if the user is gone."""
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        rows = await self._database.fetch(tenant_id, _ZONE, values, tuple_row)
+        return rows[0][0] if rows else None
+
+    async def owners(self, tenant_id: UUID) -> list[tuple[Owner, str]]:
+        """Who has visits, with the user's time zone."""
+        rows = await self._database.fetch(tenant_id, _OWNERS, {"tenant_id": tenant_id}, tuple_row)
+        return [(Owner(tenant_id, user_id, expert_id), timezone) for user_id, expert_id, timezone in rows]
+
+    async def starts(self, owner: Owner) -> list[datetime]:
+        """When each visit began, oldest first."""
+        rows = await self._database.fetch(owner.tenant_id, _STARTS, _ids(owner), tuple_row)
+        return [row[0] for row in rows]
+
+
+def _ids(owner: Owner) -> dict[str, Any]:
+    return {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "expert_id": owner.expert_id}

@@ -1,0 +1,105 @@
+"""Has summaries of visits and of days written: by the small model, or by rules where there is none."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+
+from services.errors import BadModelOutput
+from services.llm.asking import ask_for, json_answer
+from services.llm.chat_models import ChatModels
+from services.llm.language import language_of
+from services.llm.tokens import count_tokens
+from services.summaries import day_prompts
+from services.summaries.extractive import extract, title_from
+from services.summaries.prompts import Said
+from services.summaries.writer import SummaryWriter
+
+VISIT_TOKENS = 300
+DAY_TOKENS = 450
+"""Over so many a summary is not accepted; one made by rules is cut to it."""
+_SHORT_TOKENS = 120
+"""Of what is kept of a visit that is too short for a summary, or that goes on."""
+
+
+def _no_nul(text: str) -> str:
+    if "\x00" in text:  # PostgreSQL takes none
+        raise ValueError("holds a NUL character")
+    return text
+
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_no_nul)]
+
+
+class WrittenSummary(BaseModel):
+    """A summary, and what it is about."""
+
+    summary: _Text
+    key_topics: list[Annotated[_Text, StringConstraints(max_length=80)]] = Field(min_length=1, max_length=5)
+
+
+class DayWriter:
+    """Turns what was said in a visit into its summary, and those of a day's visits into the day's."""
+
+    def __init__(self, models: ChatModels, parts: SummaryWriter, *, chunk_tokens: int) -> None:
+        """Take how many tokens of a transcript one call of the model is given."""
+        self._models = models
+        self._parts = parts
+        self._chunk_tokens = chunk_tokens
+
+    async def visit(self, messages: Sequence[Said]) -> WrittenSummary:
+        """The summary of a visit. Of one that is longer than a call, the earlier parts are summarised first.
+
+        Raises:
+            ModelFailed: the model did not answer.
+            BadModelOutput: what it answered is no summary, twice.
+        """
+        language = language_of(text for _, text in messages)
+        if self._models.offline:
+            return by_rule(messages, most_tokens=VISIT_TOKENS)
+        *earlier, last = self._chunks(messages)
+        parts = [await self._parts.part(chunk) for chunk in earlier]
+        asked = day_prompts.visit_summary(last, parts, language)
+        return await ask_for(self._models, asked, lambda text: _checked(text, VISIT_TOKENS))
+
+    async def day(self, visits: Sequence[str], topics: Sequence[str]) -> WrittenSummary:
+        """The summary of a day with several visits, from theirs; `topics` = the visits' own, in order.
+
+        Raises:
+            ModelFailed, BadModelOutput: as `visit`.
+        """
+        language = language_of(visits)
+        if self._models.offline:
+            text = extract(" ".join(visits), [], language, DAY_TOKENS)
+            return WrittenSummary(summary=text, key_topics=list(dict.fromkeys(topics))[:5])
+        asked = day_prompts.day_summary(visits, language)
+        return await ask_for(self._models, asked, lambda text: _checked(text, DAY_TOKENS))
+
+    def _chunks(self, messages: Sequence[Said]) -> list[list[Said]]:
+        chunks: list[list[Said]] = [[]]
+        size = 0
+        for role, text in messages:
+            shown = text if count_tokens(text) <= self._chunk_tokens else f"{text[: self._chunk_tokens]}…"
+            tokens = count_tokens(shown)
+            if chunks[-1] and size + tokens > self._chunk_tokens:
+                chunks.append([])
+                size = 0
+            chunks[-1].append((role, shown))
+            size += tokens
+        return chunks
+
+
+def by_rule(messages: Sequence[Said], *, most_tokens: int = _SHORT_TOKENS) -> WrittenSummary:
+    """What the user said in a visit, in their own words, as long as it fits."""
+    said = [text for role, text in messages if role == "user"] or [text for _, text in messages]
+    language = language_of(said)
+    # What was asked is all that there is of a visit in which nothing was stated.
+    text = extract("", messages, language, most_tokens) or extract(" ".join(said), [], language, most_tokens)
+    return WrittenSummary(summary=text or title_from(messages), key_topics=[title_from(messages)])
+
+
+def _checked(answer: str, most_tokens: int) -> WrittenSummary:
+    written = json_answer(WrittenSummary, answer)
+    if (tokens := count_tokens(written.summary)) > most_tokens:
+        raise BadModelOutput(f"a summary of {tokens} tokens; at most {most_tokens} are accepted")
+    return written

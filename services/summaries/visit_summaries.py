@@ -1,0 +1,61 @@
+"""Summaries of visits, made when a visit has ended."""
+
+from uuid import UUID
+
+import structlog
+
+from services.errors import BadModelOutput
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.platform.metrics import VISIT_SUMMARIES
+from services.summaries.day_store import DayStore, DayVisit
+from services.summaries.day_writer import DayWriter, WrittenSummary, by_rule
+from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
+
+log = structlog.get_logger(__name__)
+
+
+class VisitSummaries:
+    """Summarises visits. Every process with a worker has one: it registers the job."""
+
+    def __init__(self, store: DayStore, writer: DayWriter, schedule: VisitSchedule, jobs: JobQueue) -> None:
+        self._store = store
+        self._writer = writer
+        self._schedule = schedule
+        jobs.task(SUMMARISE_VISIT)(self._job)
+
+    async def of(self, tenant_id: UUID, visit: DayVisit) -> WrittenSummary | None:
+        """What a visit was about: as it was summarised, or summarised now; None if there is nothing to tell.
+
+        Of a visit that goes on, or is too short for a summary, it is what the user said; that is not stored.
+
+        Raises:
+            ModelFailed: the model did not answer.
+            BadModelOutput: what it answered is no summary, twice.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if visit.is_summarised and visit.summary:
+            return WrittenSummary.model_construct(summary=visit.summary, key_topics=visit.key_topics)
+        said = [(message.role, message.content) for message in await self._store.messages(tenant_id, visit)]
+        if not said:
+            return None
+        characters = sum(len(content) for _, content in said)
+        long_enough = self._schedule.is_summarised(len(said)) and characters >= self._schedule.shortest_characters
+        if visit.ended_at is None or not long_enough:
+            return by_rule(said)
+        written = await self._writer.visit(said)
+        if await self._store.write_visit(tenant_id, visit, written.summary, written.key_topics):
+            VISIT_SUMMARIES.labels("visit").inc()
+            log.info("visit summarised", visit_id=str(visit.id), messages=len(said))
+        return written
+
+    async def _job(self, job: RunningJob, *, visit_id: UUID) -> None:
+        visit = await self._store.visit(job.tenant_id, visit_id)
+        if visit is None or visit.ended_at is None or not self._schedule.summaries:
+            return
+        try:
+            await self.of(job.tenant_id, visit)
+        except BadModelOutput as error:
+            # Asked again at once it would answer the same; its day has it tried once more.
+            log.warning("visit summary given up", visit_id=str(visit_id), reason=error.message)
+            VISIT_SUMMARIES.labels("given_up").inc()

@@ -1,0 +1,1 @@
+"""Visits: stretches of activity in a conversation."""

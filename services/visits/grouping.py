@@ -1,0 +1,185 @@
+"""Which messages of a conversation are one visit, where they did not come one after the other.
+
+Messages that are imported may stand before, between and behind those that are there. What their visits are does
+not depend on the order in which they came: a visit begins where the silence before a message was too long, or the
+visit before was closed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row
+from uuid_utils.compat import uuid7
+
+from services.platform.postgres import Connection
+from services.visits.visit import VisitSchedule
+
+# Visits that the messages can touch: from the one before or around the first to the one behind the last of them.
+_REGION: LiteralString = """
+SELECT least(%(first)s, (
+           SELECT v.started_at FROM visits v
+           WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
+           ORDER BY v.started_at DESC LIMIT 1
+       )),
+       greatest(%(last)s, (
+           SELECT v.last_active_at FROM visits v
+           WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(last)s
+           ORDER BY v.started_at DESC LIMIT 1
+       ), (
+           SELECT v.last_active_at FROM visits v
+           WHERE v.conversation_id = %(conversation_id)s AND v.started_at > %(last)s
+           ORDER BY v.started_at LIMIT 1
+       ))
+"""
+
+# What belongs to a turn that is under way comes into a visit when the turn ends.
+_GROUPS: LiteralString = """
+WITH said AS (
+    SELECT m.created_at, m.id, m.completed, lag(m.created_at) OVER (ORDER BY m.created_at, m.id) AS before
+    FROM messages m
+    WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
+      AND m.created_at >= %(lower)s AND m.created_at <= %(upper)s
+      AND NOT EXISTS (SELECT FROM turns t WHERE t.id = m.turn_id AND t.finished_at IS NULL)
+), numbered AS (
+    SELECT created_at, completed, sum(CASE WHEN before IS NULL OR created_at - before > %(idle)s OR EXISTS (
+        SELECT FROM visits v WHERE v.conversation_id = %(conversation_id)s AND v.end_reason = 'closed'
+          AND v.ended_at >= before AND v.ended_at < created_at
+    ) THEN 1 ELSE 0 END) OVER (ORDER BY created_at, id) AS number
+    FROM said
+)
+SELECT min(created_at) AS started_at, max(created_at) AS last_active_at,
+       count(*) FILTER (WHERE completed) AS message_count
+FROM numbered GROUP BY number ORDER BY 1
+"""
+
+_VISITS: LiteralString = """
+SELECT id, started_at, last_active_at, ended_at, end_reason, message_count FROM visits
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+  AND started_at >= %(lower)s AND started_at <= %(upper)s
+ORDER BY started_at FOR UPDATE
+"""
+
+_NEWEST: LiteralString = """
+SELECT max(started_at) FROM visits WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+"""
+
+_REMOVE: LiteralString = "DELETE FROM visits WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s"
+
+_WRITE: LiteralString = """
+INSERT INTO visits AS v (id, tenant_id, conversation_id, user_id, expert_id, started_at, last_active_at, ended_at,
+    end_reason, message_count, daily_due_at)
+SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, %(started_at)s, %(last_active_at)s, %(ended_at)s,
+    %(end_reason)s, %(message_count)s, %(due_at)s
+FROM conversations c WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+ON CONFLICT (id) DO UPDATE SET
+    started_at = EXCLUDED.started_at, last_active_at = EXCLUDED.last_active_at, ended_at = EXCLUDED.ended_at,
+    end_reason = EXCLUDED.end_reason, message_count = EXCLUDED.message_count,
+    daily_due_at = coalesce(EXCLUDED.daily_due_at, v.daily_due_at)
+"""
+
+_NOW: LiteralString = "SELECT now()"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Messages that are one visit."""
+
+    started_at: datetime
+    last_active_at: datetime
+    message_count: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """A visit that is there."""
+
+    id: UUID
+    started_at: datetime
+    last_active_at: datetime
+    ended_at: datetime | None
+    end_reason: str | None
+    message_count: int
+
+
+def matched(groups: Sequence[Group], spans: Sequence[Span]) -> list[tuple[Group, list[Span]]]:
+    """Each group with the visits whose messages it holds now, oldest first; none where it is new."""
+    pairs: list[tuple[Group, list[Span]]] = []
+    left = sorted(spans, key=lambda span: span.started_at)
+    for group in groups:
+        inside = [span for span in left if group.started_at <= span.started_at <= group.last_active_at]
+        pairs.append((group, inside))
+    return pairs
+
+
+class VisitGrouping:
+    """Makes the visits of messages that have come, within the transaction that stored them."""
+
+    def __init__(self, connection: Connection, tenant_id: UUID, schedule: VisitSchedule) -> None:
+        self._connection = connection
+        self._tenant_id = tenant_id
+        self._idle = schedule.idle
+        self._recent = schedule.recent
+
+    async def group(self, conversation_id: UUID, first: datetime, last: datetime) -> int:
+        """Make the visits right again after messages from `first` to `last` have come; return how many changed."""
+        values: dict[str, Any] = {
+            "tenant_id": self._tenant_id,
+            "conversation_id": conversation_id,
+            "idle": self._idle,
+            "first": first,
+            "last": last,
+        }
+        values["lower"], values["upper"] = await self._one(_REGION, values)
+        async with self._connection.cursor(row_factory=class_row(Group)) as cursor:
+            groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
+        async with self._connection.cursor(row_factory=class_row(Span)) as cursor:
+            spans = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
+        (now,) = await self._one(_NOW, {})
+        (newest,) = await self._one(_NEWEST, values)
+        pairs = matched(groups, spans)
+        gone = [span.id for _, inside in pairs for span in inside[1:]]
+        if gone:
+            await self._connection.execute(_REMOVE, {**values, "ids": gone}, prepare=False)
+        changed = len(gone)
+        for group, inside in pairs:
+            is_newest = group is groups[-1] and (newest is None or group.last_active_at >= newest)
+            written = self._written(group, inside, now, is_newest=is_newest)
+            if len(inside) == 1 and _is_as(inside[0], written):
+                continue
+            await self._connection.execute(_WRITE, {**values, **written}, prepare=False)
+            changed += 1
+        return changed
+
+    def _written(self, group: Group, inside: Sequence[Span], now: datetime, *, is_newest: bool) -> dict[str, Any]:
+        ended_at: datetime | None = group.last_active_at + self._idle
+        reason = "idle"
+        closed = [span.ended_at for span in inside if span.end_reason == "closed" and span.ended_at]
+        if closed:
+            ended_at, reason = max(closed), "closed"
+        elif is_newest and group.last_active_at + self._idle > now:
+            ended_at = None
+        return {
+            "id": inside[0].id if inside else uuid7(),
+            "started_at": group.started_at,
+            "last_active_at": group.last_active_at,
+            "ended_at": ended_at,
+            "end_reason": reason if ended_at else None,
+            "message_count": group.message_count,
+            "due_at": now if ended_at and group.started_at > now - self._recent else None,
+        }
+
+    async def _one(self, statement: LiteralString, values: dict[str, Any]) -> Any:
+        cursor = await self._connection.execute(statement, values, prepare=False)
+        return await cursor.fetchone()
+
+
+def _is_as(span: Span, written: dict[str, Any]) -> bool:
+    return (span.started_at, span.last_active_at, span.ended_at, span.message_count) == (
+        written["started_at"],
+        written["last_active_at"],
+        written["ended_at"],
+        written["message_count"],
+    )

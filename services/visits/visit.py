@@ -1,0 +1,61 @@
+"""What a visit is: a stretch of activity in a conversation, and when it ends."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from services.platform.settings import Settings
+
+SUMMARISE_VISIT = "summarise_visit"
+"""Task that summarises a visit which has ended."""
+
+EndReason = Literal["closed", "idle"]
+"""`closed` by the caller, or `idle` by silence."""
+
+
+@dataclass(frozen=True)
+class VisitSchedule:
+    """When a visit ends, and what happens then."""
+
+    idle: timedelta = timedelta(minutes=30)
+    """It ends when nothing was said for so long."""
+    summaries: bool = True
+    """Whether visits and days are summarised."""
+    shortest_messages: int = 3
+    """What was said in a shorter visit is its own summary."""
+    shortest_characters: int = 51
+    recent: timedelta = timedelta(days=35)
+    """The day of an older visit is not summarised by itself, but when it is asked for: it was imported."""
+
+    def is_summarised(self, messages: int) -> bool:
+        """Whether a visit of so many messages may be long enough for a summary."""
+        return self.summaries and messages >= self.shortest_messages
+
+
+def visit_schedule(settings: Settings) -> VisitSchedule:
+    """The numbers that the operator has set."""
+    idle = timedelta(minutes=settings.memory_visit_idle_minutes)
+    return VisitSchedule(idle=idle, summaries=settings.memory_visits)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A visit as it stands in the database. Its messages are the conversation's within its time."""
+
+    id: UUID
+    conversation_id: UUID
+    session_id: str
+    """The caller's own name for the conversation."""
+    expert: str
+    started_at: datetime
+    last_active_at: datetime
+    ended_at: datetime | None
+    """None = it goes on. One that ended by silence ended when that had lasted long enough."""
+    end_reason: EndReason | None
+    message_count: int
+    """Complete messages."""
+    summary: str | None
+    """None = it goes on, is too short, or waits for its summary."""
+    key_topics: list[str]
+    summary_generated_at: datetime | None

@@ -1,0 +1,142 @@
+"""Visits of users: closed on request, ended by silence, and listed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import class_row
+
+from services.errors import NotFound
+from services.jobs.queue import JobQueue
+from services.platform.postgres import Database
+from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule
+
+END_IDLE_VISITS = "end_idle_visits"
+
+_EVERY = "*/5 * * * *"
+"""A cron expression: every five minutes."""
+_AT_ONCE = 500
+
+log = structlog.get_logger(__name__)
+
+_COLUMNS: LiteralString = """
+SELECT v.id, v.conversation_id, c.session_key AS session_id, e.name AS expert, v.started_at, v.last_active_at,
+       v.ended_at, v.end_reason, v.message_count, v.summary, v.key_topics, v.summary_generated_at
+FROM visits v JOIN conversations c ON c.id = v.conversation_id JOIN experts e ON e.id = v.expert_id
+"""
+
+_LIST: LiteralString = f"""{_COLUMNS}
+WHERE v.tenant_id = %(tenant_id)s
+  AND v.user_id = (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s)
+  AND (%(after_at)s::timestamptz IS NULL OR (v.started_at, v.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY v.started_at DESC, v.id DESC LIMIT %(limit)s
+"""  # noqa: S608 — our own text only
+
+_NEWEST: LiteralString = f"""{_COLUMNS}
+WHERE v.tenant_id = %(tenant_id)s AND v.conversation_id = %(conversation_id)s
+ORDER BY v.started_at DESC LIMIT 1
+"""
+
+_CONVERSATION: LiteralString = """
+SELECT 1 FROM conversations c JOIN users u ON u.id = c.user_id
+WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
+  AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
+"""
+
+_CLOSE: LiteralString = """
+UPDATE visits SET ended_at = greatest(now(), last_active_at), end_reason = 'closed', daily_due_at = now()
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND ended_at IS NULL
+RETURNING id, message_count
+"""
+
+# A turn that is under way goes on with its visit when it ends.
+_END_IDLE: LiteralString = """
+WITH idle AS (
+    SELECT v.id FROM visits v
+    WHERE v.tenant_id = %(tenant_id)s AND v.ended_at IS NULL AND v.last_active_at < %(idle_since)s
+      AND NOT EXISTS (SELECT FROM turns t WHERE t.conversation_id = v.conversation_id AND t.finished_at IS NULL)
+    ORDER BY v.last_active_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+UPDATE visits SET ended_at = last_active_at + %(idle)s, end_reason = 'idle', daily_due_at = %(now)s
+FROM idle WHERE visits.id = idle.id
+RETURNING visits.id, visits.message_count
+"""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """What closing a conversation's visit did."""
+
+    closed: bool
+    """False where none was open."""
+    visit: Visit | None
+    """The conversation's newest; None = it has none."""
+
+
+class Visits:
+    """Ends and lists visits. Every process with a worker has one: it registers the scan for idle ones."""
+
+    def __init__(self, database: Database, jobs: JobQueue, schedule: VisitSchedule) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._schedule = schedule
+        jobs.periodic(END_IDLE_VISITS, _EVERY)(self._scan)
+
+    async def list(
+        self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None, limit: int
+    ) -> Sequence[Visit]:
+        """Visits of a user, by the caller's name for them, the newest first."""
+        after_at, after_id = after or (None, None)
+        values = {"tenant_id": tenant_id, "user": user, "limit": limit, "after_at": after_at, "after_id": after_id}
+        return await self._database.fetch(tenant_id, _LIST, values, class_row(Visit))
+
+    async def close(self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None) -> Closed:
+        """End the open visit of a conversation, of any user or only when it is this one's.
+
+        A turn that is under way still belongs to it.
+
+        Raises:
+            NotFound: the tenant, or the user, has no such conversation.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values: dict[str, Any] = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user}
+        async with self._database.tenant(tenant_id) as connection:
+            if not await (await connection.execute(_CONVERSATION, values)).fetchone():
+                raise NotFound("There is no such conversation.")
+            row = await (await connection.execute(_CLOSE, values)).fetchone()
+            if row and self._schedule.is_summarised(row[1]):
+                await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[0])
+        found = await self._database.fetch(tenant_id, _NEWEST, values, class_row(Visit))
+        return Closed(row is not None, found[0] if found else None)
+
+    async def end_idle(self, now: datetime) -> int:
+        """End every visit in which nothing was said for too long, of all tenants; return how many.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return sum([await self._end_idle_of(tenant_id, now) for tenant_id in await self._database.tenants()])
+
+    async def _end_idle_of(self, tenant_id: UUID, now: datetime) -> int:
+        idle = self._schedule.idle
+        values = {"tenant_id": tenant_id, "now": now, "idle": idle, "idle_since": now - idle, "limit": _AT_ONCE}
+        count = 0
+        while True:
+            async with self._database.tenant(tenant_id) as connection:
+                ended = await (await connection.execute(_END_IDLE, values)).fetchall()
+                for visit_id, messages in ended:
+                    if self._schedule.is_summarised(messages):
+                        await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=visit_id)
+            count += len(ended)
+            if len(ended) < _AT_ONCE:
+                return count
+
+    async def _scan(self, context: procrastinate.JobContext) -> None:
+        count = await self.end_idle(datetime.now(UTC))
+        if count:
+            log.info("visits ended", count=count)
+        await self._jobs.forget_older_runs(END_IDLE_VISITS, context)

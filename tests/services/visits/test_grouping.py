@@ -1,0 +1,121 @@
+"""Which messages are one visit does not depend on the order in which they come."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as limits
+from hypothesis import strategies as st
+
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
+from services.visits.grouping import VisitGrouping
+from services.visits.visit import VisitSchedule
+from tests.support.turns import exchange
+from tests.support.visits import import_lines, let_pass, said, visits_of
+
+pytestmark = pytest.mark.anyio
+
+BEGINNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
+IDLE = timedelta(minutes=30)
+
+Shape = list[tuple[datetime, datetime, int]]
+
+
+def _expected(times: list[datetime], closes: list[datetime]) -> Shape:
+    """The same by the plainest of rules."""
+    visits: list[list[datetime]] = []
+    for at in sorted(times):
+        before = visits[-1][-1] if visits else None
+        if before is None or at - before > IDLE or any(before <= close < at for close in closes):
+            visits.append([])
+        visits[-1].append(at)
+    return [(visit[0], visit[-1], len(visit)) for visit in visits]
+
+
+def _found(visits: list[dict[str, Any]]) -> Shape:
+    return [(visit["started_at"], visit["last_active_at"], visit["message_count"]) for visit in visits]
+
+
+@given(
+    minutes=st.lists(st.integers(0, 400), min_size=1, max_size=25, unique=True),
+    cuts=st.lists(st.integers(0, 25), max_size=4),
+    close=st.integers(0, 400),
+    seed=st.integers(0, 10_000),
+)
+@limits(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_any_order_and_any_batches_give_the_same_visits(
+    services: Services, minutes: list[int], cuts: list[int], close: int, seed: int
+) -> None:
+    session = f"s-{seed}-{Random().getrandbits(48)}"
+    times = [BEGINNING + timedelta(minutes=minute) for minute in minutes]
+    Random(seed).shuffle(times)
+    closes: list[datetime] = []
+    bounds = sorted({0, len(times), *(cut % (len(times) + 1) for cut in cuts)})
+    for begin, end in itertools.pairwise(bounds):
+        lines = [said(at, f"At {at}", session_id=session) for at in times[begin:end]]
+        await import_lines(services, *lines)
+        if not closes:
+            closes = await _close_one(services, session, BEGINNING + timedelta(minutes=close))
+    conversation = await _id(services, session)
+    visits = [each for each in await visits_of(services.database) if each["conversation_id"] == conversation]
+    assert _found(visits) == _expected(times, closes)
+    assert all(one["last_active_at"] < other["started_at"] for one, other in itertools.pairwise(visits))
+
+
+async def _id(services: Services, session: str) -> Any:
+    (conversation,) = await services.transcript.conversations(DEFAULT_TENANT, session_id=session, limit=1)
+    return conversation.id
+
+
+async def _close_one(services: Services, session: str, at: datetime) -> list[datetime]:
+    """The visit that goes on at that time, if one does, is closed then."""
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        rows = await connection.execute(
+            "UPDATE visits SET ended_at = %(at)s, end_reason = 'closed' WHERE conversation_id = %(id)s "
+            "AND last_active_at <= %(at)s AND ended_at > %(at)s RETURNING ended_at",
+            {"at": at, "id": await _id(services, session)},
+        )
+        return [row[0] for row in await rows.fetchall()]
+
+
+async def test_what_was_said_here_and_what_is_imported_around_it_is_one_visit(services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    (visit,) = await visits_of(services.database)
+    before = visit["started_at"] - timedelta(minutes=20)
+    await import_lines(services, said(before - timedelta(hours=2)), said(before))
+    old, grown = await visits_of(services.database)
+    assert grown["id"] == visit["id"]
+    assert (grown["started_at"], grown["message_count"], grown["ended_at"]) == (before, 3, None)
+    assert (old["message_count"], old["end_reason"]) == (1, "idle")
+
+
+async def test_a_message_that_joins_two_visits_makes_them_one(services: Services) -> None:
+    times = [BEGINNING, BEGINNING + timedelta(minutes=50)]
+    await import_lines(services, *(said(at) for at in times))
+    first, _ = await visits_of(services.database)
+    await import_lines(services, said(BEGINNING + timedelta(minutes=25)))
+    (joined,) = await visits_of(services.database)
+    assert (joined["id"], joined["message_count"], joined["last_active_at"]) == (first["id"], 3, times[1])
+
+
+async def test_making_the_visits_of_turns_anew_changes_nothing(services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    await exchange(services.turns, "And again", "Yes")
+    await let_pass(services.database, timedelta(hours=2))
+    await exchange(services.turns, "Later", "Yes")
+    await services.visits.close(DEFAULT_TENANT, turn.conversation_id)
+    await let_pass(services.database, timedelta(minutes=5))
+    await exchange(services.turns, "After it was closed", "Yes")
+    before = await visits_of(services.database)
+    assert [(visit["message_count"], visit["end_reason"]) for visit in before] == [
+        (4, "idle"), (2, "closed"), (2, None)
+    ]  # fmt: skip
+    ever = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        grouping = VisitGrouping(connection, DEFAULT_TENANT, VisitSchedule())
+        assert await grouping.group(turn.conversation_id, *ever) == 0
+    assert await visits_of(services.database) == before

@@ -1,0 +1,143 @@
+"""A visit begins with a message, goes on with the next, and ends by silence or when it is closed."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from services.bootstrap import Services
+from services.conversations.turn import TurnOutcome
+from services.errors import NotFound
+from services.identity.tenants import DEFAULT_TENANT
+from services.visits.visit import SUMMARISE_VISIT
+from tests.support.jobs import statuses
+from tests.support.turns import exchange, new_turn
+from tests.support.visits import let_pass, visits_of
+
+pytestmark = pytest.mark.anyio
+
+IDLE = timedelta(minutes=30)
+
+
+def _shape(visits: list[dict[str, Any]]) -> list[tuple[int, str | None]]:
+    return [(visit["message_count"], visit["end_reason"]) for visit in visits]
+
+
+async def test_a_visit_begins_with_the_first_message_and_goes_on_with_the_next(services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    (first,) = await visits_of(services.database)
+    await let_pass(services.database, timedelta(minutes=29))
+    await exchange(services.turns, "Still there?", "Yes")
+    (visit,) = await visits_of(services.database)
+    assert visit["id"] == first["id"]
+    assert visit["conversation_id"] == turn.conversation_id
+    assert _shape([visit]) == [(4, None)]
+    assert visit["ended_at"] is None
+    assert visit["last_active_at"] - visit["started_at"] > timedelta(minutes=28)
+
+
+async def test_a_message_after_a_long_silence_begins_a_visit_and_the_one_before_has_ended(
+    services: Services,
+) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    await exchange(services.turns, "I moved to Bergen", "Nice")
+    await let_pass(services.database, timedelta(minutes=31))
+    await exchange(services.turns, "Good morning", "Good morning")
+    before, now = await visits_of(services.database)
+    assert _shape([before, now]) == [(4, "idle"), (2, None)]
+    assert before["ended_at"] == before["last_active_at"] + IDLE
+    assert await statuses(services.database, SUMMARISE_VISIT) == ["todo"]
+
+
+async def test_a_short_visit_causes_no_summary(services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    await let_pass(services.database, timedelta(minutes=31))
+    await exchange(services.turns, "Good morning", "Good morning")
+    assert await statuses(services.database, SUMMARISE_VISIT) == []
+
+
+async def test_conversations_have_visits_of_their_own(services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    await exchange(services.turns, "Hello", "Hi", session_key="s-2")
+    assert _shape(await visits_of(services.database)) == [(2, None), (2, None)]
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "messages"), [("failed", "", 1), ("partial", "Half an", 1), ("completed", "An answer", 2)]
+)
+async def test_only_complete_messages_are_counted(
+    services: Services, status: Any, answer: str, messages: int
+) -> None:
+    turn = await services.turns.open(new_turn())
+    outcome = TurnOutcome(status=status, answer=answer)
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    assert _shape(await visits_of(services.database)) == [(messages, None)]
+
+
+async def test_closing_ends_the_visit_and_the_next_message_begins_another(services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    await exchange(services.turns, "I moved to Bergen", "Nice")
+    closed = await services.visits.close(DEFAULT_TENANT, turn.conversation_id)
+    assert closed.closed
+    assert closed.visit is not None
+    assert (closed.visit.end_reason, closed.visit.message_count) == ("closed", 4)
+    assert await statuses(services.database, SUMMARISE_VISIT) == ["todo"]
+    again = await services.visits.close(DEFAULT_TENANT, turn.conversation_id)
+    assert not again.closed
+    assert again.visit == closed.visit
+    await exchange(services.turns, "One more thing", "Yes?")
+    assert _shape(await visits_of(services.database)) == [(4, "closed"), (2, None)]
+
+
+async def test_a_turn_under_way_belongs_to_the_visit_that_is_closed_meanwhile(services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    running = await services.turns.open(new_turn("And what of Bergen?"))
+    await services.visits.close(DEFAULT_TENANT, running.conversation_id)
+    outcome = TurnOutcome(status="completed", answer="It rains.")
+    await services.turns.end(running.tenant_id, running.turn_id, running.answer_message_id, outcome)
+    (visit,) = await visits_of(services.database)
+    assert _shape([visit]) == [(4, "closed")]
+    assert visit["ended_at"] >= visit["last_active_at"]
+    assert visit["daily_due_at"] is not None, "its day is looked at again"
+
+
+async def test_only_ones_own_conversation_can_be_closed(services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    for tenant, user in ((DEFAULT_TENANT, "u-2"), (uuid4(), None)):
+        with pytest.raises(NotFound):
+            await services.visits.close(tenant, turn.conversation_id, user=user)
+    assert _shape(await visits_of(services.database)) == [(2, None)]
+
+
+async def test_silence_ends_visits_whoever_looks_and_however_many_look(services: Services) -> None:
+    for session in ("s-1", "s-2"):
+        await exchange(services.turns, "I moved to Bergen last month", "Nice", session_key=session)
+        await exchange(services.turns, "It rains a lot", "It does", session_key=session)
+    now = datetime.now(UTC)
+    assert await services.visits.end_idle(now + timedelta(minutes=29)) == 0
+    found = await asyncio.gather(*(services.visits.end_idle(now + timedelta(minutes=31)) for _ in range(4)))
+    assert sum(found) == 2
+    assert _shape(await visits_of(services.database)) == [(4, "idle"), (4, "idle")]
+    assert await statuses(services.database, SUMMARISE_VISIT) == ["todo", "todo"]
+
+
+async def test_a_visit_does_not_end_while_a_turn_is_under_way(services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    running = await services.turns.open(new_turn("A long question"))
+    late = datetime.now(UTC) + timedelta(minutes=45)
+    assert await services.visits.end_idle(late) == 0
+    await services.turns.end(
+        running.tenant_id, running.turn_id, running.answer_message_id, TurnOutcome(status="failed")
+    )
+    assert await services.visits.end_idle(late) == 1
+
+
+async def test_visits_are_listed_newest_first_and_page_by_page(services: Services) -> None:
+    for number in range(3):
+        await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}")
+    await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
+    first = await services.visits.list(DEFAULT_TENANT, "u-1", after=None, limit=2)
+    rest = await services.visits.list(DEFAULT_TENANT, "u-1", after=(first[-1].started_at, first[-1].id), limit=2)
+    assert [visit.session_id for visit in [*first, *rest]] == ["s-2", "s-1", "s-0"]
