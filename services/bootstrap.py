@@ -16,6 +16,7 @@ from services.conversations.experts import Experts
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
+from services.conversations.users import Users
 from services.engines import Engines
 from services.erasure.erasure import Erasure
 from services.identity.authentication import Authenticator
@@ -78,6 +79,7 @@ class Services:
     daily: "DailySummaries"
     daily_rounds: "DailyRounds"
     visits: Visits
+    users: Users
     memory: "Memory"
     memories: "Memories"
     memory_agent: "MemoryAgent"
@@ -130,6 +132,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             topics=summaries.topics,
             daily=summaries.daily,
             daily_rounds=summaries.daily_rounds,
+            users=Users(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memories=_memories(settings, memory),

@@ -4,14 +4,16 @@ A visit belongs to the day on which it began, also when it goes on over midnight
 it was made from, so whether it still says all of its day can be seen at any time: nobody has to mark it.
 """
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
+from uuid import UUID
 
 import structlog
 
-from services.errors import AnamnesisError, BadModelOutput
+from services.errors import AnamnesisError, BadModelOutput, DatabaseUnavailable
 from services.memory.blocks import Owner
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit, NewDay, StoredDay
@@ -64,6 +66,19 @@ class DailySummaries:
             by_day[local_day(visit.started_at, timezone)].append(visit)
         return [Day(day, found, by_date.get(day)) for day, found in sorted(by_day.items())]
 
+    async def past_days(self, tenant_id: UUID, now: datetime) -> list[tuple[Owner, date, str]]:
+        """Every day of a tenant's users that is over and on which a visit began, with the user's zone.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = []
+        for owner, timezone in await self.store.owners(tenant_id):
+            today = local_day(now, timezone)
+            days = {local_day(at, timezone) for at in await self.store.starts(owner)}
+            found += [(owner, day, timezone) for day in sorted(days) if day < today]
+        return found
+
     async def make(self, owner: Owner, day: date, timezone: str) -> bool:
         """Make the summary of a day, if it is missing or stale; return whether it was made.
 
@@ -101,8 +116,9 @@ class DailySummaries:
             log.warning("day not summarised", user_id=str(owner.user_id), reason=error.message)
             if isinstance(error, BadModelOutput):
                 VISIT_SUMMARIES.labels("given_up").inc()
-                for found in await self.days(owner, day, day, timezone):
-                    await self.store.done(owner.tenant_id, found.visits)
+                with contextlib.suppress(DatabaseUnavailable):
+                    for found in await self.days(owner, day, day, timezone):
+                        await self.store.done(owner.tenant_id, found.visits)
             return False
 
     async def _written(self, owner: Owner, visits: Sequence[DayVisit]) -> WrittenSummary | None:

@@ -5,6 +5,7 @@ round that did not take place, a service that was away for days and an import ar
 """
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.memory.blocks import Owner
 from services.platform.postgres import Connection, Database
-from services.summaries.daily import DailySummaries
+from services.summaries.daily import DailySummaries, Day
 from services.time_reference.local_days import bounds, local_day
 
 SUMMARISE_DAYS = "summarise_days"
@@ -35,6 +36,9 @@ _CLAIMED = timedelta(minutes=20)
 """What a round has given to a job is due again after so long, in case the job is lost or fails."""
 _USERS_AT_ONCE = 5
 _VISITS_AT_ONCE = 500
+_DAYS_AT_ONCE = 5
+_WAIT_S = 20.0
+"""For which somebody who asks for days waits for summaries that are missing."""
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +72,7 @@ class DueVisit:
     """Whether the user says something at this moment."""
 
 
-_Day = tuple[UUID, UUID, date]
+_UserDay = tuple[UUID, UUID, date]
 """A user, an expert and a local day."""
 
 
@@ -79,6 +83,7 @@ class DailyRounds:
         self._database = database
         self._daily = daily
         self._jobs = jobs
+        self._on = on
         jobs.task(SUMMARISE_DAYS)(self._summarise)
         if on:
             jobs.periodic(DAILY_ROUND, _EVERY)(self._round)
@@ -94,6 +99,42 @@ class DailyRounds:
         async with self._database.only_one(DAILY_ROUND) as alone:
             tenants = await self._database.tenants() if alone else []
             return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
+
+    async def up_to_date(self, owner: Owner, start: date, end: date, timezone: str, *, newest: int) -> list[Day]:
+        """The newest of the days on which something was said, oldest first, their summaries as fresh as can be.
+
+        Those of a few days that are missing or stale are made now, if it does not take long; the others by a job.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        days = (await self._daily.days(owner, start, end, timezone))[-newest:]
+        missing = [day for day in days if day.fresh is None]
+        if not missing or not self._on:
+            return days
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WAIT_S), asyncio.TaskGroup() as group:
+                for day in missing[-_DAYS_AT_ONCE:]:
+                    group.create_task(self._daily.try_to_make(owner, day.date, timezone))
+        days = (await self._daily.days(owner, start, end, timezone))[-newest:]
+        await self.summarise_later(owner.tenant_id, [day.visits[0].id for day in days if day.fresh is None])
+        return days
+
+    async def summarise_later(self, tenant_id: UUID, visit_ids: Sequence[UUID]) -> None:
+        """Have the days of these visits summarised by a job, unless it is waiting to do so already.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if visit_ids and self._on:
+            async with self._database.tenant(tenant_id) as connection:
+                await self._jobs.defer(
+                    connection,
+                    SUMMARISE_DAYS,
+                    tenant_id=tenant_id,
+                    queueing_lock=f"{SUMMARISE_DAYS}:{visit_ids[0]}:{len(visit_ids)}",
+                    visit_ids=list(visit_ids),
+                )
 
     async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
         values = {"tenant_id": tenant_id, "now": now, "active_since": now - _ACTIVE, "limit": _VISITS_AT_ONCE}
@@ -111,13 +152,13 @@ class DailyRounds:
 
     async def _claim(
         self, connection: Connection, tenant_id: UUID, due: Sequence[DueVisit], now: datetime
-    ) -> dict[_Day, UUID]:
+    ) -> dict[_UserDay, UUID]:
         """Put off all of them: to their time, to the next round, or until the job that gets them is lost.
 
         Returns:
             The days whose time has come, each with one of its visits.
         """
-        ready: dict[_Day, UUID] = {}
+        ready: dict[_UserDay, UUID] = {}
         ats: list[datetime | None] = []
         for visit in due:
             day = local_day(visit.started_at, visit.timezone)
@@ -161,7 +202,7 @@ class DailyRounds:
         await self._jobs.forget_older_runs(DAILY_ROUND, context)
 
 
-def _five_users_each(ready: Mapping[_Day, UUID]) -> list[list[UUID]]:
+def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:
     """The days, those of so many users together as are summarised at once."""
     by_user: dict[UUID, list[UUID]] = defaultdict(list)
     for (user_id, _, _), visit_id in ready.items():

@@ -8,11 +8,12 @@ from uuid import UUID
 
 import procrastinate
 import structlog
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
 from services.platform.postgres import Database
+from services.visits.grouping import VisitGrouping
 from services.visits.visit import SUMMARISE_VISIT, Visit, VisitSchedule
 
 END_IDLE_VISITS = "end_idle_visits"
@@ -45,6 +46,17 @@ _CONVERSATION: LiteralString = """
 SELECT 1 FROM conversations c JOIN users u ON u.id = c.user_id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
   AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
+"""
+
+_CONVERSATIONS: LiteralString = "SELECT id FROM conversations WHERE tenant_id = %(tenant_id)s ORDER BY id"
+
+# Who stores a message of the conversation waits.
+_FIRST_AND_LAST: LiteralString = """
+WITH locked AS MATERIALIZED (
+    SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
+)
+SELECT min(m.created_at), max(m.created_at) FROM messages m JOIN locked ON m.conversation_id = locked.id
+WHERE m.tenant_id = %(tenant_id)s
 """
 
 _CLOSE: LiteralString = """
@@ -86,7 +98,7 @@ class Visits:
         self._schedule = schedule
         jobs.periodic(END_IDLE_VISITS, _EVERY)(self._scan)
 
-    async def list(
+    async def of_user(
         self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> Sequence[Visit]:
         """Visits of a user, by the caller's name for them, the newest first."""
@@ -112,6 +124,25 @@ class Visits:
                 await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[0])
         found = await self._database.fetch(tenant_id, _NEWEST, values, class_row(Visit))
         return Closed(row is not None, found[0] if found else None)
+
+    async def conversations(self, tenant_id: UUID) -> list[UUID]:
+        """Every conversation of a tenant."""
+        rows = await self._database.fetch(tenant_id, _CONVERSATIONS, {"tenant_id": tenant_id}, tuple_row)
+        return [row[0] for row in rows]
+
+    async def find_all(self, tenant_id: UUID, conversation_id: UUID) -> bool:
+        """Find a conversation's visits from its messages; return whether any was missing or wrong.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+        async with self._database.tenant(tenant_id) as connection:
+            row = await (await connection.execute(_FIRST_AND_LAST, values)).fetchone()
+            if row is None or row[0] is None:
+                return False
+            grouping = VisitGrouping(connection, tenant_id, self._schedule)
+            return await grouping.group(conversation_id, row[0], row[1]) > 0
 
     async def end_idle(self, now: datetime) -> int:
         """End every visit in which nothing was said for too long, of all tenants; return how many.

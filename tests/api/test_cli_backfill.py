@@ -29,7 +29,13 @@ SLOW = Reply(["They ", "talked."], delay_s=60)
 def _start(engines: Engines, server: ModelServer, *more: str, **variables: str) -> "subprocess.Popen[str]":
     measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     return subprocess.Popen(
-        [sys.executable, "-m", "api.cli.main", "backfill", "summaries", *more],
+        [
+            sys.executable,
+            "-m",
+            "api.cli.main",
+            "backfill",
+            *(more if more[:1] in (("visits",), ("daily",)) else ("summaries", *more)),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -141,8 +147,8 @@ async def test_a_conversation_that_fails_is_named_and_the_others_go_on(
     assert as_json.returncode == 1
     report = json.loads(as_json.stdout)
     assert (report["made"], report["up_to_date"]) == (0, 2)
-    assert {failure["conversation_id"] for failure in report["failed"]} == {
-        str(conversations[name]) for name in ("rejected", "wordy")
+    assert {failure["item"] for failure in report["failed"]} == {
+        f"conversation {conversations[name]}" for name in ("rejected", "wordy")
     }
     model_server.default = QUICK
     assert await _report(engines, model_server) == {"made": 2, "up_to_date": 2, "failed": []}

@@ -141,6 +141,15 @@ def _operations(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, _page(more, chance))
 
 
+def _days(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_core_memory(me, ids, more, chance).path, {"limit": more.pick("limit", chance)})
+
+
+def _change_user(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"display_name": _of(me, more, chance)[:200], "timezone": "Asia/Kathmandu"}
+    return Ask(_core_memory(me, ids, more, chance).path, body=body)
+
+
 def _search_episodes(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     body = {"query": more.pick("phrase", chance) or "dog", "top_k": 20}
     if chance.random() < 0.3:
@@ -216,5 +225,10 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
     ("POST", EPISODES): Entry(_write_episode, frozenset({201}), GONE, GONE),
     ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
+    ("POST", "/api/v1/conversations/{conversation_id}/close"): Entry(_conversation, OK, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/visits"): Entry(_operations, OK, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/daily-summaries"): Entry(_days, OK, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}"): Entry(_core_memory, OK, GONE, GONE),
+    ("PATCH", "/api/v1/users/{user_id}"): Entry(_change_user, OK, GONE, GONE),
     ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=6, is_admins=True),
 }

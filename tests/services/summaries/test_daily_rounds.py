@@ -79,8 +79,8 @@ async def test_a_week_with_users_in_five_zones_gives_each_one_summary_a_day(
         of_user = [(day, at) for user, day, at in made if user == zone.replace("/", "-")]
         assert [day for day, _ in of_user] == mornings[zone], zone
         for day, at in of_user:
-            local = at.astimezone(ZoneInfo(zone))
-            assert (local.date(), local.hour, local.minute) == (day + timedelta(days=1), 0, 30), zone
+            clock = at.astimezone(ZoneInfo(zone))
+            assert (clock.date(), clock.hour, clock.minute) == (day + timedelta(days=1), 0, 30), zone
     # Of each day: two visits, and the two together.
     assert len(model_server.requests) == 3 * 7 * len(ZONES)
 

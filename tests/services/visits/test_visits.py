@@ -138,6 +138,8 @@ async def test_visits_are_listed_newest_first_and_page_by_page(services: Service
     for number in range(3):
         await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}")
     await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
-    first = await services.visits.list(DEFAULT_TENANT, "u-1", after=None, limit=2)
-    rest = await services.visits.list(DEFAULT_TENANT, "u-1", after=(first[-1].started_at, first[-1].id), limit=2)
+    first = await services.visits.of_user(DEFAULT_TENANT, "u-1", after=None, limit=2)
+    rest = await services.visits.of_user(
+        DEFAULT_TENANT, "u-1", after=(first[-1].started_at, first[-1].id), limit=2
+    )
     assert [visit.session_id for visit in [*first, *rest]] == ["s-2", "s-1", "s-0"]

@@ -1,0 +1,95 @@
+"""Visits and the summaries of days, as they are read; and the end of a visit."""
+
+from datetime import UTC, date, datetime, timedelta
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
+
+from api.access import Chatter, MemoryReader, ServicesOf
+from api.paging import After, Limit, cursor_of, next_of
+from api.problems import documented
+from api.visit_schemas import ClosedView, DailySummaryPage, VisitPage
+from services.conversations.values import Id
+from services.errors import InvalidInput
+from services.summaries.daily import Day
+from services.time_reference.local_days import local_day
+
+_USUAL_DAYS = 31
+_MOST_DAYS = 366
+
+router = APIRouter(
+    prefix="/api/v1",
+    tags=["visits"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+User = Annotated[Id, Path()]
+
+
+@router.post("/conversations/{conversation_id}/close", response_model=ClosedView)
+async def close(conversation_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
+    """End the conversation's open visit; its next message begins another."""
+    return await services.visits.close(caller.tenant_id, conversation_id, user=caller.user_id)
+
+
+@router.get("/users/{user_id}/visits", response_model=VisitPage)
+async def visits(
+    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+) -> Any:
+    """Visits of a user, newest first."""
+    caller.act_for(user_id)
+    place = cursor_of(after)
+    await services.users.get(caller.tenant_id, user_id)
+    items = await services.visits.of_user(caller.tenant_id, user_id, after=place, limit=limit)
+    return {"items": items, "next": next_of([(item.started_at, item.id) for item in items], limit)}
+
+
+@router.get("/users/{user_id}/daily-summaries", response_model=DailySummaryPage)
+async def daily_summaries(
+    user_id: User,
+    services: ServicesOf,
+    caller: MemoryReader,
+    since: Annotated[
+        date | None, Query(alias="from", description="First day; unset = 31 days up to `to`.")
+    ] = None,
+    until: Annotated[date | None, Query(alias="to", description="Last day; unset = the user's today.")] = None,
+    expert: Annotated[Id, Query(description="Name of the expert they talked with.")] = "default",
+    after: Annotated[date | None, Query(description="The `next` of the page before.")] = None,
+    limit: Limit = 50,
+) -> Any:
+    """What a user talked about on each of their local days, newest first.
+
+    Summaries of the newest days that are missing or stale are made before the answer, if they are made soon; the
+    others behind it.
+    """
+    caller.act_for(user_id)
+    user = await services.users.get(caller.tenant_id, user_id)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
+    end = until or local_day(datetime.now(UTC), user.timezone)
+    begin = since or _days_before(end, _USUAL_DAYS - 1)
+    if begin > end:
+        raise InvalidInput("from", "is after `to`")
+    if (end - begin).days >= _MOST_DAYS:
+        raise InvalidInput("from", f"is more than {_MOST_DAYS} days before the last day")
+    if after is not None:
+        end = min(end, _days_before(after, 1))
+    days = await services.daily_rounds.up_to_date(owner, begin, end, user.timezone, newest=limit)
+    return {
+        "items": [_view(day, user.timezone, expert) for day in reversed(days) if day.stored],
+        "pending": [day.date for day in reversed(days) if day.fresh is None],
+        "next": str(days[0].date) if len(days) == limit else None,
+    }
+
+
+def _days_before(day: date, count: int) -> date:
+    try:
+        return day - timedelta(days=count)
+    except OverflowError:
+        return date.min
+
+
+def _view(day: Day, timezone: str, expert: str) -> dict[str, Any]:
+    assert day.stored is not None  # noqa: S101 — the caller's choice
+    return {**vars(day.stored), "timezone": timezone, "expert": expert, "stale": day.stale}

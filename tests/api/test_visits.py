@@ -1,0 +1,195 @@
+"""Visits and days over HTTP: closed, listed, and summaries that are made when they are asked for."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from services.summaries.daily_rounds import SUMMARISE_DAYS
+from tests.services.summaries.test_daily import written
+from tests.support.jobs import statuses
+from tests.support.model_server import ModelServer, Reply
+from tests.support.turns import exchange
+from tests.support.visits import days_of, import_lines, talk_at
+
+pytestmark = pytest.mark.anyio
+
+NOON = datetime(2026, 3, 10, 4, tzinfo=UTC)
+"""In Shanghai."""
+DAYS = "/api/v1/users/u-1/daily-summaries"
+MARCH = {"from": "2026-03-01", "to": "2026-03-31"}
+
+
+async def _days(client: httpx.AsyncClient, **query: Any) -> dict[str, Any]:
+    answer = await client.get(DAYS, params={**MARCH, **query})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_a_visit_is_closed_and_listed(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    closing = f"/api/v1/conversations/{turn.conversation_id}/close"
+    closed = (await client.post(closing)).json()
+    assert closed["closed"]
+    assert (await client.post(closing)).json() == {"closed": False, "visit": closed["visit"]}
+    page = (await client.get("/api/v1/users/u-1/visits")).json()
+    assert page == {"items": [closed["visit"]], "next": None}
+    visit = page["items"][0]
+    assert datetime.fromisoformat(visit.pop("started_at")) <= datetime.fromisoformat(visit.pop("last_active_at"))
+    assert visit.pop("id")
+    assert visit.pop("ended_at")
+    assert visit == {
+        "conversation_id": str(turn.conversation_id),
+        "session_id": "s-1",
+        "expert": "default",
+        "end_reason": "closed",
+        "message_count": 2,
+        "summary": None,
+        "key_topics": [],
+        "summary_generated_at": None,
+    }
+
+
+async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient, services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    assert (await client.post(f"/api/v1/conversations/{uuid4()}/close")).status_code == 404
+    for path in ("visits", "daily-summaries"):
+        assert (await client.get(f"/api/v1/users/nobody/{path}")).status_code == 404
+    assert (await client.get(DAYS, params={"expert": "nobody"})).status_code == 404
+    assert (await client.get("/api/v1/users/nobody")).status_code == 404
+    assert (await client.patch("/api/v1/users/nobody", json={"timezone": "UTC"})).status_code == 404
+
+
+async def test_a_day_whose_summary_is_missing_is_summarised_when_it_is_asked_for(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await import_lines(services, *talk_at(NOON, "skiing"), *talk_at(NOON + timedelta(days=2), "tea"))
+    model_server.default = written("A summary.", "Skiing")
+    found = await _days(client)
+    assert [day["date"] for day in found["items"]] == ["2026-03-12", "2026-03-10"]
+    day = found["items"][1]
+    assert day.pop("updated_at")
+    assert day == {
+        "date": "2026-03-10",
+        "timezone": "Asia/Shanghai",
+        "expert": "default",
+        "summary": "A summary.",
+        "key_topics": ["Skiing"],
+        "session_count": 1,
+        "message_count": 4,
+        "stale": False,
+    }
+    assert (found["pending"], found["next"]) == ([], None)
+    asked = len(model_server.requests)
+    await _days(client)
+    assert len(model_server.requests) == asked
+
+
+async def test_more_days_than_are_made_at_once_are_made_behind_the_answer(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    for number in range(7):
+        await import_lines(services, *talk_at(NOON + timedelta(days=number), "tea"))
+    model_server.default = written("A summary.")
+    found = await _days(client)
+    assert len(found["items"]) == 5
+    assert found["pending"] == ["2026-03-11", "2026-03-10"]
+    assert await statuses(services.database, SUMMARISE_DAYS) == ["todo"]
+    found = await _days(client)
+    assert (len(found["items"]), found["pending"]) == (7, [])
+
+
+async def test_a_model_that_fails_leaves_the_day_pending(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await import_lines(services, *talk_at(NOON, "skiing"))
+    model_server.default = Reply(status=400)
+    found = await _days(client)
+    assert (found["items"], found["pending"]) == ([], ["2026-03-10"])
+
+
+async def test_days_are_read_page_by_page(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    for number in range(5):
+        await import_lines(services, *talk_at(NOON + timedelta(days=number), "tea"))
+    model_server.default = written("A summary.")
+    seen, after = [], None
+    for _ in range(3):
+        page = await _days(client, limit=2, **({"after": after} if after else {}))
+        seen += [day["date"] for day in page["items"]]
+        after = page["next"]
+    assert seen == [f"2026-03-{day}" for day in (14, 13, 12, 11, 10)]
+    assert after is None
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"from": "2026-03-02", "to": "2026-03-01"}, "from"),
+        ({"from": "2020-01-01", "to": "2026-03-01"}, "from"),
+        ({"from": "yesterday"}, "from"),
+        ({"to": "2026-13-01"}, "to"),
+        ({"after": "x"}, "after"),
+        ({"limit": "0"}, "limit"),
+    ],
+)
+async def test_a_wrong_range_is_refused_by_name(
+    client: httpx.AsyncClient, services: Services, query: dict[str, str], field: str
+) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    answer = await client.get(DAYS, params=query)
+    assert answer.status_code == 422
+    assert field in answer.text
+
+
+async def test_a_users_zone_is_changed_and_their_days_with_it(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await import_lines(services, *talk_at(NOON, "skiing"))
+    model_server.default = written("A summary.")
+    assert [day["date"] for day in (await _days(client))["items"]] == ["2026-03-10"]
+    changed = await client.patch(
+        "/api/v1/users/u-1", json={"timezone": "Pacific/Pago_Pago", "locale": "en-US", "display_name": "Ann"}
+    )
+    assert changed.status_code == 200
+    user = changed.json()
+    assert user.pop("created_at")
+    assert user == {
+        "user_id": "u-1", "timezone": "Pacific/Pago_Pago", "locale": "en-US", "display_name": "Ann"
+    }  # fmt: skip
+    assert [day["date"] for day in (await _days(client))["items"]] == ["2026-03-09"]
+    assert {day["date"] for day in await days_of(services.database)} == {date(2026, 3, 9), date(2026, 3, 10)}
+    cleared = (await client.patch("/api/v1/users/u-1", json={"display_name": None})).json()
+    assert (cleared["display_name"], cleared["locale"], cleared["timezone"]) == (
+        None,
+        "en-US",
+        "Pacific/Pago_Pago",
+    )
+    assert (await client.get("/api/v1/users/u-1")).json() == cleared
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"timezone": None}, "timezone"),
+        ({"locale": "no locale!"}, "locale"),
+        ({"display_name": ""}, "display_name"),
+        ({"display_name": "x\x00"}, "display_name"),
+        ({"nickname": "x"}, "nickname"),
+    ],
+)
+async def test_a_wrong_change_is_refused_by_name(
+    client: httpx.AsyncClient, services: Services, body: dict[str, Any], field: str
+) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    before = (await client.get("/api/v1/users/u-1")).json()
+    answer = await client.patch("/api/v1/users/u-1", json=body)
+    assert answer.status_code == 422
+    assert field in answer.text
+    assert (await client.get("/api/v1/users/u-1")).json() == before
