@@ -1,4 +1,4 @@
-"""`anamnesis backfill summaries` as a process: what it makes, what it leaves, and how it goes on."""
+"""`anamnesis backfill` as a process: what it makes, what it leaves, and how it goes on."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,10 +16,12 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.summaries.store import StoredSummary
+from tests.services.summaries.test_daily import written
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.service_process import ROOT
 from tests.support.talks import new_expert, talk
+from tests.support.visits import days_of, import_lines, talk_at, visits_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -26,16 +29,12 @@ QUICK = Reply(["They ", "talked."])
 SLOW = Reply(["They ", "talked."], delay_s=60)
 
 
-def _start(engines: Engines, server: ModelServer, *more: str, **variables: str) -> "subprocess.Popen[str]":
+def _start(
+    engines: Engines, server: ModelServer, *more: str, command: str = "summaries", **variables: str
+) -> "subprocess.Popen[str]":
     measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
     return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "api.cli.main",
-            "backfill",
-            *(more if more[:1] in (("visits",), ("daily",)) else ("summaries", *more)),
-        ],
+        [sys.executable, "-m", "api.cli.main", "backfill", command, *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -55,15 +54,15 @@ def _start(engines: Engines, server: ModelServer, *more: str, **variables: str) 
 
 
 async def _run(
-    engines: Engines, server: ModelServer, *more: str, **variables: str
+    engines: Engines, server: ModelServer, *more: str, command: str = "summaries", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    process = _start(engines, server, *more, **variables)
+    process = _start(engines, server, *more, command=command, **variables)
     out, err = await asyncio.to_thread(process.communicate, timeout=60)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-async def _report(engines: Engines, server: ModelServer, *more: str) -> dict[str, Any]:
-    done = await _run(engines, server, "--json", *more)
+async def _report(engines: Engines, server: ModelServer, *more: str, command: str = "summaries") -> dict[str, Any]:
+    done = await _run(engines, server, "--json", *more, command=command)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -218,3 +217,54 @@ async def test_what_is_wrong_is_said_in_one_line(
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(says)
     assert done.stderr.count("\n") == 1
+
+
+async def _without_visits(services: Services) -> None:
+    """As a database stands whose conversations are older than visits."""
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("DELETE FROM visits")
+
+
+async def test_visits_and_then_days_of_older_conversations_are_found(
+    services: Services, engines: Engines, model_server: ModelServer
+) -> None:
+    noon = datetime(2025, 3, 10, 4, tzinfo=UTC)
+    for number in range(4):
+        await import_lines(services, *talk_at(noon + timedelta(days=number), "tea"))
+    await import_lines(services, *talk_at(noon, "skiing", user_id="u-2"))
+    shape = [(each["started_at"], each["message_count"]) for each in await visits_of(services.database)]
+    await _without_visits(services)
+    assert await _report(engines, model_server, command="visits") == {"made": 2, "up_to_date": 0, "failed": []}
+    assert [(each["started_at"], each["message_count"]) for each in await visits_of(services.database)] == shape
+    assert await _report(engines, model_server, command="visits") == {"made": 0, "up_to_date": 2, "failed": []}
+    assert model_server.requests == []
+    model_server.default = written("A summary.")
+    done = await _run(engines, model_server, command="daily")
+    assert done.stdout == "5 made, 0 already up to date, 0 failed.\n"
+    assert "5/5" in done.stderr
+    assert len(await days_of(services.database)) == 5
+    asked = len(model_server.requests)
+    assert (await _report(engines, model_server, command="daily"))["up_to_date"] == 5
+    assert len(model_server.requests) == asked
+
+
+async def test_daily_summaries_go_on_where_a_killed_run_was(
+    services: Services, engines: Engines, model_server: ModelServer
+) -> None:
+    noon = datetime(2025, 3, 10, 4, tzinfo=UTC)
+    for number in range(6):
+        await import_lines(services, *talk_at(noon + timedelta(days=number), f"tea {number}"))
+    model_server.script(*[written("A summary.")] * 3)
+    model_server.default = SLOW
+    process = _start(engines, model_server, command="daily")
+    await until(lambda: _days_are(services, 3), seconds=40)
+    process.kill()
+    await asyncio.to_thread(process.communicate, timeout=10)
+    model_server.default = written("A summary.")
+    report = await _report(engines, model_server, command="daily")
+    assert (report["made"], report["up_to_date"], report["failed"]) == (3, 3, [])
+    assert len(await days_of(services.database)) == 6
+
+
+async def _days_are(services: Services, count: int) -> bool:
+    return len(await days_of(services.database)) == count
