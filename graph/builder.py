@@ -49,6 +49,7 @@ def build_graph(services: Services) -> TurnGraph:
             conversations=services.conversations,
             core_memory=services.memory.core,
             memories=services.memories,
+            days=services.past_days,
             topics=services.topics,
             tools=services.tools,
             estimators=services.estimators,

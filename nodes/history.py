@@ -6,7 +6,9 @@ from uuid import UUID
 import structlog
 from langgraph.runtime import Runtime
 
-from services.context.reading import Asked, ConversationReader, FetchedConversation, ShownConversation
+from services.context.asked_days import DaysAsked, PastDays
+from services.context.days_shown import shown_days
+from services.context.reading import Asked, ConversationReader, ShownConversation
 from services.context.recalled import Memories
 from services.errors import Unavailable
 from services.llm.token_estimates import TokenEstimators
@@ -14,15 +16,16 @@ from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.index import Scope
-from services.memory.recall import RecallResult, TurnAsked
+from services.memory.recall import TurnAsked
 from services.summaries.topics import TopicArchive
+from services.time_reference.local_days import bounds
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState, CoreMemorySections
 
 log = structlog.get_logger(__name__)
 
-_CORE_MEMORY_WITHIN_S = 2.0
+_WITHIN_S = 2.0
 """The turn goes on without what takes longer."""
 
 
@@ -33,11 +36,13 @@ async def history(
     conversations: ConversationReader,
     core_memory: CoreMemory,
     memories: Memories,
+    days: PastDays,
     topics: TopicArchive,
     tools: ToolRegistry,
     estimators: TokenEstimators,
 ) -> ConversationState:
-    """Read what the prompt shows of the conversation, core memory, and past episodes that bear on the message.
+    """Read what the prompt shows of the conversation, core memory, past episodes that bear on the message, and the
+    days that it asks about.
 
     Where the conversation is full, topics are archived first.
     """
@@ -57,17 +62,26 @@ async def history(
         most_tokens=state.get("max_context_tokens"),
     )
     owner = Owner(asked.tenant_id, UUID(context.user_id), UUID(context.expert_id))
-    sought = _sought(state, context, owner) if state.get("remembers", True) else None
-    fetched, core, recalled = await _read(
-        conversations, asked, core_memory, owner, state.get("core_memory_generation"), memories, sought
-    )
-    shown = conversations.show(asked, fetched, tokens, core)
+    asked_for = _asked_for(state, context, owner)
+    try:
+        async with asyncio.TaskGroup() as group:
+            fetching = group.create_task(conversations.fetch(asked))
+            remembering = group.create_task(_core_memory(core_memory, owner, state.get("core_memory_generation")))
+            recalling = group.create_task(memories.recall(_sought(state, context, owner)))
+            looking = group.create_task(days.for_turn(asked_for))
+    except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
+        raise failed.exceptions[0] from None
+    core, recalled = remembering.result(), recalling.result()
+    shown = conversations.show(asked, fetching.result(), tokens, core)
     degraded = [] if core is not None else ["core_memory"]
     if shown.full:
         if await topics.archive_in_time(asked.tenant_id, asked.conversation_id):
             shown = await conversations.read(asked, tokens, core)
         else:
             degraded.append("topics")
+    found = looking.result()
+    if found and not found.known:
+        degraded.append("daily_summaries")
     update = _update(shown, core, degraded + list(recalled.degraded))
     if recalled.queries:
         known = {section: block["content"] for section, block in (core or {}).items()}
@@ -75,10 +89,20 @@ async def history(
         update["episodic_memory"], update["recall"] = memories.choose(
             recalled, shown=ids, core_memory=known, tokens=tokens, timezone=context.timezone
         )
+    if asked_for and found:
+        update["asked_days"] = shown_days(asked_for, found, recalled, tokens, most_tokens=days.most_tokens)
+        nothing_else = asked_for.reference["alone"] and not state.get("quick_tools") and not state.get("images")
+        update["told_without_model"] = found.is_empty and nothing_else
     return update
 
 
-def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> TurnAsked:
+def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> TurnAsked | None:
+    if not state.get("remembers", True):
+        return None
+    reference = state.get("time_reference")
+    since, until = None, None
+    if reference and reference["start_date"] and reference["end_date"]:
+        since, until = bounds(reference["start_date"], reference["end_date"], context.timezone)
     return TurnAsked(
         scope=Scope(owner.tenant_id, owner.user_id, owner.expert_id),
         conversation_id=UUID(context.conversation_id),
@@ -86,32 +110,30 @@ def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> Tur
         message=state["message"],
         now=state["now"],
         timezone=context.timezone,
+        since=since,
+        until=until,
     )
 
 
-async def _read(
-    conversations: ConversationReader,
-    asked: Asked,
-    core_memory: CoreMemory,
-    owner: Owner,
-    at_least: int | None,
-    memories: Memories,
-    sought: TurnAsked | None,
-) -> tuple[FetchedConversation, CoreMemorySections | None, RecallResult]:
-    """All at the same time; without the conversation there is no turn, without the others there is."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            fetching = group.create_task(conversations.fetch(asked))
-            remembering = group.create_task(_core_memory(core_memory, owner, at_least))
-            recalling = group.create_task(memories.recall(sought))
-    except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
-        raise failed.exceptions[0] from None
-    return fetching.result(), remembering.result(), recalling.result()
+def _asked_for(state: ConversationState, context: TurnContext, owner: Owner) -> DaysAsked | None:
+    reference = state.get("time_reference")
+    # What was said a moment ago is in the conversation itself, unless that has only begun.
+    if reference is None or (reference["kind"] == "just_now" and not state.get("begins", False)):
+        return None
+    return DaysAsked(
+        owner=owner,
+        conversation_id=UUID(context.conversation_id),
+        message_id=UUID(state["user_message_id"]),
+        reference=reference,
+        message=state["message"],
+        now=state["now"],
+        timezone=context.timezone,
+    )
 
 
 async def _core_memory(core_memory: CoreMemory, owner: Owner, at_least: int | None) -> CoreMemorySections | None:
     try:
-        async with asyncio.timeout(_CORE_MEMORY_WITHIN_S):
+        async with asyncio.timeout(_WITHIN_S):
             return await core_memory.for_turn(owner, at_least)
     except (Unavailable, TimeoutError) as error:
         log.warning("core memory is left out", user_id=str(owner.user_id), error=type(error).__name__)

@@ -29,6 +29,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+from services.summaries.said_then import SaidThen
 from services.summaries.schedule import summary_schedule
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
@@ -40,6 +41,7 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
+    from services.context.asked_days import PastDays
     from services.context.recalled import Memories
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
@@ -82,6 +84,7 @@ class Services:
     users: Users
     memory: "Memory"
     memories: "Memories"
+    past_days: "PastDays"
     memory_agent: "MemoryAgent"
     jobs: JobQueue
     erasure: Erasure
@@ -136,6 +139,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memories=_memories(settings, memory),
+            past_days=_past_days(settings, database, summaries),
             memory_agent=agent,
             jobs=jobs,
             erasure=Erasure(
@@ -243,6 +247,12 @@ def _memories(settings: Settings, memory: "Memory") -> "Memories":
         max_items=settings.memory_recall_items,
         max_tokens=settings.memory_recall_tokens,
     )
+
+
+def _past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":
+    from services.context.asked_days import PastDays  # noqa: PLC0415 — it needs the models
+
+    return PastDays(summaries.daily, SaidThen(database), most_tokens=settings.memory_days_tokens)
 
 
 def _conversations(settings: Settings, database: Database) -> ConversationReader:

@@ -6,7 +6,7 @@ LangGraph drops a key it does not know without a word, so nodes are annotated to
 """
 
 import operator
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
@@ -61,6 +61,60 @@ class RecalledEpisode(TypedDict):
     """The user's local day on which it was."""
     text: str
     score: float
+
+
+class TimeReference(TypedDict):
+    """The past conversation that a message asks about."""
+
+    kind: Literal["days", "last_visit", "just_now"]
+    """Days that it names; or, without a date, the visit before this one, or what was said a moment ago."""
+    start_date: date | None
+    """The user's local day, inclusive; None where no date is named."""
+    end_date: date | None
+    """The same; today at the latest."""
+    matched_text: str
+    """The words that name the time."""
+    detail: bool
+    """Whether it asks for a detail, which a summary may lack."""
+    alone: bool
+    """Whether the message asks for nothing else."""
+
+
+class SaidThenLine(TypedDict):
+    """A message of the days that a message asks about, as the prompt shows it."""
+
+    message_id: str
+    at: str
+    """The user's local date and time."""
+    speaker: str
+    text: str
+
+
+class DaySummary(TypedDict):
+    """What was said on a day, as the prompt shows it."""
+
+    date: str
+    """The user's local day."""
+    text: str
+
+
+class AskedDays(TypedDict):
+    """The days that a message asks about, and what the prompt tells of them."""
+
+    matched_text: str
+    start: str
+    """The first local day; of the visit before, its day."""
+    end: str
+    known: bool
+    """False = what was said then could not be read."""
+    summaries: list[DaySummary]
+    """Oldest first; none where nothing was said."""
+    said: list[SaidThenLine]
+    """In order, where a detail is asked for."""
+    to_summarise: list[str]
+    """Ids of visits whose days are summarised behind the answer."""
+    dropped: list[dict[str, Any]]
+    """What the budget left no room for, for the report."""
 
 
 class TokenUsage(TypedDict):
@@ -217,6 +271,9 @@ class ConversationState(TurnInput, total=False):
     use_retrieval: bool
     routing_ms: float
 
+    time_reference: TimeReference | None
+    """The past that the message asks about; None = it asks about none."""
+
     # history
     history: list[HistoryMessage]
     """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
@@ -234,6 +291,11 @@ class ConversationState(TurnInput, total=False):
     """Episodes that bear on the message, best first."""
     recall: dict[str, Any]
     """What recall asked, found and left out, for the report."""
+
+    asked_days: AskedDays | None
+    """What there is of the past that the message asks about; None = it asks about none."""
+    told_without_model: bool
+    """Whether nothing was said then and nothing else is asked, so that no model has to be."""
 
     # retrieve
     retrieval_results: list[Passage]

@@ -16,13 +16,23 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from services.context.core_memory import MOST_TOKENS, changes_text, core_memory_text
+from services.context.days_shown import days_text
 from services.context.prefix import Section, mark_prefix
 from services.context.tail import Tail, dropped_items
 from services.conversations.messages import image_part
 from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
-from state.conversation import ContextReport, Epoch, HistoryMessage, Passage, RecalledEpisode, TopicSummary
+from state.conversation import (
+    AskedDays,
+    ContextReport,
+    Epoch,
+    HistoryMessage,
+    Passage,
+    RecalledEpisode,
+    SharedPrefix,
+    TopicSummary,
+)
 
 _SUMMARY = {
     "en": "Summary of the conversation so far; the messages that follow come after it.\n\n{summary}",
@@ -68,12 +78,28 @@ class Ingredients:
     """Content of each section when the epoch began."""
     core_memory_changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What was added to it since."""
+    asked_days: AskedDays | None = None
+    """The days that the message asks about, if it does."""
     episodes: Sequence[RecalledEpisode] = ()
     """What was recalled, the best first."""
     recall: Mapping[str, Any] = field(default_factory=dict)
     """What is reported of the recall."""
     after: Sequence[AnyMessage] = ()
     """What the model and its tools have said in this turn already; not counted."""
+
+
+def empty_report(budget: int, epoch: Epoch) -> ContextReport:
+    """The report of a turn for which no model was asked."""
+    return ContextReport(
+        budget=budget,
+        tokens={},
+        dropped=[],
+        strategy=epoch["strategy"],
+        epoch=epoch["number"],
+        epoch_reason=epoch["reason"],
+        prefix=SharedPrefix(tokens=0, share=0.0),
+        recall={},
+    )
 
 
 def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
@@ -90,8 +116,10 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
             message = SystemMessage(text)
             fixed.append((name, [(message, _size(message, tokens))]))
     history = [(_as_message(shown), size_of_stored(shown, tokens)) for shown in parts.history]
-    tail = Tail(changes_text(parts.core_memory_changes), list(parts.episodes), list(parts.passages))
+    days = days_text(parts.asked_days, language_of([parts.message])) if parts.asked_days else ""
+    tail = Tail(changes_text(parts.core_memory_changes), days, list(parts.episodes), list(parts.passages))
     history_from, dropped = _fit(parts, fixed, history, tail, tokens)
+    dropped += parts.asked_days["dropped"] if parts.asked_days else []
     if left_out:
         reason = f"over {MOST_TOKENS} tokens"
         dropped.append({"section": "core_memory", "items": len(left_out), "reason": reason, "fields": left_out})

@@ -30,6 +30,8 @@ class Tail:
 
     core_memory_changes: str
     """Always stays."""
+    days: str
+    """What is told of the days that the message asks about; always stays."""
     episodes: list[RecalledEpisode]
     """The best first; the first to be dropped."""
     passages: list[Passage]
@@ -39,6 +41,7 @@ class Tail:
         """Name and text of each part that has anything to say, in the order of the prompt."""
         parts = [
             ("core_memory_changes", self.core_memory_changes),
+            ("days", self.days),
             ("recall", _episodes_text(self.episodes)),
             ("knowledge", _passages_text(self.passages)),
         ]

@@ -56,6 +56,9 @@ class TurnAsked:
     now: datetime
     timezone: str
     """The user's: a day that the message names is a local one."""
+    since: datetime | None = None
+    """The time that the message asks about, if that is known: nothing else is recalled then."""
+    until: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,10 @@ class Recall:
                 )
                 said = [Said(message["role"], message["content"]) for message in situation.recent]
                 queries = [] if is_small_talk(asked.message) else make_queries(asked.message, said)
-                scope = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
+                if asked.since and asked.until:
+                    scope: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
+                else:
+                    scope = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
                 if scope is not None:
                     waiting = await self._episodes.unindexed(scope)
                 within = scope or asked.scope

@@ -29,6 +29,13 @@ WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = 
 ORDER BY v.started_at, v.id
 """
 
+# Of any conversation; the one that goes on where the question is asked is not before.
+_BEFORE: LiteralString = f"""{_VISIT}
+WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
+  AND v.started_at < %(now)s AND NOT (v.conversation_id = %(conversation_id)s AND v.ended_at IS NULL)
+ORDER BY v.started_at DESC, v.id DESC LIMIT 1
+"""
+
 _DAYS: LiteralString = """
 SELECT date, timezone, summary, key_topics, session_count, message_count, visit_ids, updated_at
 FROM daily_summaries
@@ -172,6 +179,12 @@ class DayStore:
         """Visits that began from `lower` on and before `upper`, oldest first."""
         values = {**_ids(owner), "lower": lower, "upper": upper}
         return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
+
+    async def visit_before(self, owner: Owner, conversation_id: UUID, now: datetime) -> DayVisit | None:
+        """The last visit before the one that goes on in this conversation; None if there was none."""
+        values = {**_ids(owner), "conversation_id": conversation_id, "now": now}
+        found = await self._database.fetch(owner.tenant_id, _BEFORE, values, class_row(DayVisit))
+        return found[0] if found else None
 
     async def days(
         self, owner: Owner, start: date, end: date, lower: datetime, upper: datetime

@@ -1,0 +1,26 @@
+"""no_record: the answer to a question about days on which nothing was said; no model is asked."""
+
+from datetime import UTC, datetime
+
+from langgraph.runtime import Runtime
+
+from services.context.days_shown import no_record as told
+from services.context.prompt import empty_report
+from services.llm.language import language_of
+from state.context import TurnContext
+from state.conversation import ConversationState, TokenUsage
+
+
+async def no_record(state: ConversationState, runtime: Runtime[TurnContext]) -> ConversationState:
+    """Say that there is no record of that time, in the message's language."""
+    reference, asked = state["time_reference"], state["asked_days"]
+    assert reference is not None and asked is not None  # noqa: S101, PT018 — the edge leads here with both
+    answer = told(reference, asked, language_of([state["message"]]))
+    first_token_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
+    runtime.stream_writer({"status": "token", "content": answer})
+    return {
+        "answer": answer,
+        "usage": TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0),
+        "context_report": empty_report(state["context_budget"], state["epoch"]),
+        "timings": {"first_token_ms": first_token_ms},
+    }

@@ -1,0 +1,154 @@
+"""The days that a message asks about: what there is to tell of them, without asking a model for it.
+
+Prepared summaries are read as they are. What has none yet is told by the summaries of its visits, or else in the
+user's own words; the summary is then made behind the answer.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from uuid import UUID
+
+import structlog
+
+from services.errors import Unavailable
+from services.memory.blocks import Owner
+from services.summaries.daily import DailySummaries, Day
+from services.summaries.day_store import DayVisit
+from services.summaries.day_writer import by_rule
+from services.summaries.said_then import SaidMessage, SaidThen
+from services.time_reference.local_days import bounds, local_day
+from state.conversation import TimeReference
+
+log = structlog.get_logger(__name__)
+
+_WITHIN_S = 2.0
+"""The turn goes on without what takes longer."""
+_MOST_SAMPLED = 240
+"""Messages of the user that are read where there are no summaries, of all days together."""
+_LEAST_SAMPLED = 3
+_MOST_RAW = 20
+_MOST_PREPARED = 10
+"""Days whose summaries are made behind one answer."""
+
+
+@dataclass(frozen=True)
+class DaysAsked:
+    """Whose days are asked for, in which turn."""
+
+    owner: Owner
+    conversation_id: UUID
+    message_id: UUID
+    reference: TimeReference
+    message: str
+    now: datetime
+    timezone: str
+
+
+@dataclass(frozen=True)
+class ToldDay:
+    """What there is to tell of a local day."""
+
+    date: date
+    text: str
+    key_topics: Sequence[str]
+
+
+@dataclass(frozen=True)
+class DaysFound:
+    """What was found of the days that were asked for."""
+
+    start: date
+    """The first day that was asked for; of the last visit, its day."""
+    end: date
+    days: Sequence[ToldDay] = ()
+    """Those on which something was said, oldest first."""
+    said: Sequence[SaidMessage] = ()
+    """Messages as they were said: where a detail is asked for, or nothing else is there."""
+    unprepared: Sequence[UUID] = ()
+    """A visit of each past day whose summary is missing or stale."""
+    known: bool = True
+    """False = it could not be read."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said."""
+        return self.known and not self.days and not self.said
+
+
+class PastDays:
+    """Reads what was said on days, or in the last visit."""
+
+    def __init__(self, daily: DailySummaries, said: SaidThen, *, most_tokens: int) -> None:
+        """Take how many tokens of a prompt the days may have."""
+        self._daily = daily
+        self._said = said
+        self.most_tokens = most_tokens
+
+    async def for_turn(self, asked: DaysAsked | None) -> DaysFound | None:
+        """What there is to tell, if anything is asked for; it never fails a turn."""
+        if asked is None:
+            return None
+        try:
+            async with asyncio.timeout(_WITHIN_S):
+                return await self._read(asked)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("the days asked for are left out", reason=type(error).__name__)
+            today = local_day(asked.now, asked.timezone)
+            reference = asked.reference
+            return DaysFound(reference["start_date"] or today, reference["end_date"] or today, known=False)
+
+    async def _read(self, asked: DaysAsked) -> DaysFound:
+        days, start, end = await self._days(asked)
+        told = await self._told(asked, days)
+        today = local_day(asked.now, asked.timezone)
+        unprepared = [day.visits[0].id for day in days if day.fresh is None and day.date < today]
+        lower, upper = bounds(start, end, asked.timezone)
+        said: list[SaidMessage] = []
+        if asked.reference["detail"] or not told:
+            said = await self._said.newest(asked.owner, lower, upper, but=asked.message_id, limit=_MOST_RAW)
+        return DaysFound(start, end, told, said, unprepared[-_MOST_PREPARED:])
+
+    async def _days(self, asked: DaysAsked) -> tuple[list[Day], date, date]:
+        start, end = asked.reference["start_date"], asked.reference["end_date"]
+        if start is not None and end is not None:
+            return await self._daily.days(asked.owner, start, end, asked.timezone), start, end
+        visit = await self._daily.store.visit_before(asked.owner, asked.conversation_id, asked.now)
+        today = local_day(asked.now, asked.timezone)
+        if visit is None:
+            return [], today, today
+        day = local_day(visit.started_at, asked.timezone)
+        return [Day(day, [visit], None)], day, day
+
+    async def _told(self, asked: DaysAsked, days: Sequence[Day]) -> list[ToldDay]:
+        visits = [visit for day in days if day.fresh is None for visit in day.visits if not visit.is_summarised]
+        samples = await self._sampled(asked.owner.tenant_id, visits)
+        told = [_told(day, samples) for day in days]
+        return [day for day in told if day is not None]
+
+    async def _sampled(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> dict[UUID, list[SaidMessage]]:
+        samples: dict[UUID, list[SaidMessage]] = defaultdict(list)
+        if visits:
+            most = max(_LEAST_SAMPLED, _MOST_SAMPLED // len(visits))
+            for message in await self._said.sample(tenant_id, [visit.id for visit in visits], most=most):
+                if message.visit_id:
+                    samples[message.visit_id].append(message)
+        return samples
+
+
+def _told(day: Day, samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
+    if day.fresh:
+        return ToldDay(day.date, day.fresh.summary, day.fresh.key_topics)
+    texts: list[str] = []
+    topics: list[str] = []
+    for visit in day.visits:
+        if visit.is_summarised and visit.summary:
+            texts.append(visit.summary)
+            topics += visit.key_topics
+        elif said := samples.get(visit.id):
+            written = by_rule([(message.role, message.content) for message in said])
+            texts.append(written.summary)
+            topics += written.key_topics
+    return ToldDay(day.date, " ".join(texts), topics) if texts else None
