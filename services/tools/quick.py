@@ -60,7 +60,8 @@ def calls_in(message: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[Aske
         asked = _asked(sentence, tools) or _asked_in_parts(sentence, tools)
         if not asked:
             return []
-        found += [each for each in asked if each not in found]
+        found += asked
+    found = [each for place, each in enumerate(found) if each not in found[:place]]
     order = {name: place for place, (name, _) in enumerate(tools)}
     return sorted(found, key=lambda each: order[each.name]) if len(found) <= MOST_CALLS else []
 
