@@ -110,5 +110,6 @@ _BEFORE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _AFTER = re.compile(
-    r"(?:[ ,]*(?:please|pls|thanks?(?: you)?(?: very much)?|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈]))*$", re.IGNORECASE
+    r"(?:[ ,]*(?:please|pls|thanks?(?: you)?(?: very much)?|for me|谢谢[你您啦]?|多谢|[呀啊哦噢嘛哈]))*$",
+    re.IGNORECASE,
 )

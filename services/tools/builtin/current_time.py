@@ -21,16 +21,17 @@ _NOW_EN = "(?: (?:right )?now| currently| at the moment)?"
 _HERE_EN = r"(?P<place>[a-z][a-z' -]{1,40}?)"
 
 _QUESTIONS = (
-    f"{_NOW_ZH}(?:的?时间)?是?{_CLOCK_ZH}了?",
-    f"{_CLOCK_ZH}了",
+    f"{_NOW_ZH}(?:的?时间)?是?{_CLOCK_ZH}了?吗?",
+    f"{_CLOCK_ZH}了吗?",
     f"{_NOW_ZH}的?(?:日期和?)?时间(?:是多少|是什么)?",
-    f"(?:{_NOW_ZH}是?)?{_HERE_ZH}(?:时间|那边|当地时间)?的?{_NOW_ZH}?的?(?:时间)?是?{_CLOCK_ZH}了?",
+    f"(?:{_NOW_ZH}是?)?{_HERE_ZH}(?:时间|那边|当地时间)?的?{_NOW_ZH}?的?(?:时间)?是?{_CLOCK_ZH}了?吗?",
     f"{_HERE_ZH}{_NOW_ZH}的?时间(?:是多少|是什么)?",
-    f"(?:今天|今日|今儿|{_NOW_ZH})是?(?:{_DAY_ZH})(?:[,、和 ]*(?:{_DAY_ZH}))?了?",
+    f"(?:今天|今日|今儿|{_NOW_ZH})是?(?:{_DAY_ZH})(?:[,、和 ]*(?:{_DAY_ZH}))?了?吗?",
     "(?:今天|今日)的?日期(?:是多少|是什么|是几号)?",
     f"what time (?:is it|it is){_NOW_EN}(?: in {_HERE_EN})?{_NOW_EN}",
     f"what(?:'s| is) the (?:current )?time{_NOW_EN}(?: in {_HERE_EN})?{_NOW_EN}",
     f"(?:the )?current (?:date and )?time(?: in {_HERE_EN})?",
+    f"(?:the )?time in {_HERE_EN}{_NOW_EN}",
     "(?:what|which) (?:day|date|weekday|day of the week) (?:is it|it is|is today)(?: today| now)?",
     "what(?:'s| is) (?:today's date|the (?:current )?date(?: today)?|the day today)",
 )

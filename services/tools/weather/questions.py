@@ -14,7 +14,7 @@ _LONGEST_CHINESE = 10
 _NO_CHINESE_PLACE = re.compile(
     "[我你您他她它谁咱哪这昨怎想说问讲写译了吗呢么很的第]|什么|为什|那[里边儿天时个]|喜欢|讨厌|聊天|聊聊|没有|不是|一[个下些]|有没|是否"
     "|天气|气温|温度|今天|今日|明天|后天|现在|目前|当前|今晚|明晚|去年|今年|明年|前天|上周|上个|上月|下周|下个|下月|本周|周末|星期|最近|月份|年代"
-    "|恶劣|极端|室[内外]|户外|外[面边]|里面|附近|当地|本地|[春夏秋冬][天季日]|季节|春节|国庆|关于|火星|月球|太空|宇宙|地球|世界|全球"
+    "|恶劣|极端|室[内外]|[阴晴雨雪]天|阴雨|股|户外|外[面边]|里面|附近|当地|本地|[春夏秋冬][天季日]|季节|春节|国庆|关于|火星|月球|太空|宇宙|地球|世界|全球"
     "|出差|旅[游行]|适合|记录|描述|形容|小说|电影|游戏|故事|^[去到在飞看跟]"
 )
 _NO_ENGLISH_PLACE = """
@@ -27,6 +27,8 @@ space mars moon sun earth world universe hell heaven oven fridge freezer room ho
 outside inside indoors outdoors minecraft game movie book novel song poem story history celsius fahrenheit
 kelvin english french german spanish chinese japanese degrees
 """
+_WITHIN_NAMES = frozenset({"of", "de", "la", "le", "del", "di", "do", "da", "am", "sur", "upon"})
+"""Words of names that are not capitalised; others are, unless the city is well known."""
 
 _CHINESE = "[\u3400-\u9fff]"
 _LIST_ZH = re.compile("、|,|以及|还有|和|与|跟|及")
@@ -42,7 +44,7 @@ _TOPIC_ZH = "天气(?:预报|情况|状况)?"
 _COLD_ZH = "热不热|冷不冷|热吗|冷吗"
 _ASKED_ZH = f"怎么样|怎样|如何|咋样|好不好|好吗|什么样|什么情况|{_COLD_ZH}|会下雨吗|多少度?|几度"
 _HOW_ZH = f"(?:{_WHEN_ZH})?[会是]?(?:{_ASKED_ZH})了?"
-_FALLS_ZH = "(?:下雨|下雪|有雨|有雪|刮风|打雷|降温)"
+_FALLS_ZH = "(?:下雨|下雪|有雨|有雪|刮风)"
 
 _WHEN_EN = (
     "(?:today|tonight|(?:right |just )?now|currently|at the moment|(?:this|tomorrow) (?:morning|afternoon|evening)"
@@ -58,7 +60,7 @@ _BE_EN = "(?: going to be| gonna be| be)?(?: like)?"
 
 _ANYWHERE = (
     f"{_ZH}(?:{_TOPIC_ZH}|气温){_HOW_ZH}{_MORE_ZH}",
-    f"{_ZH}天气预报",
+    f"{_ZH}(?:天气预报|(?:会?是)?什么天气)",
     f"{_ZH}(?:会不会|有没有|是不是(?:要|在)?|是否会?)(?:要|在)?{_FALLS_ZH}",
     f"{_ZH}[会要在]?{_FALLS_ZH}了?(?:吗|么|没有?)",
     f"{_WHAT_EN}{_TOPIC_EN}{_BE_EN}{_THEN_EN} (?:in|for|at) {_EN}{_THEN_EN}(?: like)?{_THEN_EN}",
@@ -70,7 +72,7 @@ _ANYWHERE = (
 """With any place that may be one."""
 _KNOWN = (
     f"{_ZH}(?:{_TOPIC_ZH}|气温|温度)(?:{_HOW_ZH})?{_MORE_ZH}",
-    f"{_ZH}(?:多少度|几度|多热|多冷|{_COLD_ZH}|(?:需要|要不要|用不用|要|用)带雨?伞吗?)",
+    f"{_ZH}(?:多少度|几度|多热|多冷|{_COLD_ZH}|(?:需要|要不要|用不用|要|用)带雨?伞吗?)了?",
     f"(?:{_WHAT_EN}|{_THE_EN})forecast{_BE_EN}{_THEN_EN} (?:in|for) {_EN}{_THEN_EN}",
     f"how (?:hot|cold|warm|humid|windy) (?:is it|will it be|is it going to be){_AT_EN}",
     f"(?:is it|will it be|is it going to be) (?:hot|cold|warm|sunny|cloudy|windy|humid){_AT_EN}",
@@ -115,12 +117,10 @@ def _chinese_places(span: str) -> list[str]:
 def _may_be_place(place: str) -> bool:
     if re.search(_CHINESE, place):
         return _SHORTEST <= len(place) <= _LONGEST_CHINESE and not _NO_CHINESE_PLACE.search(place)
-    words = re.findall(r"[^\W\d_]+(?:'[a-z]+)?", place.lower())
-    return (
-        1 <= len(words) <= _MOST_WORDS
-        and len(place) >= _SHORTEST
-        and not set(words).intersection(_NO_ENGLISH_PLACE.split())
-    )
+    words = re.findall(r"[^\W\d_]+(?:'[a-z]+)?", place)
+    named = all(word[0].isupper() or word in _WITHIN_NAMES for word in words)
+    wrong = {word.lower() for word in words}.intersection(_NO_ENGLISH_PLACE.split())
+    return 1 <= len(words) <= _MOST_WORDS and not wrong and (named or zone_of(place) is not None)
 
 
 WEATHER_QUESTIONS = QuickMatch((*_ANYWHERE, *_KNOWN), _cities)

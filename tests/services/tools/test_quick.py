@@ -31,12 +31,17 @@ WEATHER = {
     "今天长春的天气好吗？谢谢！": ["长春"],
     "你好，帮我查一下明天杭州的天气怎么样": ["杭州"],
     "Paris天气怎么样": ["Paris"],
+    "香港现在什么天气": ["香港"],
+    "哈尔滨现在多少度了": ["哈尔滨"],
+    "请告诉我西安未来三天的天气": ["西安"],
     "北京天气怎么样,北京天气怎么样？": ["北京"],
     "what's the weather in Paris today": ["Paris"],
     "What is the weather like in New York tomorrow?": ["New York"],
     "How’s the weather in Paris, France?": ["Paris, France"],
     "Can you tell me the weather in London and Paris, please?": ["London", "Paris"],
-    "weather in são paulo": ["são paulo"],
+    "weather in Bad Homburg": ["Bad Homburg"],
+    "Can you check the weather in Frankfurt am Main for me?": ["Frankfurt am Main"],
+    "is it raining in seattle?": ["seattle"],
     "how hot is it in Tokyo": ["Tokyo"],
     "Will it rain in Oslo tomorrow?": ["Oslo"],
     "Tokyo weather": ["Tokyo"],
@@ -54,6 +59,8 @@ TIME = {
     "东京现在几点": "Asia/Tokyo",
     "现在纽约几点了": "America/New_York",
     "柏林时间几点了": "Europe/Berlin",
+    "你知道现在几点吗": None,
+    "time in Tokyo": "Asia/Tokyo",
     "What time is it?": None,
     "do you know what time it is?": None,
     "what's the date today?": None,
@@ -82,6 +89,10 @@ NEITHER = """
 帮我写一首关于北京天气的诗
 翻译：今天北京天气怎样？
 “今天北京天气怎样”用英语怎么说
+雨天天气怎么样
+股票明天会下雪吗
+天气之子怎么样
+北京时间是什么意思
 烤箱温度多少
 发烧多少度
 空调现在多少度
@@ -99,6 +110,12 @@ how is the weather in general
 how hot is it in here
 how hot is it in summer
 what's the forecast for sales
+what's the weather in literature
+what's the weather in Paris usually like
+what's the weather in Paris like in March
+what's the weather in your city
+is it hot in the kitchen
+what's the current time complexity
 he asked what time it is
 what time is the meeting
 what time is it in the movie
