@@ -1,7 +1,10 @@
-"""Well-known cities and their time zones: enough to tell a city from any other word without asking anybody."""
+"""Which words name a place, and the time zones of well-known cities: told without asking anybody."""
 
+import re
 from functools import lru_cache
 from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
 
 _AREAS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 _NO_CITIES = """
@@ -9,6 +12,10 @@ act acre center chatham christmas easter johnston knox midway north nsw queensla
 wake west yap
 """
 """Names of zones that are other words as well, or no cities."""
+
+_KINDS_OF_NAMES = frozenset({"ns", "nr", "nrt", "nz"})
+"""Of places, of persons, of others: in the dictionary most towns stand among the last three."""
+_OF_A_KIND = re.compile("[\u3400-\u9fff]{2,8}(?:市|县|区|镇|州|岛|旗)")
 
 _CHINA = """
 北京 上海 天津 重庆 广州 深圳 成都 杭州 武汉 西安 南京 苏州 郑州 长沙 东莞 沈阳 青岛 合肥 佛山 宁波 昆明 福州
@@ -70,6 +77,28 @@ def zone_of(place: str) -> str | None:
     """The IANA time zone of a well-known city, by its name in English or simplified Chinese."""
     name = " ".join(place.lower().split())
     return _zones().get(name) or _zones().get(name.removesuffix("市"))
+
+
+def may_be_chinese_place(name: str) -> bool:
+    """Whether a Chinese word is a name, and not a word for something else."""
+    return bool(zone_of(name) or _OF_A_KIND.fullmatch(name)) or f"\n{name}\n" in _names()
+
+
+def warm() -> None:
+    """Read the lists, which takes a tenth of a second, so that no message has to wait for them."""
+    _zones()
+    _names()
+
+
+@lru_cache(maxsize=1)
+def _names() -> str:
+    """The names of the dictionary that search uses, between line ends: a set of them would take ten times as much."""
+    package = find_spec("jieba")
+    assert package is not None
+    assert package.origin is not None
+    lines = Path(package.origin).with_name("dict.txt").read_text(encoding="utf-8").splitlines()
+    names = [word for word, _, kind in map(str.split, lines) if kind in _KINDS_OF_NAMES and len(word) > 1]
+    return "\n".join(["", *names, ""])
 
 
 @lru_cache(maxsize=1)

@@ -6,6 +6,7 @@ from langchain_core.tools import BaseTool, ToolException, tool
 from pydantic import Field
 
 from services.llm.language import language_of
+from services.tools import places
 from services.tools.tool import RegisteredTool, ToolServices
 from services.tools.weather.open_meteo import OpenMeteo, WeatherUnavailable
 from services.tools.weather.questions import WEATHER_QUESTIONS
@@ -18,6 +19,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if there is a server to ask."""
     if services.http is None or not services.weather_url:
         return None
+    places.warm()
     geocoding_url = services.weather_geocoding_url or services.weather_url
     weather = OpenMeteo(services.http, services.weather_url, geocoding_url)
     return RegisteredTool(_over(weather), timeout_s=8.0, quick=WEATHER_QUESTIONS, priority=20)

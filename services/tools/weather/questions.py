@@ -3,18 +3,17 @@
 import re
 from typing import Any
 
-from services.tools.places import zone_of
+from services.tools.places import may_be_chinese_place, zone_of
 from services.tools.quick import QuickMatch
 
 _MOST_WORDS = 4
 _SHORTEST = 2
-_LONGEST_CHINESE = 10
 
 # A span is taken for places only if nothing in it says that it is something else.
 _NO_CHINESE_PLACE = re.compile(
     "[我你您他她它谁咱哪这昨怎想说问讲写译了吗呢么很的第]|什么|为什|那[里边儿天时个]|喜欢|讨厌|聊天|聊聊|没有|不是|一[个下些]|有没|是否"
     "|天气|气温|温度|今天|今日|明天|后天|现在|目前|当前|今晚|明晚|去年|今年|明年|前天|上周|上个|上月|下周|下个|下月|本周|周末|星期|最近|月份|年代"
-    "|恶劣|极端|室[内外]|[阴晴雨雪]天|阴雨|股|户外|外[面边]|里面|附近|当地|本地|[春夏秋冬][天季日]|季节|春节|国庆|关于|火星|月球|太空|宇宙|地球|世界|全球"
+    "|恶劣|极端|室[内外]|[阴晴雨雪]天|阴雨|股|户外|外[面边]|里面|附近|当地|本地|城市|市区|郊区|那个|[春夏秋冬][天季日]|季节|春节|国庆|关于|火星|月球|太空|宇宙|地球|太阳|大海|世界|全球"
     "|出差|旅[游行]|适合|记录|描述|形容|小说|电影|游戏|故事|^[去到在飞看跟]"
 )
 _NO_ENGLISH_PLACE = """
@@ -43,7 +42,7 @@ _MORE_ZH = "(?:,(?P<more>[\u3400-\u9fffA-Za-z' -]{2,20}?)呢)?"
 _TOPIC_ZH = "天气(?:预报|情况|状况)?"
 _COLD_ZH = "热不热|冷不冷|热吗|冷吗"
 _ASKED_ZH = f"怎么样|怎样|如何|咋样|好不好|好吗|什么样|什么情况|{_COLD_ZH}|会下雨吗|多少度?|几度"
-_HOW_ZH = f"(?:{_WHEN_ZH})?[会是]?(?:{_ASKED_ZH})了?"
+_HOW_ZH = f"(?:{_WHEN_ZH})?[会是]?(?:{_ASKED_ZH})[了呢]?"
 _FALLS_ZH = "(?:下雨|下雪|有雨|有雪|刮风)"
 
 _WHEN_EN = (
@@ -116,7 +115,7 @@ def _chinese_places(span: str) -> list[str]:
 
 def _may_be_place(place: str) -> bool:
     if re.search(_CHINESE, place):
-        return _SHORTEST <= len(place) <= _LONGEST_CHINESE and not _NO_CHINESE_PLACE.search(place)
+        return not _NO_CHINESE_PLACE.search(place) and may_be_chinese_place(place)
     words = re.findall(r"[^\W\d_]+(?:'[a-z]+)?", place)
     named = all(word[0].isupper() or word in _WITHIN_NAMES for word in words)
     wrong = {word.lower() for word in words}.intersection(_NO_ENGLISH_PLACE.split())
