@@ -92,10 +92,10 @@ def warm() -> None:
 
 @lru_cache(maxsize=1)
 def _names() -> str:
-    """The names of the dictionary that search uses, between line ends: a set of them would take ten times as much."""
-    package = find_spec("jieba")
-    assert package is not None
-    assert package.origin is not None
+    """The names of the dictionary that search uses, between line ends: a set would take ten times the memory."""
+    package = find_spec("jieba")  # not imported: it warns of itself
+    if package is None or package.origin is None:
+        return ""
     lines = Path(package.origin).with_name("dict.txt").read_text(encoding="utf-8").splitlines()
     names = [word for word, _, kind in map(str.split, lines) if kind in _KINDS_OF_NAMES and len(word) > 1]
     return "\n".join(["", *names, ""])
