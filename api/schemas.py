@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Id, Image, Locale, Text, TimeZone
-from state.conversation import AgentType, TurnInput
+from state.conversation import AgentType, Compose, TurnInput
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
 MAX_IMPORT_BYTES = 1024 * 1024 * 1024
@@ -42,6 +42,14 @@ class ChatRequest(BaseModel):
     )
     timezone: TimeZone | None = Field(None, description="IANA name or offset; null = the user's stored one.")
     locale: Locale | None = Field(None, description="BCP 47 tag such as zh-CN.")
+    compose: Compose | None = Field(
+        None,
+        description="When several tools run at once for the message itself: answer after all of them (single), or "
+        "begin with the first result (progressive); null = as the service is configured.",
+    )
+    filler: bool | None = Field(
+        None, description="Send the event filler when such tools start; null = as the service is configured."
+    )
     on_conflict: OnConflict = Field(
         "queue",
         description="While a turn of the conversation is under way: wait behind it (up to 5 do), be refused with "
@@ -62,6 +70,8 @@ class ChatRequest(BaseModel):
             expert=self.expert,
             requested_kb_prefix=self.kb_prefix,
             max_context_tokens=self.max_context_tokens,
+            compose=self.compose,
+            filler=self.filler,
             debug=self.debug,
             locale=self.locale,
             timezone=self.timezone,

@@ -9,10 +9,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
-from graph.edges import after_generate, after_history
+from graph.edges import after_generate, after_history, after_retrieve
 from nodes.generate import generate
 from nodes.history import history
 from nodes.persist import persist
+from nodes.quick import quick
 from nodes.retrieve import retrieve
 from nodes.route import route
 from nodes.tools import tools
@@ -41,9 +42,10 @@ _THROUGH_A_RESTART = RetryPolicy(
 
 
 def build_graph(services: Services) -> TurnGraph:
-    """START → route → history → (retrieve) → generate ⇄ tools → persist → END, not compiled."""
+    """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled."""
+    settings = services.settings
     nodes: dict[str, Node] = {
-        "route": route,
+        "route": partial(route, tools=services.tools, quick_tools=settings.tools_quick),
         "history": partial(
             history,
             conversations=services.conversations,
@@ -55,6 +57,14 @@ def build_graph(services: Services) -> TurnGraph:
             estimators=services.estimators,
         ),
         "retrieve": partial(retrieve, knowledge=services.knowledge),
+        "quick": partial(
+            quick,
+            models=services.models,
+            executor=services.tool_executor,
+            estimators=services.estimators,
+            compose=settings.tools_compose,
+            filler=settings.tools_filler,
+        ),
         "generate": partial(
             generate, models=services.models, tools=services.tools, estimators=services.estimators
         ),
@@ -62,8 +72,8 @@ def build_graph(services: Services) -> TurnGraph:
         "persist": partial(
             persist,
             turns=services.turns,
-            episodes=services.settings.memory_episodes,
-            memory_agent=services.settings.memory_agent,
+            episodes=settings.memory_episodes,
+            memory_agent=settings.memory_agent,
         ),
     }
     graph = TurnGraph(ConversationState, context_schema=TurnContext)
@@ -73,7 +83,8 @@ def build_graph(services: Services) -> TurnGraph:
     graph.add_edge(START, "route")
     graph.add_edge("route", "history")
     graph.add_conditional_edges("history", after_history)
-    graph.add_edge("retrieve", "generate")
+    graph.add_conditional_edges("retrieve", after_retrieve)
+    graph.add_edge("quick", "generate")
     graph.add_conditional_edges("generate", after_generate)
     graph.add_edge("tools", "generate")
     graph.add_edge("persist", END)

@@ -7,9 +7,14 @@ from langchain_core.messages import AIMessage
 from state.conversation import ConversationState
 
 
-def after_history(state: ConversationState) -> Literal["retrieve", "generate"]:
+def after_history(state: ConversationState) -> Literal["retrieve", "quick", "generate"]:
     """Read a knowledge base only when the message was routed to one."""
-    return "retrieve" if state.get("use_retrieval") else "generate"
+    return "retrieve" if state.get("use_retrieval") else after_retrieve(state)
+
+
+def after_retrieve(state: ConversationState) -> Literal["quick", "generate"]:
+    """Run tools before the model is asked only when the message itself asks for them."""
+    return "quick" if state.get("quick_tools") else "generate"
 
 
 def after_generate(state: ConversationState) -> Literal["tools", "persist"]:

@@ -93,6 +93,7 @@ _FRESH: dict[str, Any] = {
     **dict.fromkeys(ConversationState.__annotations__),
     "images": [],
     "history": [],
+    "quick_tools": [],
     "episodic_memory": [],
     "recall": {},
     "retrieval_results": [],

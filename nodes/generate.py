@@ -1,15 +1,13 @@
 """generate: one prompt, one streamed call of the model."""
 
-from datetime import UTC, datetime
-
 from langgraph.runtime import Runtime
 
-from services.context.prompt import Ingredients, Prompt, build_prompt
-from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.token_estimates import TokenEstimator, TokenEstimators
+from services.context.speaking import speak
+from services.llm.chat_models import ChatModels
+from services.llm.token_estimates import TokenEstimators
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState, TokenUsage
+from state.conversation import ConversationState
 
 MOST_TOOL_ROUNDS = 5
 """After so many rounds of tools the model is offered none, so that it answers."""
@@ -25,66 +23,4 @@ async def generate(
 ) -> ConversationState:
     """Stream the answer's next piece: all of it, or what the model says before it asks for tools."""
     offered = tools if state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS else None
-    tokens = estimators.of(state.get("model") or "")
-    prompt = _prompt(state, offered.described if offered else "", tokens)
-    write = runtime.stream_writer
-    pieces: list[str] = []
-    timings: dict[str, float] = {}
-
-    def on_text(text: str) -> None:
-        if not pieces and not state.get("answer"):
-            timings["first_token_ms"] = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
-        pieces.append(text)
-        write({"status": "token", "content": text})
-
-    reply = await models.answer(
-        prompt.messages,
-        on_text=on_text,
-        model=state.get("model"),
-        tools=offered.for_model if offered else (),
-    )
-    used = ModelUsage.of(reply)
-    # What images and calls of tools cost differs from provider to provider.
-    if not prompt.images and not state.get("messages"):
-        tokens.learn(prompt.texts, prompt.overhead, used.input_tokens)
-    return {
-        "messages": [reply],
-        "answer": state.get("answer", "") + "".join(pieces),
-        "usage": _add(state.get("usage"), used),
-        "context_report": prompt.report,
-        "epoch": prompt.epoch,
-        "timings": timings,
-    }
-
-
-def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator) -> Prompt:
-    parts = Ingredients(
-        budget=state["context_budget"],
-        system_prompt=state["system_prompt"],
-        tools=tools,
-        epoch=state["epoch"],
-        history=state.get("history", []),
-        passages=state.get("retrieval_results", []),
-        episodes=state.get("episodic_memory", []),
-        recall=state.get("recall", {}),
-        message=state["message"],
-        images=state.get("images", []),
-        core_memory=state["epoch"]["core_memory"] if state.get("core_memory") is not None else {},
-        core_memory_changes=state.get("core_memory_changes", {}),
-        after=state.get("messages", []),
-    )
-    return build_prompt(parts, tokens)
-
-
-_NOTHING = TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0)
-
-
-def _add(before: TokenUsage | None, call: ModelUsage) -> TokenUsage:
-    so_far = before or _NOTHING
-    return TokenUsage(
-        input_tokens=so_far["input_tokens"] + call.input_tokens,
-        output_tokens=so_far["output_tokens"] + call.output_tokens,
-        total_tokens=so_far["total_tokens"] + call.input_tokens + call.output_tokens,
-        cached_tokens=so_far["cached_tokens"] + call.cached_tokens,
-        model_calls=so_far["model_calls"] + 1,
-    )
+    return await speak(state, runtime.stream_writer, models=models, tools=offered, estimators=estimators)

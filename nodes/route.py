@@ -1,15 +1,21 @@
-"""route: where the message goes."""
+"""route: where the message goes, and which tools it asks for by itself."""
 
 import time
 
 from langgraph.runtime import Runtime
 
+from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState, RouteDecision
 
 
-async def route(state: ConversationState, runtime: Runtime[TurnContext]) -> ConversationState:
-    """Route to the knowledge base that the caller named, or else to general conversation."""
+async def route(
+    state: ConversationState, runtime: Runtime[TurnContext], *, tools: ToolRegistry, quick_tools: bool
+) -> ConversationState:
+    """Route to the knowledge base that the caller named, or else to general conversation.
+
+    With `quick_tools`, tools for which the message asks plainly are called without a model deciding.
+    """
     begun = time.perf_counter()
     prefix = state.get("requested_kb_prefix")
     if prefix:
@@ -34,5 +40,6 @@ async def route(state: ConversationState, runtime: Runtime[TurnContext]) -> Conv
         "kb_prefix": decision["kb_prefix"],
         "worker_name": decision["worker_name"],
         "use_retrieval": decision["kb_prefix"] is not None,
+        "quick_tools": tools.quick_calls(state["message"]) if quick_tools else [],
         "routing_ms": round((time.perf_counter() - begun) * 1000, 3),
     }

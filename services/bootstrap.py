@@ -27,6 +27,7 @@ from services.llm.token_estimates import TokenEstimators
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
+from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.said_then import SaidThen
@@ -109,7 +110,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         summaries = _make_summaries(settings, database, models, jobs)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
         stack.push_async_callback(memory.recall.close)
-        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, _tool_services(settings, memory))
+        http = OutgoingHttp()
+        stack.push_async_callback(http.close)
+        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, _tool_services(settings, memory, http))
         tool_executor = ToolExecutor(tools)
         agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
         yield Services(
@@ -188,10 +191,13 @@ async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) 
     return _Connected(database, cache, milvus, models, embedder, authenticator, jobs)
 
 
-def _tool_services(settings: Settings, memory: "Memory") -> ToolServices:
+def _tool_services(settings: Settings, memory: "Memory", http: OutgoingHttp) -> ToolServices:
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
         archive=memory.archive if settings.memory_episodes else None,
+        http=http,
+        weather_url=settings.weather_url,
+        weather_geocoding_url=settings.weather_geocoding_url,
     )
 
 

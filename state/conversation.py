@@ -14,6 +14,8 @@ from typing_extensions import TypedDict
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "default"]
+Compose = Literal["single", "progressive"]
+"""Whether an answer with quick tools is begun after all of their results, or as soon as the first is there."""
 ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages alone."""
 
@@ -29,6 +31,14 @@ class RouteDecision(TypedDict):
     """0 to 1."""
     method: RouteMethod
     reason: str
+
+
+class QuickCall(TypedDict):
+    """A call of a tool that the message itself asks for, without a model deciding."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
 
 
 class HistoryMessage(TypedDict):
@@ -235,6 +245,10 @@ class TurnInput(TypedDict, total=False):
     """Knowledge base that the caller asked for; None = let `route` decide."""
     max_context_tokens: int | None
     """A smaller budget for this turn's prompt; None = the configured one."""
+    compose: Compose | None
+    """How an answer with quick tools is put together; None = as configured."""
+    filler: bool | None
+    """Whether the user is told that quick tools were started; None = as configured."""
     debug: bool
     locale: str | None
     timezone: str | None
@@ -269,6 +283,8 @@ class ConversationState(TurnInput, total=False):
     kb_prefix: str | None
     worker_name: str
     use_retrieval: bool
+    quick_tools: list[QuickCall]
+    """Calls that the message asks for so plainly that no model has to decide; empty for most messages."""
     routing_ms: float
 
     time_reference: TimeReference | None
@@ -301,7 +317,7 @@ class ConversationState(TurnInput, total=False):
     retrieval_results: list[Passage]
     retrieval_ms: float
 
-    # generate, and tools (tool messages)
+    # generate, quick and tools (tool messages); quick also adds to `answer` and `usage`
     messages: Annotated[list[AnyMessage], operator.add]
     """What follows the prompt in this turn: the model's tool calls and the tools' results. Appended, never
     merged by id: some endpoints give every message the same one."""

@@ -10,7 +10,7 @@ import math
 import re
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, ClassVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -142,7 +142,7 @@ class OfflineChatModel(BaseChatModel):
 def _reply(messages: list[BaseMessage], tools: list[dict[str, Any]], tool_choice: str | None) -> AIMessage:
     question = next((m.text for m in reversed(messages) if isinstance(m, HumanMessage)), "")
     texts = _TEXTS["zh" if _CHINESE.search(question) else "en"]
-    results = [m.text for m in _since_last_question(messages) if isinstance(m, ToolMessage)]
+    results = [m.text for m in _not_spoken_of(messages) if isinstance(m, ToolMessage)]
     content, calls = "", []
     if not results and (tool := _choose(tools, tool_choice, question)):
         calls = [_call(tool, question, messages)]
@@ -158,11 +158,10 @@ def _reply(messages: list[BaseMessage], tools: list[dict[str, Any]], tool_choice
     return AIMessage(content=content, tool_calls=calls, usage_metadata=usage)
 
 
-def _since_last_question(messages: list[BaseMessage]) -> Iterator[BaseMessage]:
-    for message in reversed(messages):
-        if isinstance(message, HumanMessage):
-            return
-        yield message
+def _not_spoken_of(messages: list[BaseMessage]) -> list[BaseMessage]:
+    """What has come since the question, and since the model said or called something itself."""
+    first = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage | AIMessage)), default=-1)
+    return messages[first + 1 :]
 
 
 def _context(messages: list[BaseMessage]) -> list[str]:

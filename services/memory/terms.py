@@ -58,6 +58,11 @@ def warm() -> None:
     _tools()
 
 
+def simplified(text: str) -> str:
+    """With its traditional Chinese characters folded to simplified ones."""
+    return _tools().simplify(text) if _CHINESE.search(text) else text
+
+
 def indexed_text(speaker: str, text: str) -> str:
     """`Speaker: text`: what is embedded and split into terms; the text alone where nobody is named."""
     return f"{speaker}: {text}" if speaker else text
@@ -103,9 +108,7 @@ def lone_characters(text: str) -> frozenset[str]:
 
 def _runs(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower()
-    if _CHINESE.search(folded):
-        folded = _tools().simplify(folded)
-    return _RUN.findall(folded)
+    return _RUN.findall(simplified(folded))
 
 
 def is_weak(term: str) -> bool:

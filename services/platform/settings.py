@@ -132,6 +132,17 @@ class Settings(BaseSettings):
     memory_recall_items: int = Field(5, ge=1, le=50, description="episodes in a prompt, 1 to 50")
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
 
+    # Tools
+    tools_quick: bool = Field(True, description="on or off")
+    tools_filler: bool = Field(True, description="on or off")
+    tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
+    weather_url: str | None = Field(
+        None, description="http(s)://… of an Open-Meteo forecast API; unset = no weather"
+    )
+    weather_geocoding_url: str | None = Field(
+        None, description="http(s)://… of an Open-Meteo geocoding API; unset = WEATHER_URL"
+    )
+
     @field_validator("llm_fallback_models", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:
@@ -153,7 +164,7 @@ class Settings(BaseSettings):
             raise ValueError("not a redis:// address")
         return value
 
-    @field_validator("milvus_uri", "llm_base_url", "embedding_base_url")
+    @field_validator("milvus_uri", "llm_base_url", "embedding_base_url", "weather_url", "weather_geocoding_url")
     @classmethod
     def _is_http(cls, value: str | None) -> str | None:
         if value and not value.startswith(("http://", "https://")):

@@ -1,8 +1,9 @@
-"""Run the tools that the model asked for: all at once, each with its own time limit."""
+"""Run tools, whoever asked for them: all at once, each with its own time limit."""
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
@@ -20,6 +21,27 @@ OnEvent = Callable[[str, dict[str, Any]], None]
 """Called with `tool_call` or `tool_result` and its content."""
 
 
+class RunningCalls:
+    """Calls under way; their results are handed out as they come."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+        """Results that have not been handed out yet."""
+        self._ended: asyncio.Queue[ToolMessage] = asyncio.Queue()
+
+    def end(self, result: ToolMessage) -> None:
+        """Take a result."""
+        self._ended.put_nowait(result)
+
+    async def more(self) -> list[ToolMessage]:
+        """Wait for the next result, and hand out all that have come by then, in the order in which they came."""
+        results = [await self._ended.get()]
+        while not self._ended.empty():
+            results.append(self._ended.get_nowait())
+        self.left -= len(results)
+        return results
+
+
 class ToolExecutor:
     """Runs tool calls. A failure is a result with an error, which the model reads; never a failed turn."""
 
@@ -32,11 +54,30 @@ class ToolExecutor:
         Returns:
             One message for each call, in the order of the calls.
         """
-        for call in calls:
-            on_event("tool_call", {"id": call["id"], "name": call["name"], "arguments": call["args"]})
+        _tell(calls, on_event)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._report(call, context, on_event)) for call in calls]
         return [task.result() for task in tasks]
+
+    @asynccontextmanager
+    async def running(
+        self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
+    ) -> AsyncGenerator[RunningCalls, None]:
+        """The same, for whoever goes on with what is there; what still runs when the block ends is cancelled."""
+        under_way = RunningCalls(len(calls))
+
+        async def run(call: ToolCall) -> None:
+            under_way.end(await self._report(call, context, on_event))
+
+        _tell(calls, on_event)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run(call)) for call in calls]
+                yield under_way
+                for task in tasks:
+                    task.cancel()
+        except ExceptionGroup as failed:  # tools raise nothing, so it is what the block raised
+            raise failed.exceptions[0] from None
 
     async def run_silently(self, calls: Sequence[ToolCall], context: TurnContext) -> list[ToolMessage]:
         """The same for a turn that nobody follows."""
@@ -67,18 +108,23 @@ class ToolExecutor:
         if registered.takes_runtime:
             arguments["runtime"] = _runtime(call, context)
         try:
-            async with asyncio.timeout(registered.timeout_s):
+            async with asyncio.timeout(registered.timeout_s) as limit:
                 return str(await registered.tool.ainvoke(arguments)), True
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             return f"The arguments are wrong: {problems}", False
         except ToolException as error:
             return str(error), False
-        except TimeoutError:
-            return f"{call['name']} did not answer within {registered.timeout_s:g} s.", False
         except Exception:  # a tool's defect must not cost the user the answer
+            if limit.expired():
+                return f"{call['name']} did not answer within {registered.timeout_s:g} s.", False
             log.exception("tool failed", tool=call["name"])
             return f"{call['name']} failed.", False
+
+
+def _tell(calls: Sequence[ToolCall], on_event: OnEvent) -> None:
+    for call in calls:
+        on_event("tool_call", {"id": call["id"], "name": call["name"], "arguments": call["args"]})
 
 
 def _tell_nobody(_: str, __: dict[str, Any]) -> None:

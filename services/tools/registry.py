@@ -10,14 +10,18 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.tools import builtin
+from services.tools.quick import calls_in
 from services.tools.tool import RegisteredTool, ToolServices
+from state.conversation import QuickCall
 
 
 class ToolRegistry:
-    """All tools, by name."""
+    """All tools, by priority and name."""
 
     def __init__(self, tools: Sequence[RegisteredTool]) -> None:
-        self._tools = {registered.name: registered for registered in tools}
+        ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
+        self._tools = {registered.name: registered for registered in ordered}
+        self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
 
     @classmethod
     def of_builtin_tools(cls, services: ToolServices) -> "ToolRegistry":
@@ -40,3 +44,11 @@ class ToolRegistry:
     def get(self, name: str) -> RegisteredTool | None:
         """The tool of that name; None when there is none, as models invent names."""
         return self._tools.get(name)
+
+    def quick_calls(self, message: str) -> list[QuickCall]:
+        """The calls that a message asks for so plainly that no model has to decide; none for most messages."""
+        asked = calls_in(message, self._quick) if self._quick else []
+        return [
+            QuickCall(id=f"quick_{number}", name=each.name, arguments=each.arguments)
+            for number, each in enumerate(asked, 1)
+        ]

@@ -1,4 +1,4 @@
-"""A tool and its limits."""
+"""A tool, its limits, and how it is asked for without a model."""
 
 import inspect
 from collections.abc import Callable
@@ -9,6 +9,10 @@ from langchain_core.tools import BaseTool
 
 from services.memory.archive import Archive
 from services.memory.core import CoreMemory
+from services.platform.outgoing import OutgoingHttp
+from services.tools.quick import QuickMatch
+
+USUAL_PRIORITY = 100
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,12 @@ class ToolServices:
     """None = core memory is switched off."""
     archive: Archive | None = None
     """None = episodes are switched off."""
+    http: OutgoingHttp | None = None
+    """For tools that ask another server; None = there are none."""
+    weather_url: str | None = None
+    """Base address of an Open-Meteo forecast API; None = there is no weather."""
+    weather_geocoding_url: str | None = None
+    """Base address of its geocoding API; None = the same."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,11 @@ class RegisteredTool:
 
     tool: BaseTool
     timeout_s: float = 10.0
+    quick: QuickMatch | None = None
+    """Questions that ask for this tool so plainly that it runs without a model deciding; None = there are none."""
+    priority: int = USUAL_PRIORITY
+    """Lower comes first: in the list that the model is offered, and among the quick calls of a message. Tools of
+    one priority stand in the order of their names."""
 
     @cached_property
     def takes_runtime(self) -> bool:

@@ -1,7 +1,7 @@
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.edges import after_generate, after_history
+from graph.edges import after_generate, after_history, after_retrieve
 from tests.support.turns import state
 
 CALL = {"name": "t", "args": {}, "id": "1"}
@@ -25,3 +25,11 @@ def test_a_knowledge_base_is_read_only_when_routed_to(use_retrieval: bool | None
 )
 def test_tool_calls_lead_to_the_tools(last: AIMessage | ToolMessage, next_node: str) -> None:
     assert after_generate(state(messages=[last])) == next_node
+
+
+def test_quick_tools_run_before_the_model_is_asked() -> None:
+    asked = [{"id": "quick_1", "name": "get_current_time", "arguments": {}}]
+    assert after_history(state(quick_tools=asked)) == "quick"
+    assert after_history(state(quick_tools=asked, use_retrieval=True)) == "retrieve"
+    assert after_retrieve(state(quick_tools=asked)) == "quick"
+    assert after_retrieve(state(quick_tools=[])) == "generate"

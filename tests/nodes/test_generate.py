@@ -95,10 +95,11 @@ async def test_tool_calls_are_returned_for_the_tools_node(services: Services, mo
     ]
     assert update["answer"] == "Let me see. "
     assert [tool["name"] for tool in model_server.requests[0].body["tools"]] == [
+        "get_current_time",
         "archival_memory_insert",
         "archival_memory_search",
         "core_memory_update",
-        "get_current_time",
+        "get_user_profile",
     ]
 
 

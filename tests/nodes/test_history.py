@@ -165,7 +165,7 @@ async def test_the_topics_themselves_count_towards_the_threshold(
     turn = await services.turns.open(new_turn("And now?"))
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("UPDATE experts SET context_strategy = 'topics'")
-    near = policy(strategy="topics", window=3950, threshold=0.7, min_archive_messages=10)
+    near = policy(strategy="topics", window=4060, threshold=0.7, min_archive_messages=10)
     await _history(services, turn, context_policy=near)
     assert model_server.requests == []
     await remember(services.database, turn, "x" * 1000)
@@ -179,7 +179,7 @@ async def test_near_the_threshold_topics_are_archived_behind_the_answer(
 ) -> None:
     await _exchanges(services, 10, length=400)
     turn = await services.turns.open(new_turn("And now?"))
-    near = policy(strategy="topics", window=4000, threshold=0.7, min_archive_messages=10)
+    near = policy(strategy="topics", window=4110, threshold=0.7, min_archive_messages=10)
     assert (await _history(services, turn, context_policy=near))["after_turn"] == [ARCHIVE]
     far = policy(strategy="topics", window=8000, threshold=0.7, min_archive_messages=10)
     assert (await _history(services, turn, context_policy=far))["after_turn"] == []

@@ -1,16 +1,30 @@
 import pytest
 
 from nodes.route import route
-from state.conversation import RouteDecision
+from services.tools.registry import ToolRegistry
+from services.tools.tool import ToolServices
+from state.conversation import ConversationState, RouteDecision
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio
 
 
+async def _route(values: ConversationState, written: Written, *, quick_tools: bool = True) -> ConversationState:
+    tools = ToolRegistry.of_builtin_tools(ToolServices())
+    return await route(values, runtime(written), tools=tools, quick_tools=quick_tools)
+
+
 async def test_without_a_knowledge_base_the_route_is_general() -> None:
     written: Written = []
-    update = await route(state(requested_kb_prefix=None), runtime(written))
-    assert set(update) == {"route_decision", "kb_prefix", "worker_name", "use_retrieval", "routing_ms"}
+    update = await _route(state(requested_kb_prefix=None), written)
+    assert set(update) == {
+        "route_decision",
+        "kb_prefix",
+        "worker_name",
+        "use_retrieval",
+        "quick_tools",
+        "routing_ms",
+    }
     assert update["worker_name"] == "general"
     assert update["kb_prefix"] is None
     assert update["use_retrieval"] is False
@@ -18,7 +32,7 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
 
 
 async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
-    update = await route(state(requested_kb_prefix="handbook"), runtime())
+    update = await _route(state(requested_kb_prefix="handbook"), [])
     assert update["route_decision"] == RouteDecision(
         kb_prefix="handbook",
         worker_name="handbook",
@@ -27,3 +41,16 @@ async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
         reason="the caller named the knowledge base",
     )
     assert update["use_retrieval"] is True
+
+
+async def test_tools_for_which_the_message_asks_plainly_are_called_without_a_model() -> None:
+    asked = {"id": "quick_1", "name": "get_current_time", "arguments": {"timezone": "Europe/Berlin"}}
+    update = await _route(state(message="What time is it in Berlin?"), [])
+    assert update["quick_tools"] == [asked]
+    assert update["route_decision"]["method"] == "default"
+    assert (await _route(state(message="Berlin is a city."), []))["quick_tools"] == []
+
+
+async def test_they_can_be_switched_off() -> None:
+    update = await _route(state(message="What time is it?"), [], quick_tools=False)
+    assert update["quick_tools"] == []

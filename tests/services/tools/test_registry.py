@@ -1,7 +1,8 @@
+from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from services.tools.registry import ToolRegistry
-from services.tools.tool import ToolServices
+from services.tools.tool import RegisteredTool, ToolServices
 
 
 def test_the_builtin_tools_are_found_by_themselves() -> None:
@@ -16,3 +17,14 @@ def test_no_tool_lets_the_model_say_who_the_user_is() -> None:
     for tool in ToolRegistry.of_builtin_tools(ToolServices()).for_model:
         described = convert_to_openai_tool(tool)["function"]["parameters"]["properties"]
         assert not {"user_id", "tenant_id", "runtime"} & set(described)
+
+
+def test_tools_are_offered_by_priority_and_then_by_name() -> None:
+    def nothing() -> str:
+        return ""
+
+    def made(name: str, priority: int) -> RegisteredTool:
+        return RegisteredTool(StructuredTool.from_function(nothing, name=name, description="."), priority=priority)
+
+    registry = ToolRegistry([made("b", 100), made("a", 100), made("c", 1)])
+    assert [tool.name for tool in registry.for_model] == ["c", "a", "b"]

@@ -1,0 +1,60 @@
+"""quick: the tools for which the message itself asks, run before the model is asked."""
+
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolCall
+from langgraph.runtime import Runtime
+
+from services.context.speaking import speak
+from services.llm.chat_models import ChatModels
+from services.llm.language import language_of
+from services.llm.token_estimates import TokenEstimators
+from services.tools.composing import compose as compose_answer
+from services.tools.executor import ToolExecutor
+from state.context import TurnContext
+from state.conversation import Compose, ConversationState
+
+_FILLER = {"en": "Let me check…", "zh": "好的，让我查一下…"}
+_BETWEEN_PARTS = "\n\n"
+
+
+async def quick(
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    models: ChatModels,
+    executor: ToolExecutor,
+    estimators: TokenEstimators,
+    compose: Compose,
+    filler: bool,
+) -> ConversationState:
+    """Run the quick tools all at once; what they say follows the prompt like the results of the model's own calls.
+
+    Composed progressively, the answer is begun with the first results of several. `generate` completes it.
+    """
+    write = runtime.stream_writer
+    language = language_of([state["message"]])
+    calls = [ToolCall(name=call["name"], args=call["arguments"], id=call["id"]) for call in state["quick_tools"]]
+    asked_filler, asked_compose = state.get("filler"), state.get("compose")
+    if filler if asked_filler is None else asked_filler:
+        write({"status": "filler", "content": _FILLER[language]})
+
+    def on_event(status: str, content: dict[str, Any]) -> None:
+        write({"status": status, "content": content})
+
+    update = ConversationState(tool_rounds=state.get("tool_rounds", 0) + 1)
+    if len(calls) == 1 or (asked_compose or compose) == "single":
+        results = await executor.run(calls, runtime.context, on_event)
+        return {**update, "messages": [AIMessage("", tool_calls=calls), *results]}
+
+    async def say(messages: list[AnyMessage]) -> str:
+        so_far = ConversationState({**state, **update, "messages": messages})
+        spoken = await speak(so_far, write, models=models, tools=None, estimators=estimators)
+        write({"status": "token", "content": _BETWEEN_PARTS})
+        update["answer"] = spoken["answer"] + _BETWEEN_PARTS
+        update["usage"] = spoken["usage"]
+        update["timings"] = {**spoken["timings"], **update.get("timings", {})}
+        return spoken["messages"][-1].text
+
+    messages = await compose_answer(executor, calls, runtime.context, on_event, say=say, language=language)
+    return {**update, "messages": messages}

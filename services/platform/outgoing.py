@@ -1,0 +1,69 @@
+"""Requests to other servers that the operator has named: bounded in time and size, never redirected."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Literal
+
+import httpx
+
+_CONNECT_TIMEOUT_S = 2.0
+_PLAIN = {"Accept": "application/json", "Accept-Encoding": "identity"}
+"""Not compressed, so that what is counted while it comes is what there is."""
+
+Failure = Literal["unreachable", "slow", "status", "too_large"]
+
+
+class OutgoingFailed(Exception):
+    """A server did not answer as it should."""
+
+    def __init__(self, failure: Failure, status: int | None = None) -> None:
+        super().__init__(failure, status)
+        self.failure = failure
+        self.status = status
+
+
+class OutgoingHttp:
+    """One client for the process, opened when it is first needed."""
+
+    def __init__(self) -> None:
+        self._client: httpx.AsyncClient | None = None
+        self._opening = asyncio.Lock()
+
+    async def get(self, url: str, params: Mapping[str, str], *, within_s: float, most_bytes: int) -> bytes:
+        """Ask once and return the body.
+
+        Raises:
+            OutgoingFailed: there was no answer within `within_s`, another status than 200, or a longer body.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                client = await self._opened()
+                async with client.stream("GET", url, params=dict(params), headers=_PLAIN) as response:
+                    if response.status_code != httpx.codes.OK:
+                        raise OutgoingFailed("status", response.status_code)
+                    body = bytearray()
+                    async for chunk in response.aiter_raw():
+                        body += chunk
+                        if len(body) > most_bytes:
+                            raise OutgoingFailed("too_large")
+                    return bytes(body)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise OutgoingFailed("slow") from error
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise OutgoingFailed("unreachable") from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _opened(self) -> httpx.AsyncClient:
+        async with self._opening:
+            if self._client is None:  # in a thread: it reads the system's certificates from disk
+                self._client = await asyncio.to_thread(_open)
+            return self._client
+
+
+def _open() -> httpx.AsyncClient:
+    # Each request has a limit for all of it, so reading needs none of its own.
+    return httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S), follow_redirects=False)

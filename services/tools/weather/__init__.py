@@ -1,0 +1,1 @@
+"""The weather: asked of an Open-Meteo server, told in Chinese or English, recognised in questions."""

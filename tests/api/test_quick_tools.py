@@ -1,0 +1,358 @@
+"""Turns whose message itself asks for tools, over HTTP: what is sent when, and what the model is shown."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+
+from services.platform.settings import Settings, load_settings
+from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+from tests.support.service_process import answer_of
+from tests.support.weather_server import WeatherServer
+
+pytestmark = pytest.mark.anyio
+
+BOTH = "北京和上海今天天气怎么样？"
+ASK: dict[str, Any] = {"user_id": "u-1", "session_id": "s-1", "message": BOTH}
+FILLER = "好的，让我查一下…"
+UNKNOWN = "The weather service knows no place named 亚特兰蒂斯."
+
+
+@pytest.fixture
+async def weather() -> AsyncIterator[WeatherServer]:
+    """Where the weather is asked for."""
+    async with WeatherServer() as server:
+        yield server
+
+
+@pytest.fixture
+def settings(settings: Settings, weather: WeatherServer, request: pytest.FixtureRequest) -> Settings:
+    """The usual ones, with a weather server, and with what the test sets."""
+    usual = {**settings.model_dump(exclude_unset=True), "weather_url": weather.url}
+    return load_settings(**{**usual, **getattr(request, "param", {})})
+
+
+@dataclass
+class Stream:
+    """A turn's events as they come."""
+
+    lines: AsyncIterator[str]
+    events: list[tuple[str, Any]] = field(default_factory=list)
+
+    async def until(self, status: str) -> Any:
+        """Read to the next event of this kind, and return its content."""
+        async for line in self.lines:
+            if line.startswith("data: "):
+                event = json.loads(line.removeprefix("data: "))
+                self.events.append((event["status"], event["content"]))
+                if event["status"] in {status, "error"}:
+                    assert event["status"] == status, event
+                    return event["content"]
+        pytest.fail(f"no {status} before the end")
+
+    def kinds(self) -> list[str]:
+        """What came, tokens that follow each other as one."""
+        kinds = [status for status, _ in self.events]
+        return [kind for place, kind in enumerate(kinds) if kind != "token" or kinds[place - 1] != "token"]
+
+    @property
+    def text(self) -> str:
+        """All tokens."""
+        return "".join(content for status, content in self.events if status == "token")
+
+
+class Turn:
+    """`async with Turn(client, compose="single") as stream: …`."""
+
+    def __init__(self, client: httpx.AsyncClient, **values: Any) -> None:
+        self._response = client.stream("POST", "/api/v1/chat/stream", json={**ASK, **values})
+
+    async def __aenter__(self) -> Stream:
+        response = await self._response.__aenter__()
+        assert response.status_code == 200
+        return Stream(response.aiter_lines())
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._response.__aexit__(*error)
+
+
+def _said(request: Received) -> list[str]:
+    """What the prompt holds behind the user's message: calls, results, what the model said, notes."""
+    items = request.body["input"]
+    last = max(place for place, item in enumerate(items) if item.get("role") == "user")
+    found = []
+    for item in items[last + 1 :]:
+        match item.get("type"):
+            case "function_call":
+                found.append(f"call {json.loads(item['arguments']).get('city')}")
+            case "function_call_output":
+                found.append(f"result {item['output'].split('的天气')[0].split(',')[0]}")
+            case _:
+                content = item["content"]
+                text = content if isinstance(content, str) else "".join(part["text"] for part in content)
+                found.append(f"{item['role']} {text}")
+    return found
+
+
+async def test_filler_calls_results_as_they_come_and_then_the_answer(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["两地都是", "阴天。"]))
+    weather.hold("北京")
+    async with Turn(client) as stream:
+        first = await stream.until("tool_result")
+        assert (first["name"], first["ok"], first["id"]) == ("get_weather", True, "quick_2")
+        assert model_server.requests == []
+        weather.release("北京")
+        done = await stream.until("done")
+    assert stream.kinds() == [
+        "turn",
+        "route_decision",
+        "filler",
+        "tool_call",
+        "tool_call",
+        "tool_result",
+        "tool_result",
+        "token",
+        "done",
+    ]
+    contents = [content for _, content in stream.events]
+    assert contents[2] == FILLER
+    assert contents[3] == {"id": "quick_1", "name": "get_weather", "arguments": {"city": "北京"}}
+    assert done["answer"] == stream.text == "两地都是阴天。"
+    assert (done["usage"]["model_calls"], "quick_ms" in done["timings"]) == (1, True)
+    (request,) = model_server.requests
+    assert _said(request) == ["call 北京", "call 上海", "result 北京", "result 上海"]
+    assert request.body["tools"]
+
+
+async def test_progressively_the_answer_begins_with_the_first_result(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["上海", "3度。"]), Reply(["北京", "也是。"]))
+    weather.hold("北京")
+    async with Turn(client, compose="progressive") as stream:
+        await stream.until("token")
+        assert [content["id"] for kind, content in stream.events if kind == "tool_result"] == ["quick_2"]
+        weather.release("北京")
+        done = await stream.until("done")
+    assert done["answer"] == stream.text == "上海3度。\n\n北京也是。"
+    results = [content["id"] for kind, content in stream.events if kind == "tool_result"]
+    assert results == ["quick_2", "quick_1"]
+    assert stream.kinds().index("token") < len(stream.kinds()) - 1 - stream.kinds()[::-1].index("tool_result")
+    assert done["usage"]["model_calls"] == 2
+    assert done["timings"]["first_token_ms"] > 0
+
+    first, second = model_server.requests
+    *shown, note = _said(first)
+    assert shown == ["call 上海", "result 上海"]
+    assert note.startswith("system 现在就用已有的结果开始回答")
+    assert "get_weather(北京)" in note
+    assert "tools" not in first.body
+    *shown, note = _said(second)
+    assert shown == ["call 上海", "result 上海", "assistant 上海3度。", "call 北京", "result 北京"]
+    assert note.startswith("system 请用新返回的结果接着")
+    assert second.body["tools"]
+
+
+async def test_when_all_results_are_there_at_once_both_ways_are_the_same(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    async with Turn(client, compose="progressive", message="What time is it in Berlin?") as stream:
+        await stream.until("done")
+    (request,) = model_server.requests
+    assert len(_said(request)) == 2
+    assert stream.events[2] == ("filler", "Let me check…")
+
+
+async def test_results_stand_in_the_order_of_their_calls_and_the_filler_may_be_left_out(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    async with Turn(client, filler=False) as stream:
+        await stream.until("done")
+    assert "filler" not in stream.kinds()
+    items = [item for item in model_server.requests[0].body["input"] if "call_id" in item]
+    assert [(item["type"], item["call_id"]) for item in items] == [
+        ("function_call", "quick_1"),
+        ("function_call", "quick_2"),
+        ("function_call_output", "quick_1"),
+        ("function_call_output", "quick_2"),
+    ]
+
+
+@pytest.mark.parametrize("compose", ["single", "progressive"])
+async def test_a_tool_that_fails_is_shown_and_told_to_the_model(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer, compose: str
+) -> None:
+    weather.hold("北京")
+    async with Turn(client, message="北京和亚特兰蒂斯今天天气怎么样？", compose=compose) as stream:
+        failed = await stream.until("tool_result")
+        weather.release("北京")
+        done = await stream.until("done")
+    assert (failed["ok"], failed["error"]) == (False, UNKNOWN)
+    assert done["answer"] == stream.text
+    assert all(UNKNOWN in json.dumps(request.body, ensure_ascii=False) for request in model_server.requests)
+    assert len(model_server.requests) == (1 if compose == "single" else 2)
+
+
+@pytest.mark.parametrize("compose", ["single", "progressive"])
+async def test_a_cancelled_turn_leaves_no_tool_running(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer, compose: str
+) -> None:
+    weather.hold("北京")
+    async with Turn(client, compose=compose) as stream:
+        turn_id = (await stream.until("turn"))["turn_id"]
+        await stream.until("tool_result")
+        if compose == "progressive":
+            await stream.until("token")
+        ended = (await client.post(f"/api/v1/turns/{turn_id}/cancel")).json()
+    assert ended["status"] == "cancelled"
+    assert bool(ended["answer"]) == (compose == "progressive")
+    await _abandoned(weather)
+
+
+async def test_a_model_that_fails_while_tools_run_ends_the_turn_and_the_tools(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["上海"], ending="cut"))
+    weather.hold("北京")
+    problem = await client.post("/api/v1/chat", json={**ASK, "compose": "progressive"})
+    assert (problem.status_code, problem.json()["code"]) == (502, "llm_stream_broken")
+    await _abandoned(weather)
+
+
+async def test_a_model_that_fails_later_leaves_what_it_has_said(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["上海3度。"]), Reply(status=401))
+    weather.hold("北京")
+    async with Turn(client, compose="progressive") as stream:
+        turn_id = (await stream.until("turn"))["turn_id"]
+        await stream.until("token")
+        weather.release("北京")
+        async for line in stream.lines:
+            if line.startswith("event: error"):
+                break
+        else:
+            pytest.fail("no error")
+    turn = (await client.get(f"/api/v1/turns/{turn_id}")).json()
+    assert (turn["status"], turn["answer"]) == ("partial", "上海3度。\n\n")
+    assert turn["usage"]["model_calls"] == 1
+
+
+async def test_quick_tools_are_one_of_the_five_rounds(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    def reply(request: Received) -> Reply:
+        call = ToolCall("get_current_time", {}, f"c{len(model_server.requests)}")
+        return Reply(tool_calls=[call]) if "tools" in request.body else Reply(["Noon."])
+
+    model_server.default = reply
+    answer = (await client.post("/api/v1/chat", json={**ASK, "message": "What time is it?"})).json()
+    assert answer["answer"] == "Noon."
+    assert len(model_server.requests) == 5
+
+
+async def test_over_a_socket_the_events_are_the_same(
+    url: str, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    async with connect(url.replace("http", "ws") + "/api/v1/chat/ws") as socket:
+        await socket.send(json.dumps(ASK))
+        frames = [json.loads(await socket.recv())]
+        while frames[-1]["status"] not in {"done", "error"}:
+            frames.append(json.loads(await socket.recv()))
+    statuses = [frame["status"] for frame in frames]
+    assert statuses[2:7] == ["filler", "tool_call", "tool_call", "tool_result", "tool_result"]
+    assert frames[2]["content"] == FILLER
+    assert answer_of([(frame["id"], frame["status"], frame["content"]) for frame in frames])
+
+
+async def test_a_message_that_asks_for_no_tool_goes_its_usual_way(client: httpx.AsyncClient) -> None:
+    async with Turn(client, message="昨天北京天气很好。", debug=True) as stream:
+        done = await stream.until("done")
+    nodes = [content["node"] for kind, content in stream.events if kind == "execution_log"]
+    assert nodes == ["route", "history", "generate", "persist"]
+    assert not {"filler", "tool_call"} & set(stream.kinds())
+    assert "quick_ms" not in done["timings"]
+
+
+async def test_fields_are_checked(client: httpx.AsyncClient) -> None:
+    assert (await client.post("/api/v1/chat", json={**ASK, "compose": "both"})).status_code == 422
+    assert (await client.post("/api/v1/chat", json={**ASK, "filler": "perhaps"})).status_code == 422
+
+
+OFFLINE: dict[str, Any] = {"llm_model": None, "tools_compose": "progressive", "tools_filler": False}
+
+
+@pytest.mark.parametrize("settings", [OFFLINE], indirect=True)
+async def test_the_offline_model_quotes_each_result_once(
+    client: httpx.AsyncClient, weather: WeatherServer
+) -> None:
+    weather.hold("北京")
+    async with Turn(client) as stream:
+        await stream.until("token")
+        weather.release("北京")
+        done = await stream.until("done")
+    first, second = done["answer"].split("\n\n")
+    assert "filler" not in stream.kinds()
+    assert ("上海, " in first, "北京, " in first) == (True, False)
+    assert ("上海, " in second, "北京, " in second) == (False, True)
+
+
+@pytest.mark.parametrize("settings", [OFFLINE], indirect=True)
+async def test_a_request_may_ask_for_another_way_than_the_configured_one(
+    client: httpx.AsyncClient, weather: WeatherServer
+) -> None:
+    weather.hold("北京")
+    async with Turn(client, compose="single", filler=True) as stream:
+        await stream.until("tool_result")
+        weather.release("北京")
+        done = await stream.until("done")
+    assert "filler" in stream.kinds()
+    assert "\n\n" not in done["answer"]
+    assert done["answer"].index("北京, ") < done["answer"].index("上海, ")
+
+
+@pytest.mark.parametrize("settings", [{"tools_quick": False}], indirect=True)
+async def test_switched_off_no_tool_runs_by_itself(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(tool_calls=[ToolCall("get_weather", {"city": "北京"})]), Reply(["阴。"]))
+    async with Turn(client) as stream:
+        await stream.until("done")
+    assert stream.kinds() == ["turn", "route_decision", "tool_call", "tool_result", "token", "done"]
+    assert weather.names_asked() == ["北京"]
+
+
+@pytest.mark.parametrize("settings", [{"llm_api": "chat"}], indirect=True)
+async def test_chat_completions_are_sent_results_behind_their_calls(
+    client: httpx.AsyncClient, weather: WeatherServer, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["上海3度。"]), Reply(["北京也是。"]))
+    weather.hold("北京")
+    async with Turn(client, compose="progressive") as stream:
+        await stream.until("token")
+        weather.release("北京")
+        await stream.until("done")
+    messages = model_server.requests[1].body["messages"]
+    last = max(place for place, message in enumerate(messages) if message["role"] == "user")
+    assert [message["role"] for message in messages[last + 1 :]] == [
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "system",
+    ]
+    first, _, second, result, _ = messages[last + 1 :]
+    assert [call["id"] for call in first["tool_calls"]] == ["quick_2"]
+    assert second["content"] == "上海3度。"
+    assert [call["id"] for call in second["tool_calls"]] == [result["tool_call_id"]] == ["quick_1"]
+
+
+async def _abandoned(weather: WeatherServer) -> None:
+    assert await asyncio.wait_for(weather.abandoned.get(), 5) == "北京"
