@@ -24,7 +24,7 @@ _DATE = re.compile(
     rf"|(?P<a3>\d{{1,2}})(?P<sep3>[-/])(?P<b3>\d{{1,2}})(?:(?P=sep3)|,)(?P<y3>\d\d){_END}"
     rf"|(?P<yq>{_YEAR}|\d\d)[- ]?(?P<part>[qh])(?P<q>[1-4])\b|(?P<part2>[qh])(?P<q2>[1-4])[- ]?(?P<yq2>{_YEAR}){_END}"
     rf"|(?P<y4>{_YEAR})\s?[-/]\s?(?P<m4>0?[1-9]|1[0-2]){_END}(?!\s?[-–/]\s?\d)"
-    rf"|(?P<m5>0?[1-9]|1[0-2])\s?[-/]\s?(?P<y5>{_YEAR}){_END}"
+    rf"|(?P<m5>0?[1-9]|1[0-2])\s?[-/]\s?(?P<y5>(?:19|20)\d\d){_END}"
     rf"|(?P<a6>\d{{1,2}})(?P<sep6>[-/])(?P<b6>\d{{1,2}}){_END}(?!\s?[-/]\s?\d{{1,2}}(?:[-/]\d\d)?\b(?![-/]))",
     re.IGNORECASE,
 )
@@ -35,7 +35,7 @@ _ASKS_FOR_A_DATE = re.compile(
 )
 _AROUND_THE_CLOCK = (24, 7)
 _ANOTHER = re.compile(r"\s?[-–~]\s?\d{1,2}/\d{1,2}(?!\d)")
-_NOT_A_DATE = re.compile(r"\s*(?:of\b|inch|cup|mile|分|%|点)")
+_NOT_A_DATE = re.compile(rf"\s*(?:of\b|inch|cup|mile|分|%|点|{_NAME})", re.IGNORECASE)
 
 
 def dated(text: str, at: int, today: date, *, follows: bool = False) -> tuple[Phrase | None, int] | None:

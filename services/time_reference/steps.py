@@ -40,6 +40,17 @@ def day_of_month(number: int) -> Step:
     return step
 
 
+def days_of_month(first: int, last: int) -> Step:
+    """The days of a month from one to the other."""
+
+    def step(span: Span) -> Span | None:
+        if span.unit is not Unit.MONTH or not 1 <= first <= last <= span.end.day:
+            return None
+        return Span(span.start.replace(day=first), span.start.replace(day=last))
+
+    return step
+
+
 def weekday(number: int) -> Step:
     """The day of a week, Monday being 0; a day stays itself if it is that one."""
 
@@ -100,7 +111,7 @@ def nth(unit: Unit, which: int, count: int = 1, *, begun_weeks: bool = False) ->
             start = period(unit, first.start, which - 1).start
             end = period(unit, first.start, which + count - 2).end
         else:
-            start = period(unit, last.start, which + 2 - count - 1).start
+            start = period(unit, last.start, which + 2 - count).start
             end = period(unit, last.start, which + 1).end
         if start < first.start or end > last.end or (unit.months and span.unit and unit.months >= span.unit.months):
             return None
