@@ -6,7 +6,7 @@ LangGraph drops a key it does not know without a word, so nodes are annotated to
 """
 
 import operator
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
@@ -61,6 +61,23 @@ class RecalledEpisode(TypedDict):
     """The user's local day on which it was."""
     text: str
     score: float
+
+
+class TimeReference(TypedDict):
+    """The past conversation that a message asks about."""
+
+    kind: Literal["days", "last_visit", "just_now"]
+    """Days that it names; or, without a date, the visit before this one, or what was said a moment ago."""
+    start_date: date | None
+    """The user's local day, inclusive; None where no date is named."""
+    end_date: date | None
+    """The same; today at the latest."""
+    matched_text: str
+    """The words that name the time."""
+    detail: bool
+    """Whether it asks for a detail, which a summary may lack."""
+    alone: bool
+    """Whether the message asks for nothing else."""
 
 
 class TokenUsage(TypedDict):

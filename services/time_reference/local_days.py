@@ -1,0 +1,64 @@
+"""Local days as instants: where a day of the user begins and ends, whatever the clocks do on it."""
+
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+
+from services.time_reference.zones import time_zone
+
+_DAY = timedelta(days=1)
+_WIDEST = timedelta(hours=30)
+"""The beginning of a local day is within this of the same wall time in UTC: offsets are at most 16 hours."""
+_INSTANT = timedelta(microseconds=1)
+
+
+def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
+    """The instants, in UTC, at which the day `start` begins and the day after `end` begins; half-open.
+
+    Where the calendar of the zone leaves a whole day out, as Samoa did in 2011, that day begins and ends at the
+    same instant. Days at the calendar's very ends are cut to what a datetime can hold.
+
+    Raises:
+        BadTimeZone: there is no such time zone.
+        ValueError: the days are the wrong way round.
+    """
+    if end < start:
+        raise ValueError(f"{start} is after {end}")
+    zone = time_zone(timezone)
+    until = _begins(end + _DAY, zone) if end < date.max else datetime.max.replace(tzinfo=UTC)
+    return _begins(start, zone), until
+
+
+def local_day(instant: datetime, timezone: str) -> date:
+    """The local date at an instant.
+
+    Raises:
+        BadTimeZone: there is no such time zone.
+    """
+    return instant.astimezone(time_zone(timezone)).date()
+
+
+def _begins(day: date, zone: tzinfo) -> datetime:
+    """The first instant whose local date is `day` or later."""
+    wall = datetime.combine(day, time())
+    try:
+        first = wall.replace(tzinfo=zone).astimezone(UTC)
+        if _is_first(first, day, zone):
+            return first
+        return _search(wall.replace(tzinfo=UTC), day, zone)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _is_first(instant: datetime, day: date, zone: tzinfo) -> bool:
+    return instant.astimezone(zone).date() == day and (instant - _INSTANT).astimezone(zone).date() < day
+
+
+def _search(near: datetime, day: date, zone: tzinfo) -> datetime:
+    """The same by halving: for days that have no midnight, or two."""
+    before, after = near - _WIDEST, near + _WIDEST
+    while after - before > _INSTANT:
+        middle = before + (after - before) // 2
+        if middle.astimezone(zone).date() < day:
+            before = middle
+        else:
+            after = middle
+    return after
