@@ -22,6 +22,8 @@ class Rules:
     """Words of the two with each other, with or without a time."""
     recalls: re.Pattern[str]
     """Asks whether it is remembered, or to be reminded: this beside a question adds nothing to it."""
+    tasks: re.Pattern[str]
+    """A question, or a request of any kind."""
     wants: re.Pattern[str]
     """Asks for something to be done, in a clause that asks about the past."""
     intends: re.Pattern[str]

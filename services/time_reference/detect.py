@@ -20,9 +20,7 @@ from services.time_reference.zones import time_zone
 from state.conversation import TimeReference
 
 _SPEAKS = re.compile(
-    r"[聊说谈讲提问告推讨商話话答约題题诉報报教叫让記记给议議介解定發发论論对對建写查吐槽怨夸劝]|"
-    r"talk|chat|discuss|s[ap]\w*[ykdo]|tell|told|ask|mention|recommend|suggest|conversation|session|spoke|agree|decide|advi|"
-    r"promise|explain|g[ai]ve|show|quote|answer|repl|le(?:ave|ft) off|\b(?:we|you)\b",
+    r"[你我咱俩聊说谈讲提讨話话題题約约記记]|\b(?:we|you|u|i|i've|our|me|last|where)\b|conversation|chat|discuss|session|talk|advice|recommend|suggest|\btips?\b",
     re.IGNORECASE,
 )
 """Without any of these nothing was said."""
@@ -61,6 +59,11 @@ class _Clause:
     text: str
     begin: int
     rules: Rules
+
+    @property
+    def wants_something(self) -> bool:
+        """Whether it asks a question or for something to be done."""
+        return self.text.endswith("?") or self.rules.tasks.search(self.text) is not None
 
     @property
     def asks(self) -> bool:
@@ -149,8 +152,10 @@ def _asked_about(clauses: list[_Clause], place: int, times: list[_Time], today: 
         return time
     after = clauses[place + 1] if place + 1 < len(clauses) else None
     before = clauses[place - 1] if place else None
-    if after is not None and after.asks and not re.search(TIME, after.text):
-        if rules.names.search(clause.text) or after.rules.follows.search(after.text):
+    if after is not None and after.wants_something:
+        if rules.names.search(clause.text):
+            return time
+        if after.asks and after.rules.follows.search(after.text) and not re.search(TIME, after.text):
             return time
     if before is not None and before.rules.recalls.search(before.text):
         return time
@@ -175,12 +180,14 @@ def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, to
         end_date=min(time.end, today) if time.end else None,
         matched_text=message[time.begin : time.stop],
         detail=any(clause.rules.detail.search(clause.text) for clause in about),
-        alone=not asking.rules.wants.search(asking.text)
-        and all(clause in about or not clause.asks or _belongs(clause) for clause in clauses),
+        alone=not any(clause.rules.wants.search(clause.text) for clause in about)
+        and all(clause in about or not clause.wants_something or _belongs(clause) for clause in clauses),
     )
 
 
 def _belongs(clause: _Clause) -> bool:
     """Whether a clause asks nothing but what another asks already, or about what was said, too."""
     rules = clause.rules
-    return any(rule.search(clause.text) for rule in (rules.said, rules.recalls, rules.follows))
+    if rules.said.search(clause.text) or rules.recalls.search(clause.text):
+        return True
+    return rules.follows.search(clause.text) is not None and not re.search(TIME, clause.text)
