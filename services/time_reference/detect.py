@@ -20,17 +20,20 @@ from services.time_reference.zones import time_zone
 from state.conversation import TimeReference
 
 _SPEAKS = re.compile(
-    r"[你我咱俩聊说谈讲提讨話话題题約约記记]|\b(?:we|you|u|i|i've|our|me|last|where)\b|conversation|chat|discuss|session|talk|advice|recommend|suggest|\btips?\b",
+    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
     re.IGNORECASE,
 )
 """Without any of these nothing was said."""
 _CHINESE_LETTER = re.compile("[\u3400-\u9fff]")
 
-_JOINED = re.compile(r"\s*(?:,?\s*(?:和|跟|与|及|到|至|以及|还有|[~～—–、-]|and|or|to|till|until|through|thru|&))\s*(?:the\s+)?", re.IGNORECASE)
+_JOINED = re.compile(
+    r"\s*(?:,?\s*(?:和|跟|与|及|到|至|以及|还有|[~～—–、-]|and|or|to|till|until|through|thru|&))\s*(?:the\s+)?",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?。;\n]*(?:\.(?=\S)[^.!?。;\n]*)*[.!?。;\n]*")
 _PIECE = re.compile(
     r"[,…]+|(?<=:)\s*|\s+[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
-    r"|\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
+    r"|(?<!\byou)(?<!\bu)\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
 )
 _LONGEST_CLAUSE = 300
 _KINDS: dict[str, Literal["days", "last_visit", "just_now"]] = {
@@ -80,34 +83,41 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     text = folded(bounded(message))
     if not _SPEAKS.search(text):
         return None
-    times, future = _times(text, local)
+    times, ahead = _times(text, local)
     if not times:
         return None
     clauses = list(_clauses(_marked(text, times)))
     for place, clause in enumerate(clauses):
-        time = _asked_about(clauses, place, times, local.date())
-        if time is not None and not (future and clause.rules.reminder.search(text.lower())):
+        time = _asked_about(clauses, place, times, ahead, local.date())
+        if time is not None:
             return _reference(bounded(message), clauses, place, time, local.date())
     return None
 
 
-def _times(text: str, local: datetime) -> tuple[list[_Time], bool]:
-    """The times that are past or not over, joined where the text joins them; and whether there is a future one."""
+def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
+    """The times that are past or not over, joined where the text joins them; and the places of those to come."""
     ranges = parse(text, local)
     today = local.date()
     found = [_Time(r.begin, r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
-    future = len(found) < len(ranges)
+    ahead = [r.begin for r in ranges if r.start > today]
     found += [_Time(words.begin, words.stop, words.mark) for words in undated(text)]
     joined: list[_Time] = []
     for time in sorted(found, key=lambda time: (time.begin, -time.stop)):
         last = joined[-1] if joined else None
         if last is not None and time.begin < last.stop:
             continue
-        if last is not None and last.start and last.end and time.start and time.end and _JOINED.fullmatch(text, last.stop, time.begin):
+        if (
+            last is not None
+            and last.start
+            and last.end
+            and time.start
+            and time.end
+            and _JOINED.fullmatch(text, last.stop, time.begin)
+        ):
             joined[-1] = _Time(last.begin, time.stop, DAYS, min(last.start, time.start), max(last.end, time.end))
         else:
             joined.append(time)
-    return joined, future
+    return joined, ahead
 
 
 def _marked(text: str, times: list[_Time]) -> str:
@@ -137,12 +147,14 @@ def _rules(part: str) -> Rules:
     return CHINESE if _CHINESE_LETTER.search(part) else ENGLISH
 
 
-def _asked_about(clauses: list[_Clause], place: int, times: list[_Time], today: date) -> _Time | None:
+def _asked_about(
+    clauses: list[_Clause], place: int, times: list[_Time], ahead: list[int], today: date
+) -> _Time | None:
     """The time of what the two said, if the clause asks about it, or the clause next to it does."""
     clause = clauses[place]
     if len(clause.text) > _LONGEST_CLAUSE or any(c.rules.elsewhere.search(c.text) for c in clauses[: place + 1]):
         return None
-    time = _time_of_talk(clause, times)
+    time = _time_of_talk(clause, times, ahead)
     if time is None:
         return None
     rules = clause.rules
@@ -155,17 +167,18 @@ def _asked_about(clauses: list[_Clause], place: int, times: list[_Time], today: 
     if after is not None and after.wants_something:
         if rules.names.search(clause.text):
             return time
-        if after.asks and after.rules.follows.search(after.text) and not re.search(TIME, after.text):
+        if after.rules.follows.search(after.text) and not re.search(TIME, after.text):
             return time
-    if before is not None and before.rules.recalls.search(before.text):
+    if before is not None and before.rules.adds_nothing.search(before.text):
         return time
     return None
 
 
-def _time_of_talk(clause: _Clause, times: list[_Time]) -> _Time | None:
+def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int]) -> _Time | None:
+    """The time of what the two said; what is to be done at a time to come is a plan."""
     for match in clause.rules.talk.finditer(clause.text):
         inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
-        if inside:
+        if inside and not any(clause.begin <= place < clause.begin + match.start() for place in ahead):
             return inside[-1]
     return None
 
@@ -173,7 +186,11 @@ def _time_of_talk(clause: _Clause, times: list[_Time]) -> _Time | None:
 def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, today: date) -> TimeReference:
     asking = clauses[place]
     named = asking.rules.names.search(asking.text) is not None
-    about = [*(clauses[place - 1 : place] if named else []), asking, *(c for c in clauses[place + 1 : place + 2] if not asking.asks or _belongs(c))]
+    about = [
+        *(clauses[place - 1 : place] if named else []),
+        asking,
+        *(c for c in clauses[place + 1 : place + 2] if not asking.asks or _belongs(c)),
+    ]
     return TimeReference(
         kind=_KINDS[time.mark],
         start_date=time.start,
@@ -188,6 +205,6 @@ def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, to
 def _belongs(clause: _Clause) -> bool:
     """Whether a clause asks nothing but what another asks already, or about what was said, too."""
     rules = clause.rules
-    if rules.said.search(clause.text) or rules.recalls.search(clause.text):
+    if rules.said.search(clause.text) or rules.adds_nothing.search(clause.text):
         return True
     return rules.follows.search(clause.text) is not None and not re.search(TIME, clause.text)

@@ -8,9 +8,7 @@ from services.time_reference.wording import JUST_NOW, LAST_TALK, LAST_VISIT
 
 _TALK = "(?:conversation|chat|session|discussion|talk|exchange)s?"
 _TO_OTHERS = r"(?! (?:to|with|between|of|i had with) (?!you\b|u\b|us\b|me\b))"
-_PAST = (
-    "(?:said|told|asked|mentioned|wrote|talked|suggested|recommended|explained|discussed|gave|sent|showed|listed|described)"
-)
+_PAST = "(?:said|told|asked|mentioned|wrote|talked|suggested|recommended|explained|discussed|gave|sent|showed|listed|described)"
 _HERE = "(?:this|our|the|today's) (?:chat|conversation|thread|session|talk|discussion)"
 
 _PATTERNS = (
