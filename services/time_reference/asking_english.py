@@ -65,7 +65,8 @@ _TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
     one_of(
-        "i, we, he, she, they, who, which, that, what, where, when, how, why, if, because, after, before, was, were",
+        "i, we, he, she, they, who, which, that, what, where, when, how, why, if, because, after, before, was",
+        "were",
         r"is, are, went, happened, with(?! (?:you|me)\b), meeting, class, lecture, work, therapy",
     )
 )
@@ -77,7 +78,10 @@ _OPENING = r"(?:,? {})*,? ".format(
         "i think, i believe, one, topics?, subjects?, stuff, far",
     )
 )
-_TALK_ITSELF = r"(?:conversations?|chats?|discussions?|talks?|sessions?|topics?|exchange|(?:chat |conversation )(?:log|history))"
+_TALK_ITSELF = (
+    r"(?:conversations?|chats?|discussions?|talks?|sessions?|topics?|exchange"
+    r"|(?:chat |conversation )(?:log|history))"
+)
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
 _OUR = "(?:(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) )*"
 _HAD = one_of(
@@ -119,7 +123,8 @@ _QUESTION = one_of(
 _REQUEST = one_of(
     "remind me, tell me, go on, keep going, go over, go back, summari[sz]e, summary, recap, list, show me, quote",
     "repeat, refresh, sum (?:it |that |them |this |all )*up, pick(?:ing)? up, continue, carry on, resume, bring",
-    "give me, turn, rewrite, rephrase, compare, explain, elaborate, expand, describe, use, using, apply, take, add",
+    "give me, turn, rewrite, rephrase, compare, explain, elaborate, expand, describe, use, using, apply, take",
+    "add",
     "change, update, modify, save, print, open, convert, translate, suggest, recommend, answer, calculate, book",
     "set, play, plan, think, review, pull up, find, look up, look back, read, based on, help me, catch me up, get",
     "walk me, make, put, let me know, say, search, check, send me, according to, write, draft, create, compile",
@@ -128,7 +133,8 @@ _TO_KNOW = (
     r"\bi(?:'d| would)? (?:want|like|love|need) (?:you )?to "
     r"(?:know|see|look|review|go|read|hear|revisit|continue|pick|have|get)\b"
     r"|\bi(?:'ve)? (?:forgot|forget|forgotten)\b"
-    r"|\bi (?:can't|cannot|don't|do not|can not)(?: \w+)? (?:remember|recall)\b|\bi need (?:a|the) (?:recap|summary)"
+    r"|\bi (?:can't|cannot|don't|do not|can not)(?: \w+)? (?:remember|recall)\b|\bi need (?:a|the) (?:recap|"
+    r"summary)"
     r"|\bi wonder\b|i'm wondering|trying to remember|\bwhat was it\b"
 )
 _FICTION = one_of(
@@ -146,7 +152,8 @@ ENGLISH = Rules(
         rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
         r"|\bhow (?:do|would|can) (?:you|i|we) (?:say|translate|spell)\b"
         r"|\bwould (?:you|u|it|we)\b.*\bif (?:i|you|we)\b"
-        r"|^(?:if|suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
+        r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
+        r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
     asks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"),
     tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:please|can you|could you)\b"),
@@ -157,6 +164,7 @@ ENGLISH = Rules(
     follows=re.compile(
         r"^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
+        r"|^(?:right|correct|true|yes|no|am i right|isn't it|(?:did|have|had)(?:n't)? (?:you|i|we))\W*$"
     ),
     said=re.compile(_SAYS),
     adds_nothing=re.compile(
@@ -168,12 +176,14 @@ ENGLISH = Rules(
         rf"|{_REMAKE}|\b(?:write|draft|create|generate) (?:me )?(?:an?|the|up)\b"
     ),
     intends=re.compile(
-        r"\b(?:should|shall|will|can|could|would|want to|going to|gonna|let's) (?:we |i |you )?(?:talk|discuss|chat)"
+        r"\b(?:should|shall|will|can|could|would|want to|going to|gonna|let's) (?:we |i |you )?(?:talk|"
+        r"discuss|chat)"
     ),
     detail=re.compile(
         r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times)|long|far|old|big)\b"
         r"|\bwhich (?!(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
-        r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|password)\b"
+        r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|"
+        r"password)\b"
         r"|\b(?:title|actual words|who|when (?:did i|is|was)|step (?:\d|one|two|three|four|five))\b"
     ),
     time_alone=re.compile(

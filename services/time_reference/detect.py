@@ -88,8 +88,10 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
         return None
     clauses = list(_clauses(_marked(text, times)))
     for place, clause in enumerate(clauses):
-        time = _asked_about(clauses, place, times, ahead, local.date())
-        if time is not None:
+        if clause.rules.elsewhere.search(clause.text):
+            return None
+        time = _time_of_talk(clause, times, ahead)
+        if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
             return _reference(bounded(message), clauses, place, time, local.date())
     return None
 
@@ -106,18 +108,20 @@ def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
         last = joined[-1] if joined else None
         if last is not None and time.begin < last.stop:
             continue
-        if (
-            last is not None
-            and last.start
-            and last.end
-            and time.start
-            and time.end
-            and _JOINED.fullmatch(text, last.stop, time.begin)
-        ):
-            joined[-1] = _Time(last.begin, time.stop, DAYS, min(last.start, time.start), max(last.end, time.end))
+        if last is not None and (both := _joined(text, last, time)):
+            joined[-1] = both
         else:
             joined.append(time)
     return joined, ahead
+
+
+def _joined(text: str, first: _Time, second: _Time) -> _Time | None:
+    """The days from the earlier to the later of the two, where the text joins them ("Monday to Wednesday")."""
+    if not (first.start and first.end and second.start and second.end):
+        return None
+    if not _JOINED.fullmatch(text, first.stop, second.begin):
+        return None
+    return _Time(first.begin, second.stop, DAYS, min(first.start, second.start), max(first.end, second.end))
 
 
 def _marked(text: str, times: list[_Time]) -> str:
@@ -147,40 +151,33 @@ def _rules(part: str) -> Rules:
     return CHINESE if _CHINESE_LETTER.search(part) else ENGLISH
 
 
-def _asked_about(
-    clauses: list[_Clause], place: int, times: list[_Time], ahead: list[int], today: date
-) -> _Time | None:
-    """The time of what the two said, if the clause asks about it, or the clause next to it does."""
-    clause = clauses[place]
-    if len(clause.text) > _LONGEST_CLAUSE or any(c.rules.elsewhere.search(c.text) for c in clauses[: place + 1]):
-        return None
-    time = _time_of_talk(clause, times, ahead)
-    if time is None:
-        return None
-    rules = clause.rules
-    if time.end is not None and time.end >= today and rules.intends.search(clause.text):
-        return None
-    if clause.asks:
-        return time
-    after = clauses[place + 1] if place + 1 < len(clauses) else None
-    before = clauses[place - 1] if place else None
-    if after is not None and after.wants_something:
-        if rules.names.search(clause.text):
-            return time
-        if after.rules.follows.search(after.text) and not re.search(TIME, after.text):
-            return time
-    if before is not None and before.rules.adds_nothing.search(before.text):
-        return time
-    return None
-
-
 def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int]) -> _Time | None:
     """The time of what the two said; what is to be done at a time to come is a plan."""
+    if len(clause.text) > _LONGEST_CLAUSE:
+        return None
     for match in clause.rules.talk.finditer(clause.text):
         inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
         if inside and not any(clause.begin <= place < clause.begin + match.start() for place in ahead):
             return inside[-1]
     return None
+
+
+def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
+    """Whether the words are to be said yet, on a day that is not over."""
+    return time.end is not None and time.end >= today and clause.rules.intends.search(clause.text) is not None
+
+
+def _is_asked(clauses: list[_Clause], place: int) -> bool:
+    """Whether the clause asks about what the two said in it, or the clause beside it does."""
+    clause = clauses[place]
+    if clause.asks:
+        return True
+    before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
+    if clause.rules.names.search(clause.text) and any(other.wants_something for other in after):
+        return True
+    return any(other.wants_something and _follows(other) for other in after) or any(
+        other.rules.adds_nothing.search(other.text) for other in before
+    )
 
 
 def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, today: date) -> TimeReference:
@@ -205,6 +202,8 @@ def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, to
 def _belongs(clause: _Clause) -> bool:
     """Whether a clause asks nothing but what another asks already, or about what was said, too."""
     rules = clause.rules
-    if rules.said.search(clause.text) or rules.adds_nothing.search(clause.text):
-        return True
-    return rules.follows.search(clause.text) is not None and not re.search(TIME, clause.text)
+    return any(rule.search(clause.text) for rule in (rules.said, rules.adds_nothing)) or _follows(clause)
+
+
+def _follows(clause: _Clause) -> bool:
+    return clause.rules.follows.search(clause.text) is not None and not re.search(TIME, clause.text)

@@ -12,9 +12,9 @@ DAYS, LAST_VISIT, LAST_TALK, JUST_NOW = "\ue001", "\ue002", "\ue003", "\ue004"
 """Stand for every character of words that name days, the last visit, the talk at it, a moment ago."""
 TIME = f"[{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}]"
 
-_LONGEST = 800
+_LONGEST = 500
 """Characters of a message that are looked at whole; of a longer one its beginning and its end are."""
-_END = 300
+_END = 250
 
 _TRADITIONAL = (
     "們我聊麼什說過記還錄總結話題對問個討論誰嗎給幫請講談當晚後週個訴應諾釋紹報買體詳細幾點價錢號碼電話項目進"
