@@ -78,7 +78,7 @@ def main() -> None:
     print(f"{'':10}{'sentences':>10}{'precision':>10}{'recall':>8}{'range':>7}{'detail':>8}{'alone':>7}{'µs':>6}")
     for language in LANGUAGES:
         all_of = sentences(language)
-        for part in (1, 2, 3, None):
+        for part in (1, 2, 3, 4, None):
             of = [sentence for sentence in all_of if part in (None, sentence["set"])]
             if not of:
                 continue
