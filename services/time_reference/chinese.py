@@ -94,6 +94,9 @@ def _two_ends(text: str, at: int, stop: int, first: Phrase, today: date) -> Foun
     if phrase is None:
         return None, at, stop
     both = joined(first, phrase, today)
+    end = phrase.after(both.start) if both and not to else None
+    if both and end and end.unit is not Unit.DAY and both.start < end.start:
+        both = Span(both.start, end.start - ONE_DAY)
     return (both, at, stop) if both else None
 
 
@@ -129,7 +132,7 @@ def _beginning(text: str, at: int, today: date, after: Phrase | None) -> tuple[P
     if after and (match := JOINS["bare_year"].match(text, at)):
         return known(period(Unit.YEAR, date(int(match[0]), 1, 1))), match.end()
     if after and (match := JOINS["bare_day"].match(text, at)):
-        return one_of(Unit.MONTH, day_of_month(int(match[0]))), match.end()
+        return one_of(Unit.MONTH, day_of_month(int(match[0].rstrip("号日")))), match.end()
     return None
 
 
@@ -266,7 +269,7 @@ def _steps(match: re.Match[str], today: date) -> tuple[Step, ...]:
     if kind == "quarter":
         return (nth(Unit.QUARTER, chinese_number(text)),)
     if kind == "same":
-        return (same_as(Unit.MONTH if "月" in text else Unit.DAY, today),)
+        return (same_as(Unit.DAY if "天" in text or "日" in text else Unit.MONTH, today),)
     return _counted(match)
 
 

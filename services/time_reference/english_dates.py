@@ -47,7 +47,7 @@ def figures_at(words: Words, at: int, *, follows: bool = False) -> Reading | Non
 def month_first(words: Words, at: int) -> Reading | None:
     """May 3rd, 2023; May 3-5; May 2023; May; last of all only where it can be nothing else."""
     number = MONTHS[words[at]]
-    after = words.past(at + 1, ".", ",", "-", "/", "the")
+    after = words.past(at + 1, "the") if words[at + 1] == "the" else words.past(at + 1, ".", ",", "-", "/")
     day = words.day_number(after)
     if day and words.year(after) is None:
         # "I may 3 times" is no date; "may 3rd" and "May 3" are.
@@ -64,7 +64,10 @@ def month_first(words: Words, at: int) -> Reading | None:
 
 def _is_an_end(words: Words, at: int) -> bool:
     """Whether it is the one or the other end of from March to May."""
-    return (words[at - 1] in TO and words[at - 2] in MONTHS) or (words[at + 1] in TO and words[at + 2] in MONTHS)
+    names = MONTHS if words[at] in MONTHS else WEEKDAYS
+    if words[at - 1] == "and":
+        return words[at - 3] == "between"
+    return (words[at - 1] in TO and words[at - 2] in names) or (words[at + 1] in TO and words[at + 2] in names)
 
 
 def _days(words: Words, first: int, after: int) -> tuple[Step, int]:
@@ -115,6 +118,10 @@ def day_first(words: Words, at: int) -> Reading | None:
     if words[at - 1] in {"a", "an"} or words[place - 1] == "in":
         return None
     end = words.past(place + 1, ".")
+    if words.day_number(end) and words.year(end) is None and words[place - 1] != "of" and not words.ordinal(at):
+        short = words.figure(end)
+        if short is None or short < 32:  # noqa: PLR2004
+            return None
     short = words.figure(words.past(end, "'", "’"))
     if short is not None and 31 < short < 100 and words.year(end) is None:  # noqa: PLR2004
         first_day = date(full_year(short, words.today), 1, 1)
@@ -204,9 +211,8 @@ def weekday_first(words: Words, at: int) -> Reading | None:
         phrase = one_of(Unit.MONTH, day_of_month(day[0]), weekday(number))
         if full and phrase.resolved(words.today):
             return phrase, day[1]
-    if words[at] not in SAFE_ALONE and not words.asked(at) and words[at - 1] not in {"last", "next", "this"}:
-        return None
-    if words[at - 1] in {"every", "each"}:
+    named = words[at] in SAFE_ALONE or words.asked(at) or words[at - 1] in {"last", "next", "this"}
+    if not (named or _is_an_end(words, at)) or words[at - 1] in {"every", "each"}:
         return None
     return one_of(Unit.WEEK, weekday(number)), at + 1
 

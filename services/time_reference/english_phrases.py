@@ -51,6 +51,7 @@ from services.time_reference.steps import (
 
 _FEW = (2, 7)
 _SATURDAY = 5
+_HALVES = {Unit.YEAR: (6, Unit.MONTH), Unit.MONTH: (15, Unit.DAY), Unit.WEEK: (3, Unit.DAY)}
 
 
 def phrase_at(words: Words, at: int) -> Reading | None:
@@ -106,13 +107,24 @@ def _day_before(words: Words, at: int) -> Reading | None:
 
 def _amounts(words: Words, at: int) -> tuple[list[tuple[int, Unit]], int] | None:
     """Two weeks; 1 month and 21 days."""
+    if words[at] == "half" and words[at + 1] == "a" and UNITS.get(words[at + 2]) in _HALVES:
+        return [_HALVES[UNITS[words[at + 2]]]], at + 3
     found: list[tuple[int, Unit]] = []
-    after = at
-    while (count := words.count(after)) and words[count[1]] in UNITS:
-        word = words[count[1]]
-        found.append((count[0] * (2 if word.startswith("fortnight") else 1), UNITS[word]))
-        after = words.past(count[1] + 1, ",", "and")
-    return (found, after if words[after - 1] not in {",", "and"} else after) if found else None
+    after = place = at
+    while count := words.count(place):
+        half = words[count[1]] == "and" and words[count[1] + 2] == "half"
+        place = count[1] + 3 if half else count[1]
+        if words[place] not in UNITS:
+            break
+        unit, twice = UNITS[words[place]], words[place].startswith("fortnight")
+        found.append((count[0] * (2 if twice else 1), unit))
+        after = place + 1
+        if words[after] == "and" and words[after + 2] == "half":
+            half, after = True, after + 3
+        if half and unit in _HALVES:
+            found.append(_HALVES[unit])
+        place = words.past(after, ",", "and")
+    return (found, after) if found else None
 
 
 def _ago(words: Words, at: int) -> Reading | None:
@@ -120,7 +132,9 @@ def _ago(words: Words, at: int) -> Reading | None:
     ahead = words[at] in {"in", "within"}
     if reading := _few_ago(words, at):
         return reading
-    found = _amounts(words, words.past(at + 1, "the", "next") if ahead else at)
+    if found := _weekdays_ago(words, at):
+        return found
+    found = _amounts(words, words.past(at + 1, "the", "next") if words[at] == "within" else at + ahead)
     if found is None or (ahead and words[at + 1] == "couple"):
         return None
     amounts, after = found
@@ -130,6 +144,8 @@ def _ago(words: Words, at: int) -> Reading | None:
     if words[after] in {"ago", "back", "earlier"}:
         unit = amounts[-1][1]
         there = _moved(words.today, amounts, -1)
+        if words[after + 1] in {"today", "yesterday"}:
+            return known(period(Unit.DAY, there, DAY_WORDS[words[after + 1]])), after + 2
         reading = known(period(unit, there)), after + 1
         place = words.past(after + 1, "on", ",")
         if unit is Unit.WEEK and len(amounts) == 1 and words[place] in WEEKDAYS:
@@ -140,6 +156,16 @@ def _ago(words: Words, at: int) -> Reading | None:
     if words[after] in {"before", "after", "from"}:
         return _from_another(words, amounts, after)
     return None
+
+
+def _weekdays_ago(words: Words, at: int) -> Reading | None:
+    """Two Mondays ago."""
+    count = words.count(at)
+    number = WEEKDAYS.get(words[count[1]].removesuffix("s")) if count else None
+    if count is None or number is None or words[count[1] + 1] != "ago":
+        return None
+    behind = (words.today.weekday() - number - 1) % 7 + 1
+    return known(period(Unit.DAY, words.today, -behind - 7 * (count[0] - 1))), count[1] + 2
 
 
 def _from_another(words: Words, amounts: list[tuple[int, Unit]], at: int) -> Reading | None:
@@ -209,10 +235,9 @@ def _shifted_unit(words: Words, at: int, away: int, place: int) -> Reading | Non
     unit = UNITS[words[place]]
     if unit is Unit.DAY and words[place + 1] in {"of", "in"} and away < 0:
         return None
-    rolls = words[at - 1] in {"in", "over", "within", "during"} or words[at - 2] in {"in", "over", "within", "during"}
-    if away < 0 and words[at] != "previous" and rolls and unit is not Unit.DAY and words[place + 1] != "of":
-        if words[at] == "past" or words[at - 2] in {"over", "within"} or words[at - 1] in {"over", "within"}:
-            return known(Span(moved(words.today, unit, -1), words.today)), place + 1
+    rolls = words[at - 1] == "the" and words[at - 2] in {"in", "over", "within", "during", "for"}
+    if rolls and words[at] in {"last", "past"} and unit is not Unit.DAY and words[place + 1] != "of":
+        return known(Span(moved(words.today, unit, -1), words.today)), place + 1
     found, after = known(period(unit, words.today, away)), place + 1
     if unit is Unit.WEEK:
         following = words.past(after, "'", "’", "s", "-", "on")
@@ -338,6 +363,18 @@ def _weekday_of(words: Words, at: int) -> Reading | None:
     return None
 
 
+def _month_of(words: Words, at: int) -> Reading | None:
+    """March of last year, summer this year."""
+    place = words.past(at + 1, "of", "in", "the")
+    if words[place] not in BACKWARD | CURRENT | FORWARD or words[place + 1] not in {"year", "yr"}:
+        return None
+    inner = _shifted(words, place)
+    if inner is None or inner[0] is None:
+        return None
+    step = month(MONTHS[words[at]]) if words[at] in MONTHS else season(SEASONS[words[at]])
+    return inner[0].narrowed(step), inner[1]
+
+
 def _rest(words: Words, at: int) -> Reading | None:
     """Rest of the week: to Saturday; rest of the month or year: to its end."""
     place = words.past(at + 1, "of", "in", "the", "my", "this", "current")
@@ -405,11 +442,11 @@ _NUMBERS: tuple[_Reader, ...] = (
 )
 _READERS: dict[str, tuple[_Reader, ...]] = {
     **{word: _NUMBERS for word in {**ENGLISH_ONES, **ENGLISH_TENS, **ENGLISH_ORDINALS, **dict.fromkeys(FEW)}},
-    **{word: (_ago,) for word in ("a", "an", "couple", "in", "within")},
+    **{word: (_ago,) for word in ("a", "an", "couple", "half", "in", "within")},
     **{word: (short_decade,) for word in DECADE_WORDS},
-    **{word: (month_first,) for word in MONTHS},
+    **{word: (_month_of, month_first) for word in MONTHS},
     **{word: (_weekday_of, weekday_first) for word in WEEKDAYS},
-    **{word: (season_first,) for word in SEASONS},
+    **{word: (_month_of, season_first) for word in SEASONS},
     **{word: (_day_word,) for word in DAY_WORDS},
     **{word: (_day_before, _unit_named, numbered_week) for word in UNITS},
     **{word: (_shifted,) for word in CURRENT | FORWARD},

@@ -15,7 +15,7 @@ _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", 
 _NAME = f"(?:{'|'.join(_NAMES)})[a-z]*"
 _YEAR = r"(?:1[5-9]|20|21)\d\d"
 _END = r"(?![\d%]|[.:,/]\d|[-–]\d{5}|(?<=\d)[A-Za-z])"
-_BEGIN = re.compile(r"(?:[\d$€£#]|\d[.:/-]|[-+]\d[\d-]*[- ])$")
+_BEGIN = re.compile(r"(?:[\d$€£#]|\d[.:/-]|\+\d[\d-]*[- ])$")
 
 _DATE = re.compile(
     rf"(?P<y>{_YEAR})(?P<sep>\s?[-/.]\s?| )(?P<m>\d{{1,2}}|{_NAME})(?P=sep)(?P<d>\d{{1,2}}){_END}"
