@@ -19,6 +19,9 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 _SENTENCES = Path(__file__).parent / "time_sentences"
+_SETS = (1, 2, 3, 4)
+"""Each was written before the rules had been tuned on it; see docs/evaluation.md."""
+_COLUMNS = (("range", 7), ("detail", 8), ("alone", 7))
 _ROUNDS = 5
 
 
@@ -73,12 +76,12 @@ def rightness(verdicts: Sequence[Verdict], key: str) -> float:
     return _share([right for verdict in verdicts if (right := verdict.right(key)) is not None])
 
 
-def main() -> None:
+def main(options: Sequence[str]) -> None:
     """Print the figures, and with `--misses` what is told wrongly."""
     print(f"{'':10}{'sentences':>10}{'precision':>10}{'recall':>8}{'range':>7}{'detail':>8}{'alone':>7}{'µs':>6}")
     for language in LANGUAGES:
         all_of = sentences(language)
-        for part in (1, 2, 3, 4, None):
+        for part in (*_SETS, None):
             of = [sentence for sentence in all_of if part in (None, sentence["set"])]
             if not of:
                 continue
@@ -88,11 +91,8 @@ def main() -> None:
                 f"{language} {f'set {part}' if part else 'all':7}{len(of):>10}{precision(verdicts):>10.3f}"
                 f"{recall(verdicts):>8.3f}{figures}{_microseconds(of):>6.0f}"
             )
-            if "--misses" in sys.argv and part:
+            if "--misses" in options and part:
                 _print_misses(verdicts)
-
-
-_COLUMNS = (("range", 7), ("detail", 8), ("alone", 7))
 
 
 def _print_misses(verdicts: Sequence[Verdict]) -> None:
@@ -121,4 +121,4 @@ def _share(of: Sequence[bool]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -56,18 +56,22 @@ _NOT_SAID = one_of(
 )
 _DO = rf"(?!{_NOT_SAID}\b)\w+"
 """Whatever the two do to each other they do by words."""
+_THINGS = r"(?: (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?)"
 _SAYS = (
     rf"(?:\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b"
-    rf"|\b{_YOU}{_AUXILIARY}{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me)\b"
-    rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)))"
+    rf"|\b{_YOU}{_AUXILIARY}{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
+    rf"|{_DO}{_THINGS} (?:to|with|for) me)\b"
+    rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
+    rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)))"
 )
 _TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
     one_of(
-        "i, we, he, she, they, who, which, that, what, where, when, how, why, if, because, after, before, was",
+        "i, we, he, she, they, who, which, what, where, when, how, why, if, because, after, before, was",
         "were",
         r"is, are, went, happened, with(?! (?:you|me)\b), meeting, class, lecture, work, therapy",
+        f"that(?! {TIME})",
     )
 )
 _WORDS = rf"(?: {_NO_CLAUSE}[^\s{TIME[1:-1]}]+){{0,8}} ?"
@@ -103,7 +107,7 @@ _TALK = (
     rf"|\bwhere (?:were we|was i)(?: at)? ?{_TIME}"
     rf"|\bwhere(?: did|'d)? (?:we|i) {_LEFT}(?: off| up| things| it)*{_WORDS}{_TIME}"
     rf"|\bwhat (?:was|got) (?:said|discussed|mentioned|agreed|decided) {_TIME}\W*$"
-    rf"|\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} from {_TIME}"
+    rf"|\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} (?:from )?{_TIME}"
 )
 
 _LEAD = r"^(?:{}[\s,]+)*".format(
@@ -116,12 +120,14 @@ _LEAD = r"^(?:{}[\s,]+)*".format(
     )
 )
 _QUESTION = one_of(
-    "what, whats, what's, what'd, wat, wut, which, who, whom, whose, who's, where, where's, where'd, when, why",
+    "what, whats, what's, what'd, whatd, wheres, hows, wat, wut, which, who, whom, whose, who's",
+    "where, where's, where'd, when, why",
     "how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was, wasn't, were, is, isn't, are, can",
     "could, would, will, any, anything, remember, recall",
 )
 _REQUEST = one_of(
-    "remind me, tell me, go on, keep going, go over, go back, summari[sz]e, summary, recap, list, show me, quote",
+    "remind me, tell me, run me through, fill me in",
+    "go on, keep going, go over, go back, summari[sz]e, summary, recap, list, show me, quote",
     "repeat, refresh, sum (?:it |that |them |this |all )*up, pick(?:ing)? up, continue, carry on, resume, bring",
     "give me, turn, rewrite, rephrase, compare, explain, elaborate, expand, describe, use, using, apply, take",
     "add",
@@ -182,7 +188,7 @@ ENGLISH = Rules(
     detail=re.compile(
         r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times)|long|far|old|big)\b"
         r"|\bwhich (?!(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
-        r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|"
+        r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|website|"
         r"password)\b"
         r"|\b(?:title|actual words|who|when (?:did i|is|was)|step (?:\d|one|two|three|four|five))\b"
     ),

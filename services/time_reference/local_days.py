@@ -28,12 +28,17 @@ def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
 
 
 def local_day(instant: datetime, timezone: str) -> date:
-    """The local date at an instant.
+    """The day whose bounds hold an instant: the local date, but for an hour that clocks repeat after midnight.
+
+    Where they go back across midnight, as in St. John's at 00:01 until 2011, that hour stays with the new day.
 
     Raises:
         BadTimeZone: there is no such time zone.
     """
-    return instant.astimezone(time_zone(timezone)).date()
+    zone = time_zone(timezone)
+    day = instant.astimezone(zone).date()
+    repeated = day < date.max and _begins(day + _DAY, zone) <= instant
+    return day + _DAY if repeated else day
 
 
 def _begins(day: date, zone: tzinfo) -> datetime:
