@@ -74,7 +74,7 @@ _NO_CLAUSE = r"(?!{}\b)".format(
         f"that(?! {TIME})",
     )
 )
-_WORDS = rf"(?: {_NO_CLAUSE}[^\s{TIME[1:-1]}]+){{0,8}} ?"
+_WORDS = rf"(?: {_NO_CLAUSE}[^\s{TIME[1:-1]}]+){{0,12}} ?"
 _OPENING = r"(?:,? {})*,? ".format(
     one_of(
         "what, which, where, who, why, how, when, did, have, had, that, much, many, the, questions?, things?, was",
@@ -83,11 +83,12 @@ _OPENING = r"(?:,? {})*,? ".format(
     )
 )
 _TALK_ITSELF = (
-    r"(?:conversations?|chats?|discussions?|talks?|sessions?|topics?|exchange"
+    r"(?:conversations?|chats|discussions?|talks|sessions?|topics?|exchange"
     r"|(?:chat |conversation )(?:log|history))"
 )
+_OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) "
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
-_OUR = "(?:(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) )*"
+_THE_TALK = rf"(?:(?:{_OF_TWO})*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))"
 _HAD = one_of(
     "with you, with me, we had, we were having, you and i had, between us, i had with you, from, on, of, about",
     "during, history, and, questions",
@@ -98,10 +99,12 @@ _LEFT = one_of("leave, left, stop(?:ped)?, end(?:ed)?")
 _TALK = (
     rf"{_SAYS}{_TO_OTHERS}{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}{_TO_OTHERS}"
+    rf"|{_TIME},? (?:which|what|whose|how many|how much)(?: \w+){{1,4}}? (?:did|had|have|were|was) "
+    rf"{_SAYS}{_TO_OTHERS}"
     rf"|{_SAYS}|{LAST_TALK}+"
-    rf"|\b{_OUR}{_TALK_ITSELF}(?: {_HAD})* {_TIME}"
-    rf"|{_TIME}(?:'s)? (?:whole |entire |long )?{_TALK_ITSELF}\b(?! (?:between|with (?!you\b|me\b)))"
-    rf"|{_TIME}(?:'s)?{_OPENING}{_OUR}{_TALK_ITSELF}\b"
+    rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
+    rf"|{_TIME}(?:'s)? (?:whole |entire |long )?(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
+    rf"|{_TIME}(?:'s)?{_OPENING}{_THE_TALK}\b"
     rf"|\b(?:your|the) {_COUNSEL}(?: {_GAVE})* {_TIME}"
     rf"|^(?:the )?{_TIME}'s (?:\w+ ){{0,2}}{_COUNSEL}\b"
     rf"|\bwhere (?:were we|was i)(?: at)? ?{_TIME}"
@@ -170,6 +173,7 @@ ENGLISH = Rules(
     follows=re.compile(
         r"^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
+        r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
         r"|^(?:right|correct|true|yes|no|am i right|isn't it|(?:did|have|had)(?:n't)? (?:you|i|we))\W*$"
     ),
     said=re.compile(_SAYS),
