@@ -1,7 +1,7 @@
 """The expressions by which references to time in Chinese are found, over simplified characters.
 
-In each of them an alternative is a group whose name ends with `_` (a beginning), or that names the step; the groups
-within it say what it needs. The looks to either side keep out the words that only look like time: 五月天, 2号楼, 目前天气.
+In each of them an alternative is a group whose name ends with `_` (a beginning), or that names the step; the
+groups within it say what it needs. The looks to either side keep out what only looks like time: 五月天, 2号楼.
 """
 
 import re
@@ -26,7 +26,9 @@ _NUMBER = rf"{_N}{{1,8}}"
 _HAN = "一二三四五六七八九十"
 _WEEK = r"(?:周|星期|礼拜)"
 _MONTH_NUMBER = r"(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九正])"
-_DAY_NUMBER = r"(?:[12]\d|3[01]|0?[1-9]|[二廿]十?[一二三四五六七八九]|[三卅]十?一|[二三]?十|十?[一二三四五六七八九]|廿|卅)"
+_DAY_NUMBER = (
+    r"(?:[12]\d|3[01]|0?[1-9]|[二廿]十?[一二三四五六七八九]|[三卅]十?一|[二三]?十|十?[一二三四五六七八九]|廿|卅)"
+)
 _ANY_DAY_NUMBER = rf"(?:\d{{1,2}}|{_DAY_NUMBER})"
 _COUNTED = r"(?:天|日|周|星期|礼拜|季度|年(?!级|代|轻|龄|纪)|(?<=个)月|(?<=半)月|(?<=个)季)"
 _NOT_BEFORE_MONTH = r"(?!亮|球|饼|光|经|台|子|薪|季|嫂|老|票|租|结|刊|天(?!气)|嫌)"
@@ -44,12 +46,12 @@ _WEEKDAY = rf"(?:一{_ONE_AS_SUCH}|[二三四五六](?!{_N}|百|千|万|个|年|
 _MIDDLE = r"中(?![秋国午文学间旬等期级型心介药餐央外])"
 
 _DAY_WORD = (
-    rf"(?:(?P<big>大+)(?=[前后][天日晚儿])|(?<![如说证声表聪文发透钢口提根])(?=[今本昨寻琴明听])|{_NOT_BEFORE_FRONT}(?=[前后]))"
+    rf"(?:(?P<big>大{{1,4}})(?=[前后][天日晚儿])|(?<![如说证声表聪文发透钢口提根])(?=[今本昨寻琴明听])|{_NOT_BEFORE_FRONT}(?=[前后]))"
     r"(?P<day_word>[今昨前后明](?=[天日儿晚])|[今昨明](?=[早晨夜])|[本寻琴听](?=日))"
     r"(?:(?<=[前后])天(?![气性使赋生然津])|(?<=[前后])日(?!本)|(?<![前后])天|(?<![前后])日(?!头条)|儿个?|早上?|晨|晚上?|夜里?)"
 )
 _YEAR_WORD = (
-    rf"(?:(?P<big_year>大+)(?=[前后])|(?<![如说证声表聪文发透根])(?=[今本去旧明来])|{_NOT_BEFORE_FRONT}(?=[前后]))"
+    rf"(?:(?P<big_year>大{{1,4}})(?=[前后])|(?<![如说证声表聪文发透根])(?=[今本去旧明来])|{_NOT_BEFORE_FRONT}(?=[前后]))"
     rf"(?P<year_word>[今本去旧明来前后])年{_NOT_AFTER_YEAR}度?"
 )
 _NOT_A_SPELL_OF_YEARS = r"(?![前后内里间多来半的了]|以[前后来]|之|历史|时间|级|期|没)"
@@ -77,7 +79,7 @@ BEGINNINGS = re.compile(
     rf"(?P<roll_count>{_NUMBER}|[几数些半])个?(?P<roll_unit>{_COUNTED})(?:以来|[之以]?内|里|来)?)"
     rf"|(?P<within_>(?<!{_N})(?P<within_count>{_NUMBER}|半)个?(?P<within_unit>{_COUNTED})(?P<within_way>[之以]?内(?![容心部存向在外涵])|以来))"
     rf"|(?P<half_>(?:{_NOT_BEFORE_FRONT}(?=[前后])|{_NOT_BEFORE_UP}(?=[上下]))(?P<half_which>[上下前后])半(?P<half_unit>年|月|周))"
-    rf"|(?P<this_>(?P<way>{_NOT_BEFORE_UP}上+|{_NOT_BEFORE_DOWN}下+|这|(?<![根基日剧课书])本|今)(?:[一1](?!{_N}))?个?"
+    rf"|(?P<this_>(?P<way>{_NOT_BEFORE_UP}上{{1,4}}|{_NOT_BEFORE_DOWN}下{{1,4}}|这|(?<![根基日剧课书])本|今)(?:[一1](?!{_N}))?个?"
     rf"(?P<way_unit>周末|星期|礼拜|周(?![年岁期围边折转旋刊身密而])|月{_NOT_BEFORE_MONTH}|季度|半年|年{_NOT_AFTER_YEAR}度?|世纪))"
     rf"|(?P<before_>(?:{_NOT_BEFORE_FRONT}前|{_NOT_BEFORE_UP}上)的?(?P<before_count>{_NUMBER}|[几些数])个?(?P<before_unit>{_COUNTED}))"
     rf"|(?P<season_>[这上]个(?P<only_season>[春夏秋冬])[天季])"
@@ -94,17 +96,17 @@ BEGINNINGS = re.compile(
 )
 
 STEPS = re.compile(
-    r"\s*[的,(]?\s*(?:"
-    rf"(?P<month>{_MONTH_NUMBER})\s*月(?:份)?{_NOT_BEFORE_MONTH}"
+    r"\s{0,3}[的,(]?\s{0,3}(?:"
+    rf"(?P<month>{_MONTH_NUMBER})\s{{0,3}}月(?:份)?{_NOT_BEFORE_MONTH}"
     rf"|第?(?P<quarter>[一二三四1-4])个?季度"
-    rf"|(?P<nth>(?:第(?P<nth_which>{_NUMBER})|(?P<nth_way>最后|[前头后末首])\s*(?P<nth_count>{_NUMBER}))\s*个?"
+    rf"|(?P<nth>(?:第(?P<nth_which>{_NUMBER})|(?P<nth_way>最后|[前头后末首])\s{{0,3}}(?P<nth_count>{_NUMBER}))\s{{0,3}}个?"
     rf"(?:{_WEEK}(?P<nth_weekday>{_WEEKDAY})|(?P<nth_unit>天|日|周|星期|礼拜|月|季度|年)))"
     rf"|{_WEEK}(?P<weekday>{_WEEKDAY})\)?"
     rf"|(?:月份?|年|季度?)?(?P<part>[上中下]旬|[前中后早初末]期|[初底末]|{_MIDDLE})"
     r"|(?P<season>[春夏秋冬])[天季]?(?![节运晚游装令奥分])"
     r"|(?P<half>[上下前后])半(?:年|个?月|周)"
     r"|(?P<same>本月|这个月|今天|今日|同月|同一天|这个?时候|同期)"
-    rf"|(?P<day>{_ANY_DAY_NUMBER})\s*(?:日{_NOT_A_SPELL}|号{_NOT_OF_A_NAME})"
+    rf"|(?P<day>{_ANY_DAY_NUMBER})\s{{0,3}}(?:日{_NOT_A_SPELL}|号{_NOT_OF_A_NAME})"
     rf"|(?P<bare_day>\d{{1,2}}|(?:{_N}{{2,3}}))(?!{_N}|[几多个天点时分%万块元人次倍.:折度岁年月/周])(?!-\d{{1,2}}(?!\d*[日号]))"
     rf"|(?<=[周期拜])(?P<weekday2>{_WEEKDAY})(?![号日])"
     r")"
@@ -112,15 +114,15 @@ STEPS = re.compile(
 
 CLOCK = re.compile(
     r"(?:的?(?:大?清早|凌晨|清晨|黎明|早晨|早上|上午|中午|午间|正午|下午|午后|傍晚|晚上|晚间|夜里|夜晚|夜间|半夜|深夜|午夜|白天))?"
-    rf"(?:\s*{_N}{{1,3}}(?:点|时|:\d\d)(?:钟|半|整|过|一刻|{_N}{{1,3}}分?|左右|许)*)?"
+    rf"(?:\s{{0,3}}{_N}{{1,3}}(?:点|时|:\d\d)(?:钟|半|整|过|一刻|{_N}{{1,3}}分?|左右|许)*)?"
 )
 
 JOINS = {
-    "open": re.compile(r"(?:从|自从?|由)\s*"),
-    "to": re.compile(r"\s*(?:起|开始)?\s*(?:一?直)?(?:[到至~–—-]{1,2})\s*"),
-    "and": re.compile(r"\s*[和与跟及]\s*"),
-    "close": re.compile(r"\s*(?:为?止|之间|期间|间)"),
-    "since": re.compile(r"\s*(?:以来|起?(?:一?直)?(?:到(?:现在|目前|如今)|至今))"),
+    "open": re.compile(r"(?:从|自从?|由)\s{0,3}"),
+    "to": re.compile(r"\s{0,3}(?:起|开始)?\s{0,3}(?:一?直)?(?:[到至~–—-]{1,2})\s{0,3}"),
+    "and": re.compile(r"\s{0,3}[和与跟及]\s{0,3}"),
+    "close": re.compile(r"\s{0,3}(?:为?止|之间|期间|间)"),
+    "since": re.compile(r"\s{0,3}(?:以来|起?(?:一?直)?(?:到(?:现在|目前|如今)|至今))"),
     "bare_day": re.compile(r"\d{1,2}(?!\d|[:.%点个])[号日]?"),
     "bare_year": re.compile(r"(?:1[5-9]|20|21)\d\d(?!\d|[-/.])"),
 }

@@ -5,12 +5,9 @@ from datetime import date
 from services.time_reference.english_dates import Reading, figures_at
 from services.time_reference.english_phrases import STARTERS, phrase_at
 from services.time_reference.english_words import TO, Words
-from services.time_reference.phrases import Phrase, joined, known, one_of
-from services.time_reference.ranges import Span, Unit, day, period
+from services.time_reference.phrases import Found, Phrase, joined, known, one_of
+from services.time_reference.ranges import DAY_NUMBERS, Span, Unit, day, period
 from services.time_reference.steps import day_of_month
-
-Found = tuple[Span | None, int, int]
-"""A stretch of time and its place; without one if the words name a day that there is not."""
 
 _OPENING = frozenset({"from", "between", "since"})
 
@@ -68,7 +65,7 @@ def _end_at(words: Words, at: int, before: Phrase | None) -> Reading | None:
     if year := words.year(at):
         return known(period(Unit.YEAR, date(year[0], 1, 1))), year[1]
     number = words.day_number(words.past(at, "the"))
-    if number and number[0] <= 31 and words[number[1]] != ":":  # noqa: PLR2004
+    if number and number[0] in DAY_NUMBERS and words[number[1]] != ":":
         span = before.resolved(words.today)
         if span and span.unit is Unit.DAY and span.start.day < number[0]:
             return one_of(Unit.MONTH, day_of_month(number[0])), number[1]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from services.time_reference.numerals import ENGLISH_ONES, ENGLISH_ORDINALS, ENGLISH_TENS
-from services.time_reference.ranges import Unit
+from services.time_reference.ranges import TWO_FIGURES, Unit
 from services.time_reference.steps import Part
 
 _FULL_MONTHS = (
@@ -44,7 +44,9 @@ PARTS: dict[str, Part] = {
     **{"late": "late", "end": "late"},
 }
 CLOCK_WORDS = frozenset({"morning", "afternoon", "evening", "night", "noon", "midday", "midnight", "lunchtime"})
-ASKING = frozenset({"in", "on", "during", "since", "from", "between", "by", "until", "till", "of", "through", "before", "after"})
+ASKING = frozenset(
+    {"in", "on", "during", "since", "from", "between", "by", "until", "till", "of", "through", "before", "after"}
+)
 TO = frozenset({"to", "until", "till", "through", "thru", "-", "–", "—", "~"})
 DECADE_WORDS = {
     **{"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70},
@@ -52,7 +54,13 @@ DECADE_WORDS = {
 }
 FEW = frozenset({"few", "several"})
 
-_WORD = re.compile(r"[A-Za-z]+|\d+(?:st|nd|rd|th)(?![A-Za-z\d])|\d+|[^\sA-Za-z\d]", re.IGNORECASE)
+_MOST_PASSED = 6
+"""So that no text takes time that grows with the square of its length."""
+_FIGURES = 4
+_ONES = range(1, 10)
+_REST_OF_A_YEAR = range(10, 100)
+_YEARS = range(1500, 2200)
+_WORD = re.compile(r"[A-Za-z]+|\d+(?:st|nd|rd|th)(?![A-Za-z\d])|\d+|[^\sA-Za-z\d]", re.IGNORECASE | re.ASCII)
 _STARTS_A_FRACTION = re.compile(r"[:.,/]\d|%|\d")
 _ENDS_A_FRACTION = re.compile(r"\d[:.,/]$|[$€£#+]\s?$|:$")
 
@@ -73,6 +81,8 @@ class Words:
     def __init__(self, text: str, today: date) -> None:
         self.text = text
         self.today = today
+        self.depth = 0
+        """How many references within references are being read."""
         self.words = [
             Word(found[0].lower(), found.start(), found.end(), found[0][0].isupper())
             for found in _WORD.finditer(text)
@@ -87,14 +97,15 @@ class Words:
 
     def past(self, at: int, *words: str) -> int:
         """The place after those of these words that stand there."""
-        while self[at] and self[at] in words:
+        end = at + _MOST_PASSED
+        while at < end and self[at] and self[at] in words:
             at += 1
         return at
 
     def asked(self, at: int) -> bool:
         """Whether a word before it asks for a time: in May, on the 4th, or it is all there is."""
         before = self[at - 1] if self[at - 1] != "the" else self[at - 2]
-        return before in ASKING or len(self.words) == 1 or (len(self.words) == 2 and self[1] == ".")  # noqa: PLR2004
+        return before in ASKING or self.past(1, ".") == len(self.words)
 
     def figure(self, at: int) -> int | None:
         """The whole number in figures there, if it is no part of a price, a time of day or a fraction."""
@@ -105,7 +116,7 @@ class Words:
         before = self.text[max(0, word.begin - 2) : word.begin]
         if _STARTS_A_FRACTION.match(self.text, word.stop) or _ENDS_A_FRACTION.search(before):
             return None
-        return int(text) if len(text) <= 4 and self[at + 1] not in {"am", "pm", "a.m", "p.m"} else None  # noqa: PLR2004
+        return int(text) if len(text) <= _FIGURES and self[at + 1] not in {"am", "pm"} else None
 
     def count(self, at: int) -> tuple[int, int] | None:
         """How many, in figures or words (12, twenty-one, a, couple of), and the place after it."""
@@ -127,39 +138,38 @@ class Words:
             return None
         tens, after = ENGLISH_TENS[self[at]], self.past(at + 1, "-")
         ones = ENGLISH_ONES.get(self[after], 0)
-        return (tens + ones, after + 1) if 0 < ones < 10 else (tens, at + 1)  # noqa: PLR2004
+        return (tens + ones, after + 1) if ones in _ONES else (tens, at + 1)
 
     def ordinal(self, at: int) -> tuple[int, int] | None:
         """4th, fourth, twenty-first, and the place after it."""
         text = self[at]
         if text[:1].isdecimal() and text[-2:] in {"st", "nd", "rd", "th"}:
-            return (int(text[:-2]), at + 1) if len(text) <= 4 else None  # noqa: PLR2004
+            return (int(text[:-2]), at + 1) if len(text) <= _FIGURES else None
         if text in ENGLISH_ORDINALS:
             return ENGLISH_ORDINALS[text], at + 1
         if text in ENGLISH_TENS:
             after = self.past(at + 1, "-")
             ones = ENGLISH_ORDINALS.get(self[after], 0)
-            return (ENGLISH_TENS[text] + ones, after + 1) if 0 < ones < 10 else None  # noqa: PLR2004
+            return (ENGLISH_TENS[text] + ones, after + 1) if ones in _ONES else None
         return None
 
     def day_number(self, at: int) -> tuple[int, int] | None:
         """The number of a day in its month, and the place after it; not a time of day."""
         found = self.ordinal(at) or self.cardinal(at)
-        if found is None or not 1 <= found[0] <= 99 or self[found[1]] in {"am", "pm", "%", ":"}:  # noqa: PLR2004
+        if found is None or found[0] not in TWO_FIGURES or self[found[1]] in {"am", "pm", "%", ":"}:
             return None
         return found
 
     def year(self, at: int) -> tuple[int, int] | None:
-        """A year in four figures or in words (nineteen seventy eight, two thousand and five), and the place after."""
+        """A year in four figures or in words (nineteen seventy eight, two thousand and five), and what follows."""
         figure = self.figure(at)
         if figure is not None:
-            return (figure, at + 1) if len(self[at]) == 4 and figure in range(1500, 2200) else None  # noqa: PLR2004
+            return (figure, at + 1) if figure in _YEARS else None
         if self[at] == "two" and self[at + 1] == "thousand":
             rest = self.cardinal(self.past(at + 2, "and"))
-            return (2000 + rest[0], rest[1]) if rest and rest[0] < 100 else (2000, at + 2)  # noqa: PLR2004
+            return (2000 + rest[0], rest[1]) if rest and rest[0] in TWO_FIGURES else (2000, at + 2)
         if self[at] in {"nineteen", "twenty", "eighteen"}:
             century = {"eighteen": 1800, "nineteen": 1900, "twenty": 2000}[self[at]]
             rest = self.cardinal(at + 1)
-            return (century + rest[0], rest[1]) if rest and 10 <= rest[0] < 100 else None  # noqa: PLR2004
+            return (century + rest[0], rest[1]) if rest and rest[0] in _REST_OF_A_YEAR else None
         return None
-

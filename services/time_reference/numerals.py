@@ -5,6 +5,7 @@ CHINESE_DIGITS = {
     **{"〇": 0, "○": 0, "两": 2, "俩": 2},
 }
 _CHINESE_POWERS = {"十": 10, "百": 100, "千": 1000}
+_TEN = 10
 _CHINESE_TENS = {"廿": 20, "卅": 30}
 CHINESE_NUMERAL = rf"[\d{''.join(CHINESE_DIGITS)}{''.join(_CHINESE_POWERS)}{''.join(_CHINESE_TENS)}]"
 """A character class, for regular expressions."""
@@ -24,7 +25,7 @@ def chinese_number(text: str) -> int:
             if digit:
                 return -1
             digit = CHINESE_DIGITS.get(char, int(char) if char.isdecimal() else 0)
-        elif char in _CHINESE_TENS and smallest > 10:  # noqa: PLR2004
+        elif char in _CHINESE_TENS and smallest > _TEN:
             total, digit, smallest = total + _CHINESE_TENS[char], None, 10
         elif char in _CHINESE_POWERS and _CHINESE_POWERS[char] < smallest:
             smallest = _CHINESE_POWERS[char]

@@ -1,21 +1,21 @@
 """From a text to the dates that it speaks of, in Chinese and in English."""
 
 import re
-from datetime import date, datetime
+from datetime import datetime
 
 from services.time_reference import chinese, english
+from services.time_reference.phrases import Found
 from services.time_reference.ranges import TimeRange
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-_WORTH_A_LOOK = re.compile(r"[\u3400-\u9fff]|[A-Za-z0-9０-９]")
 
 
 def parse(text: str, now: datetime) -> list[TimeRange]:
     """The stretches of time that a text names, in order of place, none within another; the longest wins.
 
-    Relative words count from `now`'s date, which is the user's local one. Weeks begin on Monday. What is one of many
-    (a weekday, a month without a year) is the latest that has begun, today's included. A day that does not exist
-    (June 31) is nothing.
+    Relative words count from `now`'s date, which is the user's local one. Weeks begin on Monday. What is one of
+    many (a weekday, a month without a year) is the latest that has begun, today's included. A day that does not
+    exist (June 31) is nothing.
     """
     today = now.date()
     found = english.found_in(text, today)
@@ -28,8 +28,8 @@ def parse(text: str, now: datetime) -> list[TimeRange]:
     ]
 
 
-def _apart(found: list[tuple[object, int, int]]) -> list:
-    kept = []
+def _apart(found: list[Found]) -> list[Found]:
+    kept: list[Found] = []
     for each in sorted(found, key=lambda each: (each[1] - each[2], each[1])):
         if all(each[2] <= other[1] or other[2] <= each[1] for other in kept):
             kept.append(each)

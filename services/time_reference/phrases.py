@@ -10,6 +10,11 @@ from datetime import date
 from services.time_reference.ranges import Span, Unit, period
 from services.time_reference.steps import Step
 
+Found = tuple[Span | None, int, int]
+"""A stretch of time and its place in a text; without one if the words name a day that there is not."""
+
+_ENOUGH = 3
+"""One ahead of the day, one that is running on it, one behind."""
 _CYCLES_TRIED = 60
 """A 31st that is a Friday is at most 13 months away, a 29th of February 8 years."""
 
@@ -44,9 +49,11 @@ class Phrase:
 
     def _in(self, span: Span) -> Span | None:
         found: Span | None = span
-        for step in self.steps:
-            if found is not None:
-                found = step(found)
+        try:
+            for step in self.steps:
+                found = step(found) if found else None
+        except (ValueError, OverflowError):  # the calendar ends
+            return None
         return found
 
     def _all(self, around: date, direction: int) -> list[Span]:
@@ -60,7 +67,7 @@ class Phrase:
                 break
             if span is not None:
                 spans.append(span)
-            if len(spans) > 2:  # noqa: PLR2004 (one ahead, the one that is running, one behind)
+            if len(spans) == _ENOUGH:
                 break
         return spans
 

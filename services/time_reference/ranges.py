@@ -44,6 +44,10 @@ class Unit(Enum):
 
 
 ONE_DAY = timedelta(days=1)
+MONTH_NUMBERS = range(1, 13)
+DAY_NUMBERS = range(1, 32)
+TWO_FIGURES = range(100)
+"""Years that are written without their century."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,11 @@ def day(of: date) -> Span:
 
 
 def month_after(of: date, months: int) -> date:
-    """The first of the month so many months after (or before) that of the date; raises ValueError off the calendar."""
+    """The first of the month so many months after (or before) that of the date.
+
+    Raises:
+        ValueError: the calendar ends before.
+    """
     years, month = divmod(of.year * 12 + of.month - 1 + months, 12)
     return date(years, month + 1, 1)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Literal
 
-from services.time_reference.ranges import ONE_DAY, Span, Unit, day, month_after, moved, period
+from services.time_reference.ranges import MONTH_NUMBERS, ONE_DAY, Span, Unit, day, month_after, moved, period
 
 Step = Callable[[Span], Span | None]
 Part = Literal["early", "middle", "late"]
@@ -22,7 +22,7 @@ def month(number: int) -> Step:
     """The month of a year, 1 to 12."""
 
     def step(span: Span) -> Span | None:
-        if not 1 <= number <= 12 or span.unit not in {Unit.YEAR, Unit.HALF, Unit.QUARTER}:  # noqa: PLR2004
+        if number not in MONTH_NUMBERS or span.unit not in {Unit.YEAR, Unit.HALF, Unit.QUARTER}:
             return None
         found = period(Unit.MONTH, date(span.start.year, number, 1))
         return found if span.start <= found.start <= span.end else None
@@ -51,13 +51,13 @@ def days_of_month(first: int, last: int) -> Step:
     return step
 
 
-def weekday(number: int) -> Step:
-    """The day of a week, Monday being 0; a day stays itself if it is that one."""
+def weekday(number: int, *, strict: bool = True) -> Step:
+    """The day of a week, Monday being 0; a day stays itself, if strict only if it is that one."""
 
     def step(span: Span) -> Span | None:
         if span.unit is Unit.WEEK:
             return day(span.start + timedelta(days=number))
-        return span if span.unit is Unit.DAY and span.start.weekday() == number else None
+        return span if span.unit is Unit.DAY and (not strict or span.start.weekday() == number) else None
 
     return step
 
@@ -65,6 +65,11 @@ def weekday(number: int) -> Step:
 def weekend(span: Span) -> Span | None:
     """Saturday and Sunday of a week."""
     return Span(span.end - ONE_DAY, span.end) if span.unit is Unit.WEEK else None
+
+
+def working_days(span: Span) -> Span | None:
+    """Monday to Friday of a week."""
+    return Span(span.start, span.start + timedelta(days=4)) if span.unit is Unit.WEEK else None
 
 
 def season(name: str) -> Step:
@@ -93,7 +98,7 @@ def nth_weekday(number: int, which: int) -> Step:
 
 
 def nth(unit: Unit, which: int, count: int = 1, *, begun_weeks: bool = False) -> Step:
-    """So many units from the which-th of it on, from 1; from the end, -1 being the last (and its `count` the last ones).
+    """So many units from the which-th of it on, from 1; from the end, -1 being the last, so many up to it.
 
     A week is of the month or year that most of its days are of; with `begun_weeks` it is of the month that it
     begins in.
@@ -113,7 +118,11 @@ def nth(unit: Unit, which: int, count: int = 1, *, begun_weeks: bool = False) ->
         else:
             start = period(unit, last.start, which + 2 - count).start
             end = period(unit, last.start, which + 1).end
-        if start < first.start or end > last.end or (unit.months and span.unit and unit.months >= span.unit.months):
+        if (
+            start < first.start
+            or end > last.end
+            or (unit.months and span.unit and unit.months >= span.unit.months)
+        ):
             return None
         return Span(start, end, unit if count == 1 else None)
 
