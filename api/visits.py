@@ -75,7 +75,9 @@ async def daily_summaries(
         raise InvalidInput("from", f"is more than {_MOST_DAYS} days before the last day")
     if after is not None:
         end = min(end, _days_before(after, 1))
-    days = await services.daily_rounds.up_to_date(owner, begin, end, user.timezone, newest=limit)
+    days: list[Day] = []
+    if begin <= end:
+        days = await services.daily_rounds.up_to_date(owner, begin, end, user.timezone, newest=limit)
     return {
         "items": [_view(day, user.timezone, expert) for day in reversed(days) if day.stored],
         "pending": [day.date for day in reversed(days) if day.fresh is None],

@@ -12,6 +12,7 @@ from langgraph.types import RetryPolicy
 from graph.edges import after_generate, after_history, after_retrieve
 from nodes.generate import generate
 from nodes.history import history
+from nodes.no_record import no_record
 from nodes.persist import persist
 from nodes.quick import quick
 from nodes.retrieve import retrieve
@@ -42,7 +43,10 @@ _THROUGH_A_RESTART = RetryPolicy(
 
 
 def build_graph(services: Services) -> TurnGraph:
-    """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled."""
+    """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
+
+    A question about days on which nothing was said goes history → no_record → persist.
+    """
     settings = services.settings
     nodes: dict[str, Node] = {
         "route": partial(route, tools=services.tools, quick_tools=settings.tools_quick),
@@ -56,6 +60,7 @@ def build_graph(services: Services) -> TurnGraph:
             tools=services.tools,
             estimators=services.estimators,
         ),
+        "no_record": no_record,
         "retrieve": partial(retrieve, knowledge=services.knowledge),
         "quick": partial(
             quick,
@@ -87,6 +92,7 @@ def build_graph(services: Services) -> TurnGraph:
     graph.add_edge("quick", "generate")
     graph.add_conditional_edges("generate", after_generate)
     graph.add_edge("tools", "generate")
+    graph.add_edge("no_record", "persist")
     graph.add_edge("persist", END)
     return graph
 

@@ -7,8 +7,10 @@ from langchain_core.messages import AIMessage
 from state.conversation import ConversationState
 
 
-def after_history(state: ConversationState) -> Literal["retrieve", "quick", "generate"]:
-    """Read a knowledge base only when the message was routed to one."""
+def after_history(state: ConversationState) -> Literal["no_record", "retrieve", "quick", "generate"]:
+    """Ask no model about days on which nothing was said; read a knowledge base only when routed to one."""
+    if state.get("told_without_model"):
+        return "no_record"
     return "retrieve" if state.get("use_retrieval") else after_retrieve(state)
 
 

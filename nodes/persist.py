@@ -26,6 +26,9 @@ async def persist(
     that says something worth remembering is looked at behind the answer.
     """
     context = runtime.context
+    # That there is no record is nothing to remember.
+    asks_model = not state.get("told_without_model")
+    asked_days = state.get("asked_days")
     total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
     outcome = TurnOutcome(
         status="completed",
@@ -36,10 +39,11 @@ async def persist(
         degraded=state.get("degraded", []),
         context_report=state["context_report"],
         epoch=state.get("epoch"),
-        episode=episodes,
+        episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         jobs=state.get("after_turn", []),
-        own_jobs=jobs_of_turn(state["message"], state["answer"]) if memory_agent else [],
+        own_jobs=jobs_of_turn(state["message"], state["answer"]) if memory_agent and asks_model else [],
+        visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
     answer_message_id = state["answer_message_id"]
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)

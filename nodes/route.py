@@ -1,9 +1,10 @@
-"""route: where the message goes, and which tools it asks for by itself."""
+"""route: where the message goes, which past it asks about, and which tools it asks for by itself."""
 
 import time
 
 from langgraph.runtime import Runtime
 
+from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState, RouteDecision
@@ -40,6 +41,7 @@ async def route(
         "kb_prefix": decision["kb_prefix"],
         "worker_name": decision["worker_name"],
         "use_retrieval": decision["kb_prefix"] is not None,
+        "time_reference": detect(state["message"], runtime.context.timezone, state["now"]),
         "quick_tools": tools.quick_calls(state["message"]) if quick_tools else [],
         "routing_ms": round((time.perf_counter() - begun) * 1000, 3),
     }

@@ -66,6 +66,7 @@ def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator) -> Pro
         epoch=state["epoch"],
         history=state.get("history", []),
         passages=state.get("retrieval_results", []),
+        asked_days=state.get("asked_days"),
         episodes=state.get("episodic_memory", []),
         recall=state.get("recall", {}),
         message=state["message"],

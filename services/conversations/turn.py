@@ -105,6 +105,8 @@ class TurnOutcome:
     """Whether it becomes an episode, when it completes."""
     jobs: Sequence[str] = ()
     """Names of the tasks that it causes, each once a conversation."""
+    visits_to_summarise: Sequence[UUID] = ()
+    """Visits whose days it had to tell without a summary: those are made behind it."""
     own_jobs: Sequence[str] = ()
     """Names of the tasks that it causes for itself; those of a user run one after the other, in order."""
 

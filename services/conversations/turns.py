@@ -29,6 +29,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Connection, Database
+from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 from state.conversation import ContextPolicy, Epoch
 
@@ -191,6 +192,8 @@ class Turns:
                 await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[2])
             if outcome.status == "completed":
                 await self._defer(connection, tenant_id, row[0], turn_id, outcome.jobs)
+                if outcome.visits_to_summarise and self._visits.summaries:
+                    await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
                 for task in outcome.own_jobs:
                     lock = f"{task}:{row[1]}"
                     await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)

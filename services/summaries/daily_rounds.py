@@ -23,8 +23,8 @@ from services.memory.blocks import Owner
 from services.platform.postgres import Connection, Database
 from services.summaries.daily import DailySummaries, Day
 from services.time_reference.local_days import bounds, local_day
+from services.visits.schedule import SUMMARISE_DAYS, defer_days
 
-SUMMARISE_DAYS = "summarise_days"
 DAILY_ROUND = "find_days_to_summarise"
 
 _EVERY = "*/5 * * * *"
@@ -128,13 +128,7 @@ class DailyRounds:
         """
         if visit_ids and self._on:
             async with self._database.tenant(tenant_id) as connection:
-                await self._jobs.defer(
-                    connection,
-                    SUMMARISE_DAYS,
-                    tenant_id=tenant_id,
-                    queueing_lock=f"{SUMMARISE_DAYS}:{visit_ids[0]}:{len(visit_ids)}",
-                    visit_ids=list(visit_ids),
-                )
+                await defer_days(self._jobs, connection, tenant_id, visit_ids)
 
     async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
         values = {"tenant_id": tenant_id, "now": now, "active_since": now - _ACTIVE, "limit": _VISITS_AT_ONCE}
@@ -147,7 +141,7 @@ class DailyRounds:
                     return count
                 ready = await self._claim(connection, tenant_id, due, now)
                 for visit_ids in _five_users_each(ready):
-                    await self._jobs.defer(connection, SUMMARISE_DAYS, tenant_id=tenant_id, visit_ids=visit_ids)
+                    await defer_days(self._jobs, connection, tenant_id, visit_ids)
                 count += len(ready)
 
     async def _claim(

@@ -1,22 +1,69 @@
-"""A user's local days: the instants between which one lies, and the day on which an instant falls."""
+"""Local days as instants: where a day of the user begins and ends, whatever the clocks do on it."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from services.time_reference.zones import time_zone
 
+_DAY = timedelta(days=1)
+_WIDEST = timedelta(hours=30)
+"""The beginning of a local day is within this of the same wall time in UTC: offsets are at most 16 hours."""
+_INSTANT = timedelta(microseconds=1)
+
 
 def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
-    """The instants in UTC at which the local day `start` begins and at which the day `end` is over.
+    """The instants, in UTC, at which the day `start` begins and the day after `end` begins; half-open.
 
-    Where a clock change skips midnight, a day begins at the first instant that there is.
+    Where the calendar of the zone leaves a whole day out, as Samoa did in 2011, that day begins and ends at the
+    same instant. Days at the calendar's very ends are cut to what a datetime can hold.
+
+    Raises:
+        BadTimeZone: there is no such time zone.
+        ValueError: the days are the wrong way round.
     """
-    return _beginning(start, timezone), _beginning(end + timedelta(days=1), timezone)
+    if end < start:
+        raise ValueError(f"{start} is after {end}")
+    zone = time_zone(timezone)
+    until = _begins(end + _DAY, zone) if end < date.max else datetime.max.replace(tzinfo=UTC)
+    return _begins(start, zone), until
 
 
 def local_day(instant: datetime, timezone: str) -> date:
-    """The day that it is at an instant in that zone."""
-    return instant.astimezone(time_zone(timezone)).date()
+    """The day whose bounds hold an instant: the local date, but for an hour that clocks repeat after midnight.
+
+    Where they go back across midnight, as in St. John's at 00:01 until 2011, that hour stays with the new day.
+
+    Raises:
+        BadTimeZone: there is no such time zone.
+    """
+    zone = time_zone(timezone)
+    day = instant.astimezone(zone).date()
+    repeated = day < date.max and _begins(day + _DAY, zone) <= instant
+    return day + _DAY if repeated else day
 
 
-def _beginning(day: date, timezone: str) -> datetime:
-    return datetime.combine(day, time.min, time_zone(timezone)).astimezone(UTC)
+def _begins(day: date, zone: tzinfo) -> datetime:
+    """The first instant whose local date is `day` or later."""
+    wall = datetime.combine(day, time())
+    try:
+        first = wall.replace(tzinfo=zone).astimezone(UTC)
+        if _is_first(first, day, zone):
+            return first
+        return _search(wall.replace(tzinfo=UTC), day, zone)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _is_first(instant: datetime, day: date, zone: tzinfo) -> bool:
+    return instant.astimezone(zone).date() == day and (instant - _INSTANT).astimezone(zone).date() < day
+
+
+def _search(near: datetime, day: date, zone: tzinfo) -> datetime:
+    """The same by halving: for days that have no midnight, or two."""
+    before, after = near - _WIDEST, near + _WIDEST
+    while after - before > _INSTANT:
+        middle = before + (after - before) // 2
+        if middle.astimezone(zone).date() < day:
+            before = middle
+        else:
+            after = middle
+    return after

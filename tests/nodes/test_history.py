@@ -32,6 +32,7 @@ async def _history(
         conversations=services.conversations,
         core_memory=core or services.memory.core,
         memories=services.memories,
+        days=services.past_days,
         topics=services.topics,
         tools=services.tools,
         estimators=services.estimators,

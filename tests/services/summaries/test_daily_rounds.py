@@ -13,7 +13,8 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.platform.settings import Settings, load_settings
-from services.summaries.daily_rounds import SUMMARISE_DAYS, DailyRounds
+from services.summaries.daily_rounds import DailyRounds
+from services.visits.schedule import SUMMARISE_DAYS
 from tests.services.summaries.test_daily import written
 from tests.support.jobs import HURRIED, has_ended, statuses, until
 from tests.support.model_server import ModelServer, Reply

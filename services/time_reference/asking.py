@@ -1,0 +1,39 @@
+"""What the rules of a language have to tell of a clause, its time words already replaced by marks."""
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How people of one language ask about what was said before. Every pattern is searched in one clause."""
+
+    talk: re.Pattern[str]
+    """Words of the two with each other, and the time of them, be it stated, asked, or named in passing."""
+    elsewhere: re.Pattern[str]
+    """The clause is a text to work on, a tale to write, or a supposition; then nothing after it counts either."""
+    asks: re.Pattern[str]
+    """A question, or a request to tell, repeat or go on."""
+    tasks: re.Pattern[str]
+    """A question, or a request of any kind."""
+    names: re.Pattern[str]
+    """The whole clause names what was said, and the question about it follows ("the book you named last week")."""
+    follows: re.Pattern[str]
+    """A short question about what the clause before it named or told."""
+    said: re.Pattern[str]
+    """Words of the two with each other, with or without a time."""
+    adds_nothing: re.Pattern[str]
+    """Asks whether it is remembered, or to be told: beside a question that is no other question."""
+    wants: re.Pattern[str]
+    """Asks for something to be done with what was said."""
+    intends: re.Pattern[str]
+    """What is to be said yet, where the time is one that is not over."""
+    detail: re.Pattern[str]
+    """Asks for what a summary may lack."""
+    time_alone: re.Pattern[str]
+    """The whole clause is the time of the next."""
+
+
+def one_of(*words: str) -> str:
+    """A pattern for any of these, which are patterns themselves, set apart by commas."""
+    return "(?:" + "|".join(re.split(r",\s+", ", ".join(words).strip())) + ")"

@@ -1,0 +1,209 @@
+"""Whether a message asks about past conversation, and which local days: rules that cost nothing.
+
+A time word alone asks nothing: there must be words of the user and the assistant with each other, said at
+that time, and a question or a request about them.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal
+
+from services.time_reference.asking import Rules
+from services.time_reference.asking_chinese import CHINESE
+from services.time_reference.asking_english import ENGLISH
+from services.time_reference.parse import parse
+from services.time_reference.undated import undated
+from services.time_reference.wording import DAYS, JUST_NOW, LAST_TALK, LAST_VISIT, TIME, bounded, folded, lowered
+from services.time_reference.zones import time_zone
+from state.conversation import TimeReference
+
+_SPEAKS = re.compile(
+    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
+    re.IGNORECASE,
+)
+"""Without any of these nothing was said."""
+_CHINESE_LETTER = re.compile("[\u3400-\u9fff]")
+
+_JOINED = re.compile(
+    r"\s*(?:,?\s*(?:和|跟|与|及|到|至|以及|还有|[~～—–、-]|and|or|to|till|until|through|thru|&))\s*(?:the\s+)?",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^.!?。;\n]*(?:\.(?=\S)[^.!?。;\n]*)*[.!?。;\n]*")
+_PIECE = re.compile(
+    r"[,…]+|(?<=:)\s*|\s+[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
+    r"|(?<!\byou)(?<!\bu)\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
+)
+_LONGEST_CLAUSE = 300
+_KINDS: dict[str, Literal["days", "last_visit", "just_now"]] = {
+    DAYS: "days",
+    LAST_VISIT: "last_visit",
+    LAST_TALK: "last_visit",
+    JUST_NOW: "just_now",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Time:
+    """A time that is named, and where."""
+
+    begin: int
+    stop: int
+    mark: str
+    start: date | None = None
+    end: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A clause of the message, its times replaced by marks."""
+
+    text: str
+    begin: int
+    rules: Rules
+
+    @property
+    def wants_something(self) -> bool:
+        """Whether it asks a question or for something to be done."""
+        return self.text.endswith("?") or self.rules.tasks.search(self.text) is not None
+
+    @property
+    def asks(self) -> bool:
+        return self.text.endswith("?") or self.rules.asks.search(self.text) is not None
+
+
+def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
+    """The past conversation that a message asks about, if it asks about one; `now` with its zone.
+
+    Raises:
+        BadTimeZone: there is no such time zone.
+    """
+    local = now.astimezone(time_zone(timezone))
+    text = folded(bounded(message))
+    if not _SPEAKS.search(text):
+        return None
+    times, ahead = _times(text, local)
+    if not times:
+        return None
+    clauses = list(_clauses(_marked(text, times)))
+    for place, clause in enumerate(clauses):
+        if clause.rules.elsewhere.search(clause.text):
+            return None
+        time = _time_of_talk(clause, times, ahead)
+        if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
+            return _reference(bounded(message), clauses, place, time, local.date())
+    return None
+
+
+def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
+    """The times that are past or not over, joined where the text joins them; and the places of those to come."""
+    ranges = parse(text, local)
+    today = local.date()
+    found = [_Time(r.begin, r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
+    ahead = [r.begin for r in ranges if r.start > today]
+    found += [_Time(words.begin, words.stop, words.mark) for words in undated(text)]
+    joined: list[_Time] = []
+    for time in sorted(found, key=lambda time: (time.begin, -time.stop)):
+        last = joined[-1] if joined else None
+        if last is not None and time.begin < last.stop:
+            continue
+        if last is not None and (both := _joined(text, last, time)):
+            joined[-1] = both
+        else:
+            joined.append(time)
+    return joined, ahead
+
+
+def _joined(text: str, first: _Time, second: _Time) -> _Time | None:
+    """The days from the earlier to the later of the two, where the text joins them ("Monday to Wednesday")."""
+    if not (first.start and first.end and second.start and second.end):
+        return None
+    if not _JOINED.fullmatch(text, first.stop, second.begin):
+        return None
+    return _Time(first.begin, second.stop, DAYS, min(first.start, second.start), max(first.end, second.end))
+
+
+def _marked(text: str, times: list[_Time]) -> str:
+    parts, at = [], 0
+    for time in times:
+        parts += [text[at : time.begin], time.mark * (time.stop - time.begin)]
+        at = time.stop
+    return lowered("".join([*parts, text[at:]]))
+
+
+def _clauses(text: str) -> Iterator[_Clause]:
+    for sentence in _SENTENCE.finditer(text):
+        begin = sentence.start()
+        for piece in [*_PIECE.finditer(sentence[0]), None]:
+            stop = sentence.start() + piece.start() if piece else sentence.end()
+            part = text[begin:stop]
+            lead = len(part) - len(part.lstrip())
+            clause = _Clause(part.strip().rstrip(".!。;"), begin + lead, _rules(part))
+            if piece and clause.rules.time_alone.fullmatch(clause.text.strip()):
+                continue
+            if any(letter.isalnum() for letter in clause.text) or re.search(TIME, clause.text):
+                yield clause
+            begin = sentence.start() + piece.end() if piece else sentence.end()
+
+
+def _rules(part: str) -> Rules:
+    return CHINESE if _CHINESE_LETTER.search(part) else ENGLISH
+
+
+def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int]) -> _Time | None:
+    """The time of what the two said; what is to be done at a time to come is a plan."""
+    if len(clause.text) > _LONGEST_CLAUSE:
+        return None
+    for match in clause.rules.talk.finditer(clause.text):
+        inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
+        if inside and not any(clause.begin <= place < clause.begin + match.start() for place in ahead):
+            return inside[-1]
+    return None
+
+
+def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
+    """Whether the words are to be said yet, on a day that is not over."""
+    return time.end is not None and time.end >= today and clause.rules.intends.search(clause.text) is not None
+
+
+def _is_asked(clauses: list[_Clause], place: int) -> bool:
+    """Whether the clause asks about what the two said in it, or the clause beside it does."""
+    clause = clauses[place]
+    if clause.asks:
+        return True
+    before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
+    if clause.rules.names.search(clause.text) and any(other.wants_something for other in after):
+        return True
+    return any(other.wants_something and _follows(other) for other in after) or any(
+        other.rules.adds_nothing.search(other.text) for other in before
+    )
+
+
+def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, today: date) -> TimeReference:
+    asking = clauses[place]
+    named = asking.rules.names.search(asking.text) is not None
+    about = [
+        *(clauses[place - 1 : place] if named else []),
+        asking,
+        *(c for c in clauses[place + 1 : place + 2] if not asking.asks or _belongs(c)),
+    ]
+    return TimeReference(
+        kind=_KINDS[time.mark],
+        start_date=time.start,
+        end_date=min(time.end, today) if time.end else None,
+        matched_text=message[time.begin : time.stop],
+        detail=any(clause.rules.detail.search(clause.text) for clause in about),
+        alone=not any(clause.rules.wants.search(clause.text) for clause in about)
+        and all(clause in about or not clause.wants_something or _belongs(clause) for clause in clauses),
+    )
+
+
+def _belongs(clause: _Clause) -> bool:
+    """Whether a clause asks nothing but what another asks already, or about what was said, too."""
+    rules = clause.rules
+    return any(rule.search(clause.text) for rule in (rules.said, rules.adds_nothing)) or _follows(clause)
+
+
+def _follows(clause: _Clause) -> bool:
+    return clause.rules.follows.search(clause.text) is not None and not re.search(TIME, clause.text)

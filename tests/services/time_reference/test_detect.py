@@ -1,0 +1,192 @@
+"""What is a question about past conversation, and what only has a time word in it."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.time_reference.detect import detect
+from services.time_reference.zones import BadTimeZone
+
+NOW = datetime(2026, 5, 20, 6, 0, tzinfo=UTC)  # Wednesday, 14:00 in Shanghai
+ZONE = "Asia/Shanghai"
+
+
+def day(number: int, month: int = 5) -> date:
+    return date(2026, month, number)
+
+
+@pytest.mark.parametrize(
+    ("message", "start", "end", "matched"),
+    [
+        ("前天我们聊了什么", day(18), day(18), "前天"),
+        ("昨天說到哪了", day(19), day(19), "昨天"),
+        ("我們前天聊了什麼", day(18), day(18), "前天"),
+        ("上周三你给我推荐的那本书叫什么？", day(13), day(13), "上周三"),
+        ("5月2号我们讨论了啥", day(2), day(2), "5月2号"),
+        ("帮我回顾一下上周的聊天", day(11), day(17), "上周"),
+        ("昨天和前天我们都聊了什么", day(18), day(19), "昨天和前天"),
+        ("上周一到上周三我们聊了什么", day(11), day(13), "上周一到上周三"),
+        ("这周我们都聊过什么", day(18), day(20), "这周"),
+        ("昨天我去爬山了，前天我们聊了什么", day(18), day(18), "前天"),
+        ("我记得昨天跟你说过我的计划，是什么来着", day(19), day(19), "昨天"),
+        ("what did we talk about yesterday", day(19), day(19), "yesterday"),
+        ("Remind me what I told you last Friday.", day(15), day(15), "last Friday"),
+        ("can you summarise our chats from last week", day(11), day(17), None),
+        ("do you remember what I said on May 3rd?", day(3), day(3), "May 3rd"),
+        ("Yesterday was awful. What did I tell you two days ago?", day(18), day(18), "two days ago"),
+        ("what did we discuss yesterday and the day before yesterday", day(18), day(19), None),
+        ("3 days ago I told you about a dream. What was it?", day(17), day(17), "3 days ago"),
+        ("What’s the name of the book you’d recommended yesterday", day(19), day(19), "yesterday"),
+        ("ＷＨＡＴ ｄｉｄ ｗｅ ｔａｌｋ ａｂｏｕｔ ｙｅｓｔｅｒｄａｙ？", day(19), day(19), None),
+    ],
+)
+def test_days_that_are_asked_about(message: str, start: date, end: date, matched: str | None) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert (found["kind"], found["start_date"], found["end_date"]) == ("days", start, end)
+    assert matched is None or found["matched_text"] == matched
+    assert found["matched_text"] in message
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("上次我们聊到哪里了", "last_visit"),
+        ("上次的对话帮我总结一下", "last_visit"),
+        ("what did we talk about last time", "last_visit"),
+        ("Can you recap our previous conversation?", "last_visit"),
+        ("刚才你说了什么", "just_now"),
+        ("what did you just tell me", "just_now"),
+        ("what was the number you gave me earlier in this chat", "just_now"),
+    ],
+)
+def test_times_without_a_date(message: str, kind: str) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert (found["kind"], found["start_date"], found["end_date"]) == (kind, None, None)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *("", " \n", "?", "昨天", "yesterday", "我们聊了什么", "what did we talk about"),
+        *("明天提醒我", "昨天的股价", "上周发布的手机怎么样", "昨天我跟老板聊了很久"),
+        *(
+            "昨天老板说了什么你觉得是什么意思",
+            "下周提醒我我们讨论过的事",
+            "明天我们聊什么",
+            "今天我们聊点什么好呢",
+        ),
+        *("明天提醒我昨天我们聊了什么", "昨天你推荐的书我看完了，真不错", "翻译成英文：我们昨天聊了什么"),
+        *("“我们昨天聊了什么”是个问句", "如果昨天我告诉你我病了你会怎么说", "《昨日重现》是谁唱的"),
+        *("what was the weather yesterday", "I went to Paris last week", "remind me next week what we discussed"),
+        *("remind me tomorrow what we discussed yesterday", "how long did you say a battery will last"),
+        *("I told you yesterday that I don't eat pork, so what can I cook?", "who wrote Yesterday?"),
+        *(
+            "translate into French: what did we talk about yesterday?",
+            "what did we discuss with the lawyer yesterday",
+        ),
+        *("what would you like to talk about today", "what did you do yesterday"),
+        *("did I tell you where I went yesterday", "```\nwhat did we talk about yesterday\n```"),
+    ],
+)
+def test_what_asks_nothing(message: str) -> None:
+    assert detect(message, ZONE, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "alone"),
+    [
+        ("前天我们聊了什么，今天北京天气怎样？", False),
+        ("你好！前天我们聊了什么？谢谢", True),
+        ("昨天你推荐的书叫什么？再推荐一本类似的", False),
+        ("把昨天我们讨论的大纲写成一封邮件", False),
+        ("昨天我们聊了什么？我忘了，你还记得吗", True),
+        ("what did we discuss yesterday, and what's the weather in Rome?", False),
+        ("Hey there! What did we discuss yesterday? Thanks a lot", True),
+        ("Turn what we discussed yesterday into an email.", False),
+        ("what did we discuss yesterday and what did you recommend?", True),
+    ],
+)
+def test_whether_it_asks_for_anything_else(message: str, alone: bool) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert found["alone"] is alone
+
+
+@pytest.mark.parametrize(
+    ("message", "detail"),
+    [
+        ("昨天你说的那家店叫什么", True),
+        ("昨天我们聊了什么", False),
+        ("把昨天你给我的建议原话再说一遍", True),
+        ("what exactly did you say yesterday", True),
+        ("which topics did we discuss yesterday", False),
+        ("what was the name of the place you suggested yesterday", True),
+    ],
+)
+def test_whether_it_asks_for_a_detail(message: str, detail: bool) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert found["detail"] is detail
+
+
+def test_the_days_are_the_users() -> None:
+    late = datetime(2026, 5, 20, 17, 0, tzinfo=UTC)  # the 21st in Shanghai, the 20th in New York
+    days = [
+        detect("what did we talk about yesterday", zone, late) for zone in (ZONE, "America/New_York", "+05:45")
+    ]
+    assert [found and found["start_date"] for found in days] == [day(20), day(19), day(19)]
+    with pytest.raises(BadTimeZone):
+        detect("what did we talk about yesterday", "Mars/Olympus", late)
+
+
+LONG = "The committee met again and wrote down what everybody wanted. "
+LONG_CHINESE = "委员会又开了一次会，把大家的想法都写了下来。"
+
+
+@pytest.mark.parametrize("filler", [LONG, LONG_CHINESE])
+def test_of_a_long_message_the_beginning_and_the_end_count(filler: str) -> None:
+    asking = "What did we talk about yesterday?"
+    text = (filler * 2000)[:30_000]
+    for message in (f"{asking}\n{text}", f"{text}\n{asking}"):
+        found = detect(message, ZONE, NOW)
+        assert found is not None
+        assert found["matched_text"] == "yesterday"
+    assert detect(text[:15_000] + asking + text[:15_000], ZONE, NOW) is None
+    assert detect("昨" * 32_000, ZONE, NOW) is None
+
+
+ENGLISH = (
+    "yesterday we you i did talked told me about last week what time tomorrow next just now earlier and on May 3rd"
+)
+CHINESE = "昨天 明天 我们 你 我 聊 说 了 的 跟你 什么 上次 刚才 下周 5月2号 和 到 吗 你还记得 总结 12月31日"
+WORDS = [*ENGLISH.split(), *CHINESE.split(), *", . ? : ` “ ”", "\n"]
+messages = st.one_of(
+    st.text(max_size=300),
+    st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join),
+    st.lists(st.sampled_from(WORDS), max_size=60).map("".join),
+)
+
+
+@settings(deadline=timedelta(milliseconds=500))
+@given(
+    message=messages,
+    zone=st.sampled_from([ZONE, "America/New_York", "+14:00", "-12:00"]),
+    now=st.datetimes(datetime(1999, 1, 1), datetime(2100, 1, 1)),
+)
+def test_no_text_is_too_strange_and_no_day_is_ahead(message: str, zone: str, now: datetime) -> None:
+    found = detect(message, zone, now.replace(tzinfo=UTC))
+    if found is None:
+        return
+    assert found["matched_text"] in message
+    assert json.dumps(found, default=str)
+    if found["kind"] == "days":
+        assert found["start_date"] is not None
+        assert found["end_date"] is not None
+        assert found["start_date"] <= found["end_date"] <= (now + timedelta(hours=14)).date()
+    else:
+        assert found["start_date"] is found["end_date"] is None
