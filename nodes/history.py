@@ -83,16 +83,17 @@ async def history(
     if found and not found.known:
         degraded.append("daily_summaries")
     update = _update(shown, core, degraded + list(recalled.degraded))
+    ids = {message["message_id"] for message in shown.history}
+    if asked_for and found:
+        told = shown_days(asked_for, found, recalled, tokens, most_tokens=days.most_tokens)
+        nothing_else = asked_for.reference["alone"] and not state.get("quick_tools") and not state.get("images")
+        update["asked_days"], update["told_without_model"] = told, found.is_empty and nothing_else
+        ids |= {said["message_id"] for said in told["said"]}
     if recalled.queries:
         known = {section: block["content"] for section, block in (core or {}).items()}
-        ids = {message["message_id"] for message in shown.history}
         update["episodic_memory"], update["recall"] = memories.choose(
             recalled, shown=ids, core_memory=known, tokens=tokens, timezone=context.timezone
         )
-    if asked_for and found:
-        update["asked_days"] = shown_days(asked_for, found, recalled, tokens, most_tokens=days.most_tokens)
-        nothing_else = asked_for.reference["alone"] and not state.get("quick_tools") and not state.get("images")
-        update["told_without_model"] = found.is_empty and nothing_else
     return update
 
 

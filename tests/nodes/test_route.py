@@ -23,6 +23,7 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
         "worker_name",
         "use_retrieval",
         "quick_tools",
+        "time_reference",
         "routing_ms",
     }
     assert update["worker_name"] == "general"
