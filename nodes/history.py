@@ -6,7 +6,6 @@ from uuid import UUID
 import structlog
 from langgraph.runtime import Runtime
 
-from services.context.asked_days import DaysAsked, PastDays
 from services.context.days_shown import shown_days
 from services.context.reading import Asked, ConversationReader, ShownConversation
 from services.context.recalled import Memories
@@ -17,6 +16,7 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.index import Scope
 from services.memory.recall import TurnAsked
+from services.summaries.past_days import DaysAsked, PastDays
 from services.summaries.topics import TopicArchive
 from services.time_reference.local_days import bounds
 from services.tools.registry import ToolRegistry

@@ -42,7 +42,6 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
-    from services.context.asked_days import PastDays
     from services.context.recalled import Memories
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from services.summaries.daily import DailySummaries
     from services.summaries.daily_rounds import DailyRounds
     from services.summaries.opening import Summaries
+    from services.summaries.past_days import PastDays
     from services.summaries.rolling import RollingSummaries
     from services.summaries.topics import TopicArchive
 
@@ -112,7 +112,10 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(memory.recall.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        tools = await asyncio.to_thread(ToolRegistry.of_builtin_tools, _tool_services(settings, memory, http))
+        days = _past_days(settings, database, summaries)
+        tools = await asyncio.to_thread(
+            ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http)
+        )
         tool_executor = ToolExecutor(tools)
         agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
         yield Services(
@@ -142,7 +145,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memories=_memories(settings, memory),
-            past_days=_past_days(settings, database, summaries),
+            past_days=days,
             memory_agent=agent,
             jobs=jobs,
             erasure=Erasure(
@@ -191,10 +194,11 @@ async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) 
     return _Connected(database, cache, milvus, models, embedder, authenticator, jobs)
 
 
-def _tool_services(settings: Settings, memory: "Memory", http: OutgoingHttp) -> ToolServices:
+def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: OutgoingHttp) -> ToolServices:
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
         archive=memory.archive if settings.memory_episodes else None,
+        past_days=days,
         http=http,
         weather_url=settings.weather_url,
         weather_geocoding_url=settings.weather_geocoding_url,
@@ -256,7 +260,7 @@ def _memories(settings: Settings, memory: "Memory") -> "Memories":
 
 
 def _past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":
-    from services.context.asked_days import PastDays  # noqa: PLC0415 — it needs the models
+    from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
 
     return PastDays(summaries.daily, SaidThen(database), most_tokens=settings.memory_days_tokens)
 

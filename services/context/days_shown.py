@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from uuid import UUID
 
-from services.context.asked_days import DaysAsked, DaysFound, ToldDay
 from services.context.recalled import excerpt
 from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
 from services.memory.recall import RecallResult
 from services.memory.terms import terms
+from services.summaries.past_days import DaysAsked, DaysFound, ToldDay
 from services.time_reference.local_days import local_day
 from services.time_reference.zones import time_zone
 from state.conversation import AskedDays, DaySummary, SaidThenLine, TimeReference

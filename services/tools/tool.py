@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from langchain_core.tools import BaseTool
 
@@ -11,6 +12,9 @@ from services.memory.archive import Archive
 from services.memory.core import CoreMemory
 from services.platform.outgoing import OutgoingHttp
 from services.tools.quick import QuickMatch
+
+if TYPE_CHECKING:
+    from services.summaries.past_days import PastDays
 
 USUAL_PRIORITY = 100
 
@@ -23,6 +27,8 @@ class ToolServices:
     """None = core memory is switched off."""
     archive: Archive | None = None
     """None = episodes are switched off."""
+    past_days: "PastDays | None" = None
+    """None = nothing tells of days."""
     http: OutgoingHttp | None = None
     """For tools that ask another server; None = there are none."""
     weather_url: str | None = None
