@@ -14,7 +14,8 @@ async def route(
 ) -> ConversationState:
     """Route to the knowledge base that the caller named, or else to general conversation.
 
-    With `quick_tools`, tools for which the message asks plainly are called without a model deciding.
+    With `quick_tools`, tools for which the message asks plainly are called without a model deciding; what is
+    asked of a picture is not plain.
     """
     begun = time.perf_counter()
     prefix = state.get("requested_kb_prefix")
@@ -40,6 +41,6 @@ async def route(
         "kb_prefix": decision["kb_prefix"],
         "worker_name": decision["worker_name"],
         "use_retrieval": decision["kb_prefix"] is not None,
-        "quick_tools": tools.quick_calls(state["message"]) if quick_tools else [],
+        "quick_tools": tools.quick_calls(state["message"]) if quick_tools and not state.get("images") else [],
         "routing_ms": round((time.perf_counter() - begun) * 1000, 3),
     }
