@@ -192,7 +192,8 @@ def test_long_texts_and_too_many_questions_are_left_to_the_model(message: str) -
 
 
 SAID = """
-what 's the weather like in Paris and tokyo today , now ? time is it please 北京 天气 怎么样 和 、 今天 几点 了 吗 呢 ，
+what 's the weather like in Paris and tokyo today , now ? time is it please
+北京 天气 怎么样 和 、 今天 几点 了 吗 呢 ，
 """
 
 
