@@ -15,7 +15,8 @@ async def route(
 ) -> ConversationState:
     """Route to the knowledge base that the caller named, or else to general conversation.
 
-    With `quick_tools`, tools for which the message asks plainly are called without a model deciding.
+    With `quick_tools`, tools for which the message asks plainly are called without a model deciding; what is
+    asked of a picture is not plain.
     """
     begun = time.perf_counter()
     prefix = state.get("requested_kb_prefix")
@@ -36,12 +37,19 @@ async def route(
             reason="no knowledge base was asked for",
         )
     runtime.stream_writer({"status": "route_decision", "content": decision})
+    message, timezone, now = state["message"], runtime.context.timezone, state["now"]
+    reference = detect(message, timezone, now)
+
+    def besides(sentence: str) -> bool:
+        """Whether a part of the message asks about past conversation, and needs no tool."""
+        return reference is not None and detect(sentence, timezone, now) is not None
+
     return {
         "route_decision": decision,
         "kb_prefix": decision["kb_prefix"],
         "worker_name": decision["worker_name"],
         "use_retrieval": decision["kb_prefix"] is not None,
-        "time_reference": detect(state["message"], runtime.context.timezone, state["now"]),
-        "quick_tools": tools.quick_calls(state["message"]) if quick_tools else [],
+        "time_reference": reference,
+        "quick_tools": tools.quick_calls(message, besides) if quick_tools and not state.get("images") else [],
         "routing_ms": round((time.perf_counter() - begun) * 1000, 3),
     }

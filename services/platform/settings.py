@@ -190,6 +190,8 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}LLM_MODEL is set, but neither {PREFIX}LLM_API_KEY nor {PREFIX}LLM_BASE_URL")
         if self.embedding_model and not self.embedding_dim:
             raise ValueError(f"{PREFIX}EMBEDDING_MODEL needs {PREFIX}EMBEDDING_DIM, the model's dimensions")
+        if self.weather_geocoding_url and not self.weather_url:
+            raise ValueError(f"{PREFIX}WEATHER_GEOCODING_URL needs {PREFIX}WEATHER_URL")
         if self.migration_database_url and not self.database_url:
             raise ValueError(f"{PREFIX}MIGRATION_DATABASE_URL needs {PREFIX}DATABASE_URL")
         return self

@@ -1,8 +1,8 @@
 """Quick tools: questions that are recognised in a message without a model.
 
 A quick tool runs though nobody has decided it, so a message is taken for such a question only when it says nothing
-else: each of its sentences, without greetings and politeness, must match a pattern of a tool as a whole. What is
-reported, quoted, or asked beside something else is left to the model.
+else: each of its sentences, without greetings and politeness, must match a pattern of a tool as a whole, or ask about
+past conversation. What is reported, quoted, or asked beside something else is left to the model.
 """
 
 import re
@@ -53,13 +53,20 @@ class Asked:
     arguments: dict[str, Any]
 
 
-def calls_in(message: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[Asked]:
-    """The calls that a message asks for, in the order of the tools; none when it says anything else as well."""
+def calls_in(
+    message: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool] = lambda _: False
+) -> list[Asked]:
+    """The calls that a message asks for, in the order of the tools; none when it says anything else as well.
+
+    `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
+    """
     found: list[Asked] = []
     for sentence in _sentences(message):
-        asked = _asked(sentence, tools) or _asked_in_parts(sentence, tools)
-        if not asked:
-            return []
+        asked = _asked(sentence, tools)
+        if not asked and not besides(sentence):
+            asked = _asked_in_parts(sentence, tools, besides)
+            if not asked:
+                return []
         found += asked
     found = [each for place, each in enumerate(found) if each not in found[:place]]
     order = {name: place for place, (name, _) in enumerate(tools)}
@@ -70,11 +77,14 @@ def _asked(sentence: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[Asked
     return [Asked(name, arguments) for name, quick in tools for arguments in quick.calls(sentence)]
 
 
-def _asked_in_parts(sentence: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[Asked]:
+def _asked_in_parts(
+    sentence: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool]
+) -> list[Asked]:
     """Of questions with a comma or an “and” between them; none unless each part is one."""
     parts = [bare for part in _BETWEEN.split(sentence) if (bare := _bare(part))]
     asked = [_asked(part, tools) for part in parts]
-    return [each for calls in asked for each in calls] if len(parts) > 1 and all(asked) else []
+    understood = all(calls or besides(part) for part, calls in zip(parts, asked, strict=True))
+    return [each for calls in asked for each in calls] if len(parts) > 1 and understood else []
 
 
 def _sentences(message: str) -> list[str]:

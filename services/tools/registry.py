@@ -3,7 +3,7 @@
 import importlib
 import json
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from langchain_core.tools import BaseTool
@@ -45,9 +45,14 @@ class ToolRegistry:
         """The tool of that name; None when there is none, as models invent names."""
         return self._tools.get(name)
 
-    def quick_calls(self, message: str) -> list[QuickCall]:
-        """The calls that a message asks for so plainly that no model has to decide; none for most messages."""
-        asked = calls_in(message, self._quick) if self._quick else []
+    def quick_calls(
+        self, message: str, besides: Callable[[str], bool] = lambda _: False
+    ) -> list[QuickCall]:
+        """The calls that a message asks for so plainly that no model has to decide; none for most messages.
+
+        `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
+        """
+        asked = calls_in(message, self._quick, besides) if self._quick else []
         return [
             QuickCall(id=f"quick_{number}", name=each.name, arguments=each.arguments)
             for number, each in enumerate(asked, 1)

@@ -52,6 +52,11 @@ async def test_tools_for_which_the_message_asks_plainly_are_called_without_a_mod
     assert (await _route(state(message="Berlin is a city."), []))["quick_tools"] == []
 
 
+async def test_a_question_about_a_picture_is_left_to_the_model() -> None:
+    update = await _route(state(message="What time is it?", images=["https://example.org/clock.png"]), [])
+    assert update["quick_tools"] == []
+
+
 async def test_they_can_be_switched_off() -> None:
     update = await _route(state(message="What time is it?"), [], quick_tools=False)
     assert update["quick_tools"] == []

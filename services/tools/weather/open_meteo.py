@@ -26,10 +26,6 @@ class WeatherUnavailable(Exception):
     """The weather cannot be told; the message says why."""
 
 
-class UnknownCity(WeatherUnavailable):
-    """No place of that name is known."""
-
-
 class Place(BaseModel):
     """Where a city is."""
 
@@ -109,7 +105,7 @@ class OpenMeteo:
             params = {"name": name, "count": "1", "language": language, "format": "json"}
             if found := (await self._get(f"{self._geocoding_url}/v1/search", params, _Found)).results:
                 return found[0]
-        raise UnknownCity(f"The weather service knows no place named {city[:100]}.")
+        raise WeatherUnavailable(f"The weather service knows no place named {city[:100]}.")
 
     async def _forecast(self, place: Place) -> Forecast:
         params = {

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.tools import StructuredTool
 
 from services.platform.outgoing import OutgoingHttp
@@ -187,6 +189,28 @@ def test_several_questions_call_several_tools_in_the_order_of_their_priority(mes
 )
 def test_long_texts_and_too_many_questions_are_left_to_the_model(message: str) -> None:
     assert _calls(message) == []
+
+
+SAID = """
+what 's the weather like in Paris and tokyo today , now ? time is it please
+北京 天气 怎么样 和 、 今天 几点 了 吗 呢 ，
+"""
+
+
+@settings(deadline=None)  # the first message loads the dictionaries
+@given(st.lists(st.sampled_from(SAID.split()), max_size=40), st.sampled_from(["", " "]))
+def test_whatever_is_said_names_at_most_five_calls_and_always_the_same(words: list[str], between: str) -> None:
+    message = between.join(words)
+    calls = REGISTRY.quick_calls(message)
+    assert calls == REGISTRY.quick_calls(message)
+    assert len({(call["name"], str(call["arguments"])) for call in calls}) == len(calls) <= MOST_CALLS
+    assert all(len(str(value)) <= LONGEST_MESSAGE for call in calls for value in call["arguments"].values())
+
+
+@settings(deadline=None)
+@given(st.text(max_size=LONGEST_MESSAGE))
+def test_no_text_is_too_strange(text: str) -> None:
+    assert isinstance(REGISTRY.quick_calls(text), list)
 
 
 def _registry(*patterns: str) -> ToolRegistry:
