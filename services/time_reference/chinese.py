@@ -8,6 +8,7 @@ from datetime import date
 
 from services.time_reference.chinese_readers import READERS, steps_of
 from services.time_reference.chinese_words import BEGINNINGS, CLOCK, JOINS, STEPS, TRIGGERS, folded
+from services.time_reference.numerals import chinese_number
 from services.time_reference.numeric import dated
 from services.time_reference.phrases import Found, Phrase, joined, known, one_of
 from services.time_reference.ranges import ONE_DAY, Span, Unit, period
@@ -99,5 +100,5 @@ def _beginning(text: str, at: int, today: date, after: Phrase | None) -> tuple[P
     if after and (match := JOINS["bare_year"].match(text, at)):
         return known(period(Unit.YEAR, date(int(match[0]), 1, 1))), match.end()
     if after and (match := JOINS["bare_day"].match(text, at)):
-        return one_of(Unit.MONTH, day_of_month(int(match[0].rstrip("号日")))), match.end()
+        return one_of(Unit.MONTH, day_of_month(chinese_number(match[0].rstrip("号日")))), match.end()
     return None

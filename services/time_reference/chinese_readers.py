@@ -6,7 +6,7 @@ from datetime import date
 
 from services.time_reference.numerals import CHINESE_DIGITS, chinese_number
 from services.time_reference.phrases import Phrase, known, one_of
-from services.time_reference.ranges import ONE_DAY, Span, Unit, full_year, moved, period
+from services.time_reference.ranges import ONE_DAY, TWO_FIGURES, Span, Unit, full_year, moved, period
 from services.time_reference.steps import (
     Part,
     Step,
@@ -15,6 +15,7 @@ from services.time_reference.steps import (
     month,
     nth,
     nth_weekday,
+    nth_weekend,
     part,
     same_as,
     season,
@@ -70,7 +71,8 @@ def _decade(match: re.Match[str], today: date) -> Phrase | None:
         if not match["decade"]:
             return known(period(Unit.CENTURY, date(first, 1, 1)))
         return known(period(Unit.DECADE, date(first + chinese_number(match["decade"]), 1, 1)))
-    year = full_year(chinese_number(match["decade2"]), today)
+    year = chinese_number(match["decade2"])
+    year = full_year(year, today) if year in TWO_FIGURES else year
     return known(period(Unit.DECADE, date(year, 1, 1)))
 
 
@@ -90,9 +92,8 @@ def _ago(match: re.Match[str], today: date) -> Phrase | None:
     """三天前, 两周后, 半年前, 两个半月前, 几个月前."""
     unit = _UNITS[match["ago_unit"]]
     sign = -1 if match["ago_way"].endswith("前") else 1
-    if match["ago_count"] in {"几", "数", "好几"}:
-        near, far = _FEW
-        spans = sorted((period(unit, moved(today, unit, sign * count)) for count in (near, far)), key=_start)
+    if about := _about(match["ago_count"]):
+        spans = sorted((period(unit, moved(today, unit, sign * count)) for count in about), key=_start)
         return known(Span(spans[0].start, spans[1].end))
     half = match["ago_count"] == "半"
     count = 0 if half else chinese_number(match["ago_count"])
@@ -102,7 +103,19 @@ def _ago(match: re.Match[str], today: date) -> Phrase | None:
         there = moved(today, unit, sign * count)
         there = _half_unit(there, unit, sign)
         return known(period(Unit.MONTH if unit.months else Unit.DAY, there))
-    return known(period(unit, moved(today, unit, sign * count)))
+    there = moved(today, unit, sign * count)
+    return known(period(unit if sign < 0 else Unit.DAY, there))
+
+
+def _about(text: str) -> tuple[int, int] | None:
+    """The least and the most that a vague number means: 几, 两三, 十几."""
+    if text in {"几", "数", "好几"}:
+        return _FEW
+    if text[-1] in "几多来":
+        tens = chinese_number(text[:-1])
+        return tens + 1, tens + 9
+    digits = [CHINESE_DIGITS.get(char, 0) for char in text]
+    return (digits[0], digits[1]) if len(digits) == len("两三") and 0 < digits[0] == digits[1] - 1 else None
 
 
 def _half_unit(of: date, unit: Unit, sign: int) -> date:
@@ -199,6 +212,8 @@ def _counted(match: re.Match[str]) -> tuple[Step, ...]:
     last = match["nth_way"] in {"最后", "后", "末"}
     if match["nth_weekday"]:
         return (nth_weekday(_WEEKDAYS[match["nth_weekday"]], which if which > 0 else -1),)
+    if match["nth_weekend"]:
+        return (nth_weekend(which if which > 0 else -1),)
     unit = _UNITS[match["nth_unit"]]
     if which > 0:
         return (nth(unit, which, begun_weeks=True),)

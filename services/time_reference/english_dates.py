@@ -153,6 +153,12 @@ def _in_year(words: Words, year: int, number: int, step: Step, after: int) -> Re
 def the_nth(words: Words, at: int) -> Reading | None:
     """The 4th, the twenty-second: a day of a month if nothing else can be meant."""
     found = words.ordinal(at)
+    if (
+        found is None
+        and words[at - 2] == "on"
+        and words[(words.cardinal(at) or (0, at))[1]] in {"", ".", "?", "!", ","}
+    ):
+        found = words.cardinal(at)  # on the 27.
     if found is None or words[at - 1] != "the" or found[0] not in DAY_NUMBERS:
         return None
     # The first, the third are seldom days; the twenty-second is.

@@ -13,10 +13,13 @@ from services.time_reference.english_dates import (
 )
 from services.time_reference.english_relative import (
     amounts,
+    before_now,
     counted,
     day_word,
+    days_of,
     few_ago,
     half_gone,
+    month_of,
     moved_by,
     rest,
     shifted,
@@ -50,17 +53,19 @@ from services.time_reference.ranges import ONE_DAY, Span, Unit, day, moved, peri
 from services.time_reference.steps import (
     Step,
     day_of_month,
-    days_of_month,
     half_of_it,
     month,
     nth,
     nth_weekday,
+    nth_weekend,
     part,
-    season,
     week_of,
     weekday,
+    weekend,
 )
 
+_OF_WHAT = frozenset({"of", "in"}) | CURRENT | BACKWARD
+_HOLDING = frozenset({Unit.WEEK, Unit.MONTH, Unit.YEAR})
 _DEEPEST = 4
 """The end of the second week of the month of May; what is deeper is nobody's sentence."""
 
@@ -71,6 +76,8 @@ def phrase_at(words: Words, at: int) -> Reading | None:
         return None
     words.depth += 1
     reading = _read(words, words.past(at, "the"))
+    if reading and reading[0]:
+        reading = _placed(words, reading[0], reading[1])
     words.depth -= 1
     return reading
 
@@ -85,6 +92,28 @@ def _read(words: Words, start: int) -> Reading | None:
             phrase, after = reading
             return phrase, after + 1 if words[after] in CLOCK_WORDS else after
     return None
+
+
+def _placed(words: Words, phrase: Phrase, after: int) -> Reading:
+    """With what says which one it is, after it or before it: October 3 (of) last year, last year in March."""
+    if phrase.cycle:
+        place = words.past(after, "of", "in", "the")
+        named = words[place] in BACKWARD | CURRENT | FORWARD and UNITS.get(words[place + 1]) is phrase.cycle
+        whole = _read(words, place) if named else None
+        return _one_within(words, whole, (phrase, whole[1])) or (phrase, after) if whole else (phrase, after)
+    place = words.past(after, "'", "’", "s", "-", "on", "in", "the")
+    named = phrase.base is not None and not phrase.steps and phrase.base.unit in _HOLDING
+    found = phrase_at(words, place) if named else None
+    return _one_within(words, (phrase, after), found) or (phrase, after)
+
+
+def _one_within(words: Words, whole: Reading, one: Reading | None) -> Reading | None:
+    """The one of many that is in that stretch, if it is one of those that such a stretch holds."""
+    base = whole[0].base if whole[0] and not whole[0].steps else None
+    if one is None or one[0] is None or base is None or one[0].cycle is not base.unit:
+        return None
+    phrase = one[0].within(base)
+    return (phrase, one[1]) if phrase.resolved(words.today) else None
 
 
 def _inner(words: Words, at: int) -> Reading | None:
@@ -134,21 +163,10 @@ def _ago(words: Words, at: int) -> Reading | None:
         there = moved_by(words.today, counts, 1)
         return known(Span(words.today, there) if words[at] == "within" else day(there)), after
     if words[after] in {"ago", "back", "earlier"}:
-        return _before_now(words, counts, after + 1)
+        return before_now(words, counts, after + 1)
     if words[after] in {"later", "hence"}:
         return known(day(moved_by(words.today, counts, 1))), after + 1
     return _from_another(words, counts, after) if words[after] in {"before", "after", "from"} else None
-
-
-def _before_now(words: Words, counts: list[tuple[int, Unit]], after: int) -> Reading:
-    unit = counts[-1][1]
-    there = moved_by(words.today, counts, -1)
-    if words[after] in {"today", "yesterday"}:
-        return known(period(Unit.DAY, there, DAY_WORDS[words[after]])), after + 1
-    place = words.past(after, "on", ",")
-    if unit is Unit.WEEK and len(counts) == 1 and words[place] in WEEKDAYS:
-        return known(period(unit, there)).narrowed(weekday(WEEKDAYS[words[place]])), place + 1
-    return known(period(unit, there)), after
 
 
 def _from_another(words: Words, counts: list[tuple[int, Unit]], at: int) -> Reading | None:
@@ -183,12 +201,9 @@ def _nth_of(words: Words, at: int) -> Reading | None:
         step, after = day_of_month(which), place
         if words[after] != "of" or count != 1:
             return None
-    elif (
-        words[after] not in {"of", "in"}
-        and not (words.year(after) and UNITS.get(words[place]) is Unit.QUARTER)
-        and words[after] not in CURRENT | BACKWARD
-    ):
-        return None
+    elif words[after] not in _OF_WHAT and not (words.year(after) and UNITS.get(words[place]) is Unit.QUARTER):
+        quarter = UNITS.get(words[place]) is Unit.QUARTER and found is not None and count == 1
+        return (one_of(Unit.YEAR, step), after) if quarter else None
     inner = _inner(words, after)
     if inner is None or inner[0] is None:
         return inner
@@ -198,8 +213,8 @@ def _nth_of(words: Words, at: int) -> Reading | None:
 def _kind(word: str, which: int, count: int) -> Step | None:
     if word in WEEKDAYS:
         return nth_weekday(WEEKDAYS[word], which)
-    if word == "half":
-        return half_of_it(which)
+    if word in {"half", "weekend"}:
+        return half_of_it(which) if word == "half" else nth_weekend(which)
     return nth(UNITS[word], which, count) if word in UNITS else None
 
 
@@ -220,28 +235,11 @@ def _part_of(words: Words, at: int) -> Reading | None:
 
 
 def _weekday_of(words: Words, at: int) -> Reading | None:
-    """Tuesday of last week, Monday last week."""
-    place = words.past(at + 1, "of", "in", "the")
-    if words[place] in BACKWARD | CURRENT | FORWARD and words[place + 1] in {"week", "wk"}:
-        inner = shifted(words, place)
-        if inner and inner[0]:
-            return inner[0].narrowed(weekday(WEEKDAYS[words[at]])), inner[1]
-    ago = _ago(words, place) if place == at + 1 or words[at + 1] == "of" else None
+    """Tuesday two weeks ago."""
+    ago = _ago(words, words.past(at + 1, "of"))
     if ago and ago[0] and ago[0].base and ago[0].base.unit is Unit.WEEK:
         return ago[0].narrowed(weekday(WEEKDAYS[words[at]])), ago[1]
     return None
-
-
-def _month_of(words: Words, at: int) -> Reading | None:
-    """March of last year, summer this year."""
-    place = words.past(at + 1, "of", "in", "the")
-    if words[place] not in BACKWARD | CURRENT | FORWARD or words[place + 1] not in {"year", "yr"}:
-        return None
-    inner = shifted(words, place)
-    if inner is None or inner[0] is None:
-        return None
-    step = month(MONTHS[words[at]]) if words[at] in MONTHS else season(SEASONS[words[at]])
-    return inner[0].narrowed(step), inner[1]
 
 
 def _unit_named(words: Words, at: int) -> Reading | None:
@@ -262,38 +260,33 @@ def _unit_named(words: Words, at: int) -> Reading | None:
     return (inner[0].narrowed(week_of), inner[1]) if unit is Unit.WEEK and span.unit is Unit.DAY else None
 
 
-def _days_of(words: Words, at: int) -> Reading | None:
-    """4 to 22 this month, 4-23 in next month."""
-    first = words.day_number(at)
-    if first is None or words[first[1]] not in {"to", "-", "–", "through", "and", "until"}:
+def _the_weekend(words: Words, at: int) -> Reading | None:
+    """At the weekend, the weekend of May 5th."""
+    if words[at - 1] != "the":
         return None
-    last = words.day_number(words.past(first[1] + 1, "the"))
-    if last is None:
-        return None
-    place = words.past(last[1], "of", "in", "the")
-    if words[place] in BACKWARD | CURRENT | FORWARD and words[place + 1] == "month":
-        away = -1 if words[place] in BACKWARD else 1 if words[place] in FORWARD else 0
-        return known(period(Unit.MONTH, words.today, away)).narrowed(days_of_month(first[0], last[0])), place + 2
-    return None
+    other = phrase_at(words, at + 2) if words[at + 1] == "of" else None
+    span = other[0].resolved(words.today) if other and other[0] else None
+    if other and span and span.unit is Unit.DAY:
+        return known(period(Unit.WEEK, span.start)).narrowed(weekend), other[1]
+    return one_of(Unit.WEEK, weekend), at + 1
 
 
 _Reader = Callable[[Words, int], Reading | None]
-_NUMBERS: tuple[_Reader, ...] = (
-    *(_ago, counted, day_first, _days_of, _nth_of, year_first, short_decade, the_nth),
-)
+_NUMBERS: tuple[_Reader, ...] = (*(_ago, counted, day_first, days_of, _nth_of, year_first, short_decade, the_nth),)
 _READERS: dict[str, tuple[_Reader, ...]] = {
     **dict.fromkeys({**ENGLISH_ONES, **ENGLISH_TENS, **ENGLISH_ORDINALS, **dict.fromkeys(FEW)}, _NUMBERS),
     **dict.fromkeys(("a", "an", "couple", "half", "in", "within"), (_ago,)),
     **dict.fromkeys(DECADE_WORDS, (short_decade,)),
-    **dict.fromkeys(MONTHS, (_month_of, month_first)),
+    **dict.fromkeys(MONTHS, (month_of, month_first)),
     **dict.fromkeys(WEEKDAYS, (_weekday_of, weekday_first)),
-    **dict.fromkeys(SEASONS, (_month_of, season_first)),
+    **dict.fromkeys(SEASONS, (month_of, season_first)),
     **dict.fromkeys(DAY_WORDS, (day_word,)),
     **dict.fromkeys(UNITS, (_day_before, _unit_named, numbered_week)),
     **dict.fromkeys(CURRENT | FORWARD, (shifted,)),
     **dict.fromkeys(BACKWARD, (_nth_of, shifted)),
     **dict.fromkeys(PARTS, (_part_of,)),
     **{
+        "weekend": (_the_weekend,),
         "rest": (rest,),
         "remaining": (rest,),
         "remainder": (rest,),

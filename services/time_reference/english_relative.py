@@ -6,6 +6,7 @@ from services.time_reference.english_dates import Reading, month_first, weekday_
 from services.time_reference.english_words import (
     BACKWARD,
     CLOCK_WORDS,
+    CURRENT,
     DAY_WORDS,
     FEW,
     FORWARD,
@@ -17,7 +18,7 @@ from services.time_reference.english_words import (
 )
 from services.time_reference.phrases import known, one_of
 from services.time_reference.ranges import ONE_DAY, Span, Unit, day, moved, period
-from services.time_reference.steps import half_of_it, month, season, weekday, weekend, working_days
+from services.time_reference.steps import days_of_month, half_of_it, month, season, weekday, weekend, working_days
 
 _FEW = (2, 7)
 _SATURDAY = 5
@@ -218,3 +219,42 @@ def half_gone(words: Words, at: int) -> Reading | None:
     second = half_of_it(2)(whole)
     start = max(second.start if second else whole.start, words.today)
     return known(Span(start, whole.end)), place + 1
+
+
+def days_of(words: Words, at: int) -> Reading | None:
+    """4 to 22 this month, 4-23 in next month."""
+    first = words.day_number(at)
+    if first is None or words[first[1]] not in {"to", "-", "–", "through", "and", "until"}:
+        return None
+    last = words.day_number(words.past(first[1] + 1, "the"))
+    if last is None:
+        return None
+    place = words.past(last[1], "of", "in", "the")
+    if words[place] in BACKWARD | CURRENT | FORWARD and words[place + 1] == "month":
+        away = -1 if words[place] in BACKWARD else 1 if words[place] in FORWARD else 0
+        return known(period(Unit.MONTH, words.today, away)).narrowed(days_of_month(first[0], last[0])), place + 2
+    return None
+
+
+def month_of(words: Words, at: int) -> Reading | None:
+    """March of last year, summer this year."""
+    place = words.past(at + 1, "of", "in", "the")
+    if words[place] not in BACKWARD | CURRENT | FORWARD or words[place + 1] not in {"year", "yr"}:
+        return None
+    inner = shifted(words, place)
+    if inner is None or inner[0] is None:
+        return None
+    step = month(MONTHS[words[at]]) if words[at] in MONTHS else season(SEASONS[words[at]])
+    return inner[0].narrowed(step), inner[1]
+
+
+def before_now(words: Words, counts: list[tuple[int, Unit]], after: int) -> Reading:
+    """So long ago: the unit it falls in, or the day if another one is named (a year ago today, on Tuesday)."""
+    unit = counts[-1][1]
+    there = moved_by(words.today, counts, -1)
+    if words[after] in {"today", "yesterday"}:
+        return known(period(Unit.DAY, there, DAY_WORDS[words[after]])), after + 1
+    place = words.past(after, "on", ",")
+    if unit is Unit.WEEK and len(counts) == 1 and words[place] in WEEKDAYS:
+        return known(period(unit, there)).narrowed(weekday(WEEKDAYS[words[place]])), place + 1
+    return known(period(unit, there)), after

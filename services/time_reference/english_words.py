@@ -29,6 +29,7 @@ UNITS = {
     **{"day": Unit.DAY, "week": Unit.WEEK, "month": Unit.MONTH, "quarter": Unit.QUARTER, "qtr": Unit.QUARTER},
     **{"year": Unit.YEAR, "decade": Unit.DECADE, "century": Unit.CENTURY, "wk": Unit.WEEK, "yr": Unit.YEAR},
     **{"fortnight": Unit.WEEK},
+    **{"nights": Unit.DAY},
 }
 UNITS |= {word + "s": unit for word, unit in UNITS.items()} | {"centuries": Unit.CENTURY}
 BACKWARD = frozenset({"last", "past", "previous", "prior", "preceding"})
@@ -52,7 +53,7 @@ DECADE_WORDS = {
     **{"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70},
     **{"eighties": 80, "nineties": 90},
 }
-FEW = frozenset({"few", "several"})
+FEW = frozenset({"few", "several", "some"})
 
 _MOST_PASSED = 6
 """So that no text takes time that grows with the square of its length."""

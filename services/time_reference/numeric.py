@@ -32,7 +32,7 @@ _DATE = re.compile(
     rf"(?P<y>{_YEAR})(?P<sep>\s?[-/.]\s?| )(?P<m>\d{{1,2}}|{_NAME})(?P=sep)(?P<d>\d{{1,2}}){_END}"
     rf"|(?P<y1>{_YEAR})(?P<m1>[01]\d)(?P<d1>[0-3]\d){_END}"
     rf"|(?P<a2>\d{{1,2}})(?P<sep2>\s?[-/.]\s?)(?P<b2>\d{{1,2}}|{_NAME})(?:(?P=sep2)|,\s?)(?P<y2>{_YEAR}){_END}"
-    rf"|(?P<a3>\d{{1,2}})(?P<sep3>[-/])(?P<b3>\d{{1,2}})(?:(?P=sep3)|,)(?P<y3>\d\d){_END}"
+    rf"|(?P<a3>\d{{1,2}})(?P<sep3>[-/])(?P<b3>\d{{1,2}}|{_NAME})(?:(?P=sep3)|,)(?P<y3>\d\d){_END}"
     rf"|(?P<yq>{_YEAR}|\d\d)[- ]?(?P<part>[qh])(?P<q>[1-4])\b"
     rf"|(?P<part2>[qh])(?P<q2>[1-4])[- ]?(?P<yq2>{_YEAR}){_END}"
     rf"|(?P<y4>{_YEAR})\s?[-/]\s?(?P<m4>0?[1-9]|1[0-2]){_END}(?!\s?[-–/]\s?\d)"
@@ -110,12 +110,12 @@ def _day(found: dict[str, str | None], today: date) -> Span | None:
     first = _month(found["m"] or found["m1"] or found["a2"] or found["a3"] or "")
     second = _month(found["d"] or found["d1"] or found["b2"] or found["b3"] or "")
     if found["y3"]:
-        # 12-11-10 is the year first, as in the longer form; with slashes the month is.
-        numbers = [first, second, int(found["y3"])]
-        if found["sep3"] == "-":
-            numbers = [numbers[1], numbers[2], numbers[0]]
-        first, second, year = numbers[0], numbers[1], full_year(numbers[2], today)
-    if first not in MONTH_NUMBERS or not (found["b2"] or "1").isdecimal():
+        year = int(found["y3"])
+        # 12-11-10 begins with the year, as in the longer form; 8-11-10 and 12/11/10 with the month.
+        if found["sep3"] == "-" and len(found["a3"] or "") == len("12") and (found["b3"] or "").isdecimal():
+            first, second, year = second, year, first
+        year = full_year(year, today)
+    if first not in MONTH_NUMBERS or not (found["b2"] or found["b3"] or "1").isdecimal():
         first, second = second, first
     try:
         return day(date(year, first, second))

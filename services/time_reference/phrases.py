@@ -31,6 +31,10 @@ class Phrase:
         """This one with further steps."""
         return replace(self, steps=self.steps + steps)
 
+    def within(self, span: Span) -> "Phrase":
+        """The one of this stretch: Monday of last week."""
+        return replace(self, base=span, cycle=None)
+
     def resolved(self, today: date) -> Span | None:
         """What it says; of many, the latest that has begun. None if there is no such day."""
         return self._in(self.base) if self.base else self.until(today)

@@ -97,6 +97,17 @@ def nth_weekday(number: int, which: int) -> Step:
     return step
 
 
+def nth_weekend(which: int) -> Step:
+    """The weekend of the which-th Saturday in it."""
+    saturday = nth_weekday(5, which)
+
+    def step(span: Span) -> Span | None:
+        found = saturday(span)
+        return Span(found.start, found.start + ONE_DAY) if found else None
+
+    return step
+
+
 def nth(unit: Unit, which: int, count: int = 1, *, begun_weeks: bool = False) -> Step:
     """So many units from the which-th of it on, from 1; from the end, -1 being the last, so many up to it.
 
@@ -186,12 +197,16 @@ def half_of_it(which: int) -> Step:
 
 
 def same_as(unit: Unit, today: date) -> Step:
-    """The month or the day of a year that is today's: 去年今天."""
+    """The day of a week, a month or a year, or the month of a year, that is today's: 去年今天, 上周今天."""
 
     def step(span: Span) -> Span | None:
-        if span.unit is not Unit.YEAR:
+        if span.unit is Unit.WEEK:
+            return day(span.start + timedelta(days=today.weekday())) if unit is Unit.DAY else None
+        if span.unit not in {Unit.MONTH, Unit.YEAR} or span.unit is unit:
             return None
-        return period(unit, moved(today, Unit.YEAR, span.start.year - today.year))
+        months = (span.start.year - today.year) * 12
+        months += span.start.month - today.month if span.unit is Unit.MONTH else 0
+        return period(unit, moved(today, Unit.MONTH, months))
 
     return step
 
