@@ -24,6 +24,7 @@ _WE_SAY = one_of(
     "brainstorm(?:ed|ing)?, c[ao]me up with, touch(?:ed)? (?:on|upon), figured? out, argu(?:e|ed|ing), conversed?",
     "work(?:ed|ing)? (?:out|through|on), end(?:ed)?, fight, fought, play(?:ed|ing)?, practi[cs](?:e|ed|ing)",
     "g[eo]t(?: up)? to, get, review(?:ed|ing)?, look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
+    r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
 )
 _YOU_SAY_TO_ME = one_of(
     "tell, told, telling, ask(?:ed|ing)?, g[ai]ve, given, giving, teach, taught, show(?:ed|n)?, send, sent",
@@ -46,7 +47,8 @@ _I_SAY_TO_YOU = one_of(
 )
 _I_SAY = one_of(
     rf"{_I_SAY_TO_YOU} {_YOU}\b",
-    "sa(?:id|y|ying), mention(?:ed|ing)?, ask(?:ed|ing)? (?:about|for), bring up, brought up",
+    r"(?:sa(?:id|y|ying)|mention(?:ed|ing)?)(?! (?:to|with) (?!you\b|u\b))",
+    "ask(?:ed|ing)? (?:about|for), bring up, brought up",
     rf"ask(?:ed)?(?= {_TIME}|$)",
     "(?:complain|whin|rant|rambl|moan|gush|babbl|rav|talk|worr[iy])(?:e|ed|ing)? about",
 )
@@ -56,15 +58,15 @@ _NOT_SAID = one_of(
 )
 _DO = rf"(?!{_NOT_SAID}\b)\w+"
 """Whatever the two do to each other they do by words."""
+_TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 _THINGS = r"(?: (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?)"
 _SAYS = (
-    rf"(?:\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b"
+    rf"(?:\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
     rf"|\b{_YOU}{_AUXILIARY}{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
     rf"|{_DO}{_THINGS} (?:to|with|for) me)\b"
     rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
     rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)))"
 )
-_TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
     one_of(
@@ -97,10 +99,10 @@ _GAVE = one_of("you gave(?: me)?, from, of, on, about")
 _LEFT = one_of("leave, left, stop(?:ped)?, end(?:ed)?")
 
 _TALK = (
-    rf"{_SAYS}{_TO_OTHERS}{_WORDS}{_TIME}"
-    rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}{_TO_OTHERS}"
+    rf"{_SAYS}{_WORDS}{_TIME}"
+    rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}"
     rf"|{_TIME},? (?:which|what|whose|how many|how much)(?: \w+){{1,4}}? (?:did|had|have|were|was) "
-    rf"{_SAYS}{_TO_OTHERS}"
+    rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
     rf"|{_TIME}(?:'s)? (?:whole |entire |long )?(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
@@ -172,6 +174,7 @@ ENGLISH = Rules(
     ),
     follows=re.compile(
         r"^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
+        r"|do you"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
         r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
         r"|^(?:right|correct|true|yes|no|am i right|isn't it|(?:did|have|had)(?:n't)? (?:you|i|we))\W*$"
