@@ -173,7 +173,9 @@ def _is_asked(clauses: list[_Clause], place: int) -> bool:
     if clause.asks:
         return True
     before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
-    if clause.rules.names.search(clause.text) and any(other.wants_something for other in (*before, *after)):
+    if clause.rules.names.search(clause.text) and any(
+        other.wants_something or _follows(other) for other in (*before, *after)
+    ):
         return True
     return any(other.wants_something and _follows(other) for other in after) or any(
         other.rules.adds_nothing.search(other.text) for other in before
