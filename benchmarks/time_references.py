@@ -2,10 +2,10 @@
 
 `python -m benchmarks.time_references FOLDER`, or the folder in ANAMNESIS_TIME_DATA
 
-The folder holds `zh_dev.jsonl`, `en_dev.jsonl` (`text, reference_datetime, expected_start, expected_end, alt, kind,
-direction` a line) and `zh_negatives_dev.jsonl`, `en_negatives_dev.jsonl` (`text`). Another suffix than `dev` is given
-by `--split`. A row is right if one of the ranges found is the expected one or one of `alt`; *only* counts rows for
-which that is the only one found. Holidays are left out. µs are the median of rounds over all rows of the language.
+The folder holds `zh_dev.jsonl`, `en_dev.jsonl` (`text, reference_datetime, expected_start, expected_end, alt,
+kind, direction` a line) and `zh_negatives_dev.jsonl`, `en_negatives_dev.jsonl` (`text`). Another suffix than `dev`
+is given by `--split`. A row is right if one of the ranges found is the expected one or one of `alt`; *only* counts
+rows for which that is the only one found. Holidays are left out. µs are the median of rounds over all rows.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def parse_section(folder: Path, split: str, show: Callable[[str], None]) -> Tabl
         "negatives hit",
         "µs",
     ):
-        table.add_column(heading, justify="left" if heading == "language" else "right")
+        table.add_column(heading, justify="right" if heading else "left")
     for language in LANGUAGES:
         rows = read_rows(folder / f"{language}_{split}.jsonl")
         past = [row for row in rows if row.direction != "future"]
