@@ -80,7 +80,8 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
         BadTimeZone: there is no such time zone.
     """
     local = now.astimezone(time_zone(timezone))
-    text = folded(bounded(message))
+    shown = bounded(message)
+    text = folded(shown)
     if not _SPEAKS.search(text):
         return None
     times, ahead = _times(text, local)
@@ -92,7 +93,7 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
             return None
         time = _time_of_talk(clause, times, ahead)
         if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
-            return _reference(bounded(message), clauses, place, time, local.date())
+            return _reference(shown, clauses, place, time, local.date())
     return None
 
 
