@@ -3,7 +3,7 @@
 import re
 
 from services.time_reference.asking import Rules, one_of
-from services.time_reference.wording import LAST_TALK, TIME
+from services.time_reference.wording import LAST_TALK, QUOTED, TIME
 
 _TIME = f"{TIME}++"
 _YOU = "(?:you|u|ya)"
@@ -149,6 +149,15 @@ _TO_KNOW = (
     r"summary)"
     r"|\bi wonder\b|i'm wondering|trying to remember|\bwhat was it\b"
 )
+# What a statement or a courtesy goes on with; the rest of what begins a clause may be a verb that commands.
+_NO_COMMAND = one_of(
+    "i, i'm, im, i've, i'd, i'll, we, we're, we've, we'll, my, our, it, it's, that, that's, this, these, those",
+    "the, an?, he, she, they, they're, there, there's, because, since, as, for, to, of, in, on, at, with, you're",
+    "your, some, no, not, yes, yeah, yep, lol, haha, very, too, so, much, love, nice, happy, good, great, glad",
+    "long, just, was, been, really, everything, today, got, feeling, still, until, if, when, while, all, hope",
+    "maybe, perhaps, unfortunately, somehow, apologies, welcome, hello, friend, dear, me, again, back, by",
+    QUOTED,
+)
 _FICTION = one_of(
     "story, poem, song, script, dialogue, dialog, scene, novel, joke, lyrics, essay, tale, sketch, chapter",
     "haiku",
@@ -169,7 +178,10 @@ ENGLISH = Rules(
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
     asks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"),
-    tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:please|can you|could you)\b"),
+    tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
+    commands=re.compile(
+        rf"{_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
+    ),
     names=re.compile(
         rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: \w+){{0,2}}\??$"
         rf"|^(?:the )?{_TIME}'s (?: ?\w+){{1,4}}$"
@@ -183,7 +195,9 @@ ENGLISH = Rules(
     ),
     said=re.compile(_SAYS),
     adds_nothing=re.compile(
-        r"^(?:\S+ ){0,5}(?:remember|recall|remind me|tell me|refresh|forgot|forgotten|know)(?: \S+){0,3}$"
+        r"^(?:\S+ ){0,5}(?:remember|recall|refresh|forgot|forgotten|know)(?: \S+){0,3}$"
+        r"|^(?:\S+ ){0,4}(?:remind me|tell me|let me know)(?: (?:please|again|now|that|it|about (?:it|that)))*\W*$"
+        r"|^(?:hi |hey |hello )?how(?:'s it going| are (?:you|things)| have you been| is it going)\b|^please\W*$"
         r"|^(?:the|an?|or|right|yes|no|correct|please|again|like|i mean|you know)\b[^?]{0,40}\?$"
     ),
     wants=re.compile(

@@ -69,6 +69,11 @@ class _Clause:
         return self.text.endswith("?") or self.rules.tasks.search(self.text) is not None
 
     @property
+    def may_want_something(self) -> bool:
+        """The same, or it may be a command."""
+        return self.wants_something or self.rules.commands.search(self.text) is not None
+
+    @property
     def asks(self) -> bool:
         return self.text.endswith("?") or self.rules.asks.search(self.text) is not None
 
@@ -185,7 +190,7 @@ def _is_asked(clauses: list[_Clause], place: int) -> bool:
 
 def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, today: date) -> TimeReference:
     asking = clauses[place]
-    named = asking.rules.names.search(asking.text) is not None
+    named = not asking.rules.asks.search(asking.text) and asking.rules.names.search(asking.text)
     about = [
         *(clauses[place - 1 : place] if named else []),
         asking,
@@ -198,7 +203,7 @@ def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, to
         matched_text=message[time.begin : time.stop],
         detail=any(clause.rules.detail.search(clause.text) for clause in about),
         alone=not any(clause.rules.wants.search(clause.text) for clause in about)
-        and all(clause in about or not clause.wants_something or _belongs(clause) for clause in clauses),
+        and all(clause in about or not clause.may_want_something or _belongs(clause) for clause in clauses),
     )
 
 

@@ -110,6 +110,13 @@ def test_what_asks_nothing(message: str) -> None:
         ("Hey there! What did we discuss yesterday? Thanks a lot", True),
         ("Turn what we discussed yesterday into an email.", False),
         ("what did we discuss yesterday and what did you recommend?", True),
+        ("Turn off the lights. What did we talk about yesterday?", False),
+        ("what did we talk about yesterday, then tell me a joke", False),
+        ("What did we discuss yesterday? I need a recipe for rice.", False),
+        ("Sorry to bother you but what did we talk about yesterday?", True),
+        ("把灯关了。昨天我们聊了什么？", False),
+        ("昨天我们聊了什么，然后帮我订个闹钟", False),
+        ("早上好，我又来了。昨天聊到哪儿了？", True),
     ],
 )
 def test_whether_it_asks_for_anything_else(message: str, alone: bool) -> None:
