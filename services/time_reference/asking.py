@@ -16,6 +16,8 @@ class Rules:
     """A question, or a request to tell, repeat or go on."""
     tasks: re.Pattern[str]
     """A question, or a request of any kind."""
+    commands: re.Pattern[str]
+    """What may be a command, by how it begins: more than `tasks`, for when it is safer to take one too many."""
     names: re.Pattern[str]
     """The whole clause names what was said, and the question about it follows ("the book you named last week")."""
     follows: re.Pattern[str]

@@ -3,7 +3,7 @@
 import re
 
 from services.time_reference.asking import Rules, one_of
-from services.time_reference.wording import LAST_TALK, TIME
+from services.time_reference.wording import LAST_TALK, QUOTED, TIME
 
 _TIME = f"{TIME}++"
 _YOU = "(?:you|u|ya)"
@@ -11,19 +11,21 @@ _AUXILIARY = r"(?:'ve|'d|'re|'m| have| had| were| was| did| do| are)?"
 _ADVERBS = "(?: {})*".format(
     one_of(
         "also, already, even, actually, really, ever, both, all, specifically, exactly, originally, initially",
-        "finally, previously, earlier, not, never, recently, just, once, first, last, been, kindly, only, mostly",
-        "mainly, ended up, finish(?:ed)?, start(?:ed)?, keep, kept, beg[ia]n, try(?:ing)? to, tried to, manage to",
-        "happen to, go on, have, briefly, apparently, supposedly, repeatedly",
+        "finally, previously, earlier, not, never, recently, just, once, first, last, been, kindly, only",
+        "mostly, mainly, ended up, finish(?:ed)?, start(?:ed)?, keep, kept, beg[ia]n, try(?:ing)? to",
+        "tried to, manage to, happen to, go on, have, briefly, apparently, supposedly, repeatedly",
         _TIME,
     )
 )
 _WE_SAY = one_of(
     "talk(?:ed|ing)?, chat(?:ted|ting)?, discuss(?:ed|ing)?, sp[eo]ak(?:ing)?, spoken?, said, say(?:ing)?",
     "decided?, deciding, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?",
-    "(?:go|gone|went|going) (?:over|through), le(?:ave|ft) (?:it |things )?off, left (?:it|things), stop(?:ped)?",
-    "brainstorm(?:ed|ing)?, c[ao]me up with, touch(?:ed)? (?:on|upon), figured? out, argu(?:e|ed|ing), conversed?",
-    "work(?:ed|ing)? (?:out|through|on), end(?:ed)?, fight, fought, play(?:ed|ing)?, practi[cs](?:e|ed|ing)",
-    "g[eo]t(?: up)? to, get, review(?:ed|ing)?, look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
+    "(?:go|gone|went|going) (?:over|through), le(?:ave|ft) (?:it |things )?off, left (?:it|things)",
+    "stop(?:ped)?, brainstorm(?:ed|ing)?, c[ao]me up with, touch(?:ed)? (?:on|upon), figured? out",
+    "argu(?:e|ed|ing), conversed?, work(?:ed|ing)? (?:out|through|on), end(?:ed)?, fight, fought",
+    "play(?:ed|ing)?, practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?",
+    "look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
+    r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
 )
 _YOU_SAY_TO_ME = one_of(
     "tell, told, telling, ask(?:ed|ing)?, g[ai]ve, given, giving, teach, taught, show(?:ed|n)?, send, sent",
@@ -40,46 +42,47 @@ _YOU_SAY = one_of(
     rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
 _I_SAY_TO_YOU = one_of(
-    "t(?:ell|old), telling, ask(?:ed|ing)?, show(?:ed|n)?, g[ai]ve, sen[dt], promised?, complain(?:ed|ing)? to",
-    "(?:talk|chat|vent|rant|say)(?:t?ed|t?ing)? (?:to|with), sp[eo]ak? (?:to|with), spoken (?:to|with), said to",
-    "mention(?:ed)? to, explain(?:ed)? to, described? to, confess(?:ed)? to, shared? with, spoke (?:to|with)",
+    "t(?:ell|old), telling, ask(?:ed|ing)?, show(?:ed|n)?, g[ai]ve, sen[dt], promised?",
+    "complain(?:ed|ing)? to, (?:talk|chat|vent|rant|say)(?:t?ed|t?ing)? (?:to|with), sp[eo]ak? (?:to|with)",
+    "spoken (?:to|with), said to, mention(?:ed)? to, explain(?:ed)? to, described? to, confess(?:ed)? to",
+    "shared? with, spoke (?:to|with)",
 )
 _I_SAY = one_of(
     rf"{_I_SAY_TO_YOU} {_YOU}\b",
-    "sa(?:id|y|ying), mention(?:ed|ing)?, ask(?:ed|ing)? (?:about|for), bring up, brought up",
+    r"(?:sa(?:id|y|ying)|mention(?:ed|ing)?)(?! (?:to|with) (?!you\b|u\b))",
+    "ask(?:ed|ing)? (?:about|for), bring up, brought up",
     rf"ask(?:ed)?(?= {_TIME}|$)",
     "(?:complain|whin|rant|rambl|moan|gush|babbl|rav|talk|worr[iy])(?:e|ed|ing)? about",
 )
 _NOT_SAID = one_of(
-    "miss(?:ed)?, see, saw, hear, heard, know, knew, hated?, loved?, liked?, noticed?, want(?:ed)?, need(?:ed)?",
-    "thank(?:ed)?, mean, meant, think, thought",
+    "miss(?:ed)?, see, saw, hear, heard, know, knew, hated?, loved?, liked?, noticed?, want(?:ed)?",
+    "need(?:ed)?, thank(?:ed)?, mean, meant, think, thought",
 )
 _DO = rf"(?!{_NOT_SAID}\b)\w+"
 """Whatever the two do to each other they do by words."""
+_TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 _THINGS = r"(?: (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?)"
 _SAYS = (
-    rf"(?:\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b"
+    rf"(?:\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
     rf"|\b{_YOU}{_AUXILIARY}{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
     rf"|{_DO}{_THINGS} (?:to|with|for) me)\b"
     rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
     rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)))"
 )
-_TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
     one_of(
-        "i, we, he, she, they, who, which, what, where, when, how, why, if, because, after, before, was",
-        "were",
-        r"is, are, went, happened, with(?! (?:you|me)\b), meeting, class, lecture, work, therapy",
+        "i, we, he, she, they, who, which, what, where, when, how, why, if, because, after, before, was, were",
+        rf"is, are, went, happened, with(?! (?:you\b|me\b|{TIME})), meeting, class, lecture, work, therapy",
         f"that(?! {TIME})",
     )
 )
 _WORDS = rf"(?: {_NO_CLAUSE}[^\s{TIME[1:-1]}]+){{0,12}} ?"
 _OPENING = r"(?:,? {})*,? ".format(
     one_of(
-        "what, which, where, who, why, how, when, did, have, had, that, much, many, the, questions?, things?, was",
-        "it, were, kind, of, exactly, evening, morning, afternoon, night, at, in, this, chat, conversation, and",
-        "i think, i believe, one, topics?, subjects?, stuff, far",
+        "what, which, where, who, why, how, when, did, have, had, that, much, many, the, questions?, things?",
+        "was, it, were, kind, of, exactly, evening, morning, afternoon, night, at, in, this, chat",
+        "conversation, and, i think, i believe, one, topics?, subjects?, stuff, far",
     )
 )
 _TALK_ITSELF = (
@@ -90,17 +93,17 @@ _OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|lo
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
 _THE_TALK = rf"(?:(?:{_OF_TWO})*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))"
 _HAD = one_of(
-    "with you, with me, we had, we were having, you and i had, between us, i had with you, from, on, of, about",
-    "during, history, and, questions",
+    "with you, with me, we had, we were having, you and i had, between us, i had with you, from, on, of",
+    "about, during, history, and, questions",
 )
 _GAVE = one_of("you gave(?: me)?, from, of, on, about")
 _LEFT = one_of("leave, left, stop(?:ped)?, end(?:ed)?")
 
 _TALK = (
-    rf"{_SAYS}{_TO_OTHERS}{_WORDS}{_TIME}"
-    rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}{_TO_OTHERS}"
+    rf"{_SAYS}{_WORDS}{_TIME}"
+    rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}"
     rf"|{_TIME},? (?:which|what|whose|how many|how much)(?: \w+){{1,4}}? (?:did|had|have|were|was) "
-    rf"{_SAYS}{_TO_OTHERS}"
+    rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
     rf"|{_TIME}(?:'s)? (?:whole |entire |long )?(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
@@ -115,28 +118,28 @@ _TALK = (
 
 _LEAD = r"^(?:{}[\s,]+)*".format(
     one_of(
-        "hi, hey, hello, yo, thanks, thank you, thx, please, pls, so, and, but, ok, okay, btw, by the way, well",
-        "sorry, um, uh, also, oh, actually, quick question, question, again, then, now, hmm, right, sure, great",
-        "good morning, morning, just, kindly, can you, could you, would you, will you, i want you to",
-        "i'd like you to, i need you to, let's, lets, you, assistant, buddy, mate, first, for me, from, about, in",
+        "hi, hey, hello, yo, thanks, thank you, thx, please, pls, so, and, but, ok, okay, btw, by the way",
+        "well, sorry, um, uh, also, oh, actually, quick question, question, again, then, now, hmm, right",
+        "sure, great, good morning, morning, just, kindly, can you, could you, would you, will you",
+        "i want you to, i'd like you to, i need you to, let's, lets, you, assistant, buddy, mate, first",
+        "for me, from, about, in",
         f"on, wait, {_TIME}",
     )
 )
 _QUESTION = one_of(
-    "what, whats, what's, what'd, whatd, wheres, hows, wat, wut, which, who, whom, whose, who's",
-    "where, where's, where'd, when, why",
-    "how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was, wasn't, were, is, isn't, are, can",
-    "could, would, will, any, anything, remember, recall",
+    "what, whats, what's, what'd, whatd, wheres, hows, wat, wut, which, who, whom, whose, who's, where",
+    "where's, where'd, when, why, how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was",
+    "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember, recall",
 )
 _REQUEST = one_of(
-    "remind me, tell me, run me through, fill me in",
-    "go on, keep going, go over, go back, summari[sz]e, summary, recap, list, show me, quote",
-    "repeat, refresh, sum (?:it |that |them |this |all )*up, pick(?:ing)? up, continue, carry on, resume, bring",
-    "give me, turn, rewrite, rephrase, compare, explain, elaborate, expand, describe, use, using, apply, take",
-    "add",
-    "change, update, modify, save, print, open, convert, translate, suggest, recommend, answer, calculate, book",
-    "set, play, plan, think, review, pull up, find, look up, look back, read, based on, help me, catch me up, get",
-    "walk me, make, put, let me know, say, search, check, send me, according to, write, draft, create, compile",
+    "remind me, tell me, run me through, fill me in, go on, keep going, go over, go back, summari[sz]e",
+    "summary, recap, list, show me, quote, repeat, refresh, sum (?:it |that |them |this |all )*up",
+    "pick(?:ing)? up, continue, carry on, resume, bring, give me, turn, rewrite, rephrase, compare, explain",
+    "elaborate, expand, describe, use, using, apply, take, add, change, update, modify, save, print, open",
+    "convert, translate, suggest, recommend, answer, calculate, book, set, play, plan, think, review, pull up",
+    "find, look up, look back, read, based on, help me, catch me up, get, walk me, double-check, polish, fix",
+    "shorten, improve, finish, make, put, let me know, say, search, check, send me, according to, write",
+    "draft, create, compile",
 )
 _TO_KNOW = (
     r"\bi(?:'d| would)? (?:want|like|love|need) (?:you )?to "
@@ -146,8 +149,18 @@ _TO_KNOW = (
     r"summary)"
     r"|\bi wonder\b|i'm wondering|trying to remember|\bwhat was it\b"
 )
+# What a statement or a courtesy goes on with; the rest of what begins a clause may be a verb that commands.
+_NO_COMMAND = one_of(
+    "i, i'm, im, i've, i'd, i'll, we, we're, we've, we'll, my, our, it, it's, that, that's, this, these, those",
+    "the, an?, he, she, they, they're, there, there's, because, since, as, for, to, of, in, on, at, with, you're",
+    "your, some, no, not, yes, yeah, yep, lol, haha, very, too, so, much, love, nice, happy, good, great, glad",
+    "long, just, was, been, really, everything, today, got, feeling, still, until, if, when, while, all, hope",
+    "maybe, perhaps, unfortunately, somehow, apologies, welcome, hello, friend, dear, me, again, back, by",
+    QUOTED,
+)
 _FICTION = one_of(
-    "story, poem, song, script, dialogue, dialog, scene, novel, joke, lyrics, essay, tale, sketch, chapter, haiku"
+    "story, poem, song, script, dialogue, dialog, scene, novel, joke, lyrics, essay, tale, sketch, chapter",
+    "haiku",
 )
 _POLITE = "^(?:please |can you |could you )*"
 _REMAKE = r"\b(?:can|could) you {}\b".format(
@@ -165,20 +178,26 @@ ENGLISH = Rules(
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
     asks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"),
-    tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:please|can you|could you)\b"),
+    tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
+    commands=re.compile(
+        rf"{_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
+    ),
     names=re.compile(
         rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: \w+){{0,2}}\??$"
         rf"|^(?:the )?{_TIME}'s (?: ?\w+){{1,4}}$"
     ),
     follows=re.compile(
         r"^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
+        r"|do you"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
         r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
         r"|^(?:right|correct|true|yes|no|am i right|isn't it|(?:did|have|had)(?:n't)? (?:you|i|we))\W*$"
     ),
     said=re.compile(_SAYS),
     adds_nothing=re.compile(
-        r"^(?:\S+ ){0,5}(?:remember|recall|remind me|tell me|refresh|forgot|forgotten|know)(?: \S+){0,3}$"
+        r"^(?:\S+ ){0,5}(?:remember|recall|refresh|forgot|forgotten|know)(?: \S+){0,3}$"
+        r"|^(?:\S+ ){0,4}(?:remind me|tell me|let me know)(?: (?:please|again|now|that|it|about (?:it|that)))*\W*$"
+        r"|^(?:hi |hey |hello )?how(?:'s it going| are (?:you|things)| have you been| is it going)\b|^please\W*$"
         r"|^(?:the|an?|or|right|yes|no|correct|please|again|like|i mean|you know)\b[^?]{0,40}\?$"
     ),
     wants=re.compile(

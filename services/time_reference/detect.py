@@ -69,6 +69,11 @@ class _Clause:
         return self.text.endswith("?") or self.rules.tasks.search(self.text) is not None
 
     @property
+    def may_want_something(self) -> bool:
+        """The same, or it may be a command."""
+        return self.wants_something or self.rules.commands.search(self.text) is not None
+
+    @property
     def asks(self) -> bool:
         return self.text.endswith("?") or self.rules.asks.search(self.text) is not None
 
@@ -80,7 +85,8 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
         BadTimeZone: there is no such time zone.
     """
     local = now.astimezone(time_zone(timezone))
-    text = folded(bounded(message))
+    shown = bounded(message)
+    text = folded(shown)
     if not _SPEAKS.search(text):
         return None
     times, ahead = _times(text, local)
@@ -92,7 +98,7 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
             return None
         time = _time_of_talk(clause, times, ahead)
         if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
-            return _reference(bounded(message), clauses, place, time, local.date())
+            return _reference(shown, clauses, place, time, local.date())
     return None
 
 
@@ -173,7 +179,9 @@ def _is_asked(clauses: list[_Clause], place: int) -> bool:
     if clause.asks:
         return True
     before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
-    if clause.rules.names.search(clause.text) and any(other.wants_something for other in after):
+    if clause.rules.names.search(clause.text) and any(
+        other.wants_something or _follows(other) for other in (*before, *after)
+    ):
         return True
     return any(other.wants_something and _follows(other) for other in after) or any(
         other.rules.adds_nothing.search(other.text) for other in before
@@ -182,7 +190,7 @@ def _is_asked(clauses: list[_Clause], place: int) -> bool:
 
 def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, today: date) -> TimeReference:
     asking = clauses[place]
-    named = asking.rules.names.search(asking.text) is not None
+    named = not asking.rules.asks.search(asking.text) and asking.rules.names.search(asking.text)
     about = [
         *(clauses[place - 1 : place] if named else []),
         asking,
@@ -195,7 +203,7 @@ def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, to
         matched_text=message[time.begin : time.stop],
         detail=any(clause.rules.detail.search(clause.text) for clause in about),
         alone=not any(clause.rules.wants.search(clause.text) for clause in about)
-        and all(clause in about or not clause.wants_something or _belongs(clause) for clause in clauses),
+        and all(clause in about or not clause.may_want_something or _belongs(clause) for clause in clauses),
     )
 
 

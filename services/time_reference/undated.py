@@ -35,7 +35,7 @@ _JUST_NOW = (
     rf"|\b(?:a bit |a little )?earlier (?:on )?(?:in|during) {_HERE}\b"
     rf"|\b(?:at the (?:start|beginning|top) of|above in) {_HERE}\b"
     rf"|\b(?:a bit |a little )?earlier{_OTHER_EARLIER}\b"
-    rf"|\bjust(?= {_PAST}\b)|(?:(?<=\bdid i )|(?<=\bdid we )|(?<=\bdid you )|(?<=\bdid u ))just\b"
+    rf"|\bjust(?= (?:{_PAST}|\w+ed)\b)|(?:(?<=\bdid i )|(?<=\bdid we )|(?<=\bdid you )|(?<=\bdid u ))just\b"
 )
 _PATTERNS = tuple(
     (mark, re.compile(pattern, re.IGNORECASE))

@@ -19,10 +19,12 @@ _END = 250
 _TRADITIONAL = (
     "們我聊麼什說過記還錄總結話題對問個討論誰嗎給幫請講談當晚後週個訴應諾釋紹報買體詳細幾點價錢號碼電話項目進"
     "復習歸納顧繼續這會兒剛纔從處樣為與發約定決換寫議見時間沒關於現實認識備內容選單據誤網頁圖書館餐廳開聽讀聲"
+    "來著東裡裏倆讓學傳訊鐘種歲該誇罵勸舉譯唸託煩錯標題劃練習證師試驗級輪轉複簡單結語臺歡樂舊"
 )
 _SIMPLIFIED = (
     "们我聊么什说过记还录总结话题对问个讨论谁吗给帮请讲谈当晚后周个诉应诺释绍报买体详细几点价钱号码电话项目进"
     "复习归纳顾继续这会儿刚才从处样为与发约定决换写议见时间没关于现实认识备内容选单据误网页图书馆餐厅开听读声"
+    "来着东里里俩让学传讯钟种岁该夸骂劝举译念托烦错标题划练习证师试验级轮转复简单结语台欢乐旧"
 )
 _FOLD = {
     **{ord(old): new for old, new in zip(_TRADITIONAL, _SIMPLIFIED, strict=True)},
@@ -40,7 +42,7 @@ _SENTENCE_END = re.compile(r"[.!?。！？;；\n]")
 
 
 def bounded(message: str) -> str:
-    """The message, or of a long one its first and its last sentences: one place stays one place in neither."""
+    """The message, or of a long one its first and its last whole sentences."""
     if len(message) <= _LONGEST:
         return message
     head, tail = message[:_END], message[-_END:]

@@ -24,6 +24,7 @@ def day(number: int, month: int = 5) -> date:
         ("前天我们聊了什么", day(18), day(18), "前天"),
         ("昨天說到哪了", day(19), day(19), "昨天"),
         ("我們前天聊了什麼", day(18), day(18), "前天"),
+        ("上週三你推薦給我的書叫什麼來著", day(13), day(13), "上週三"),
         ("上周三你给我推荐的那本书叫什么？", day(13), day(13), "上周三"),
         ("5月2号我们讨论了啥", day(2), day(2), "5月2号"),
         ("帮我回顾一下上周的聊天", day(11), day(17), "上周"),
@@ -109,6 +110,13 @@ def test_what_asks_nothing(message: str) -> None:
         ("Hey there! What did we discuss yesterday? Thanks a lot", True),
         ("Turn what we discussed yesterday into an email.", False),
         ("what did we discuss yesterday and what did you recommend?", True),
+        ("Turn off the lights. What did we talk about yesterday?", False),
+        ("what did we talk about yesterday, then tell me a joke", False),
+        ("What did we discuss yesterday? I need a recipe for rice.", False),
+        ("Sorry to bother you but what did we talk about yesterday?", True),
+        ("把灯关了。昨天我们聊了什么？", False),
+        ("昨天我们聊了什么，然后帮我订个闹钟", False),
+        ("早上好，我又来了。昨天聊到哪儿了？", True),
     ],
 )
 def test_whether_it_asks_for_anything_else(message: str, alone: bool) -> None:
