@@ -42,7 +42,8 @@ async def route(
 
     def besides(sentence: str) -> bool:
         """Whether a part of the message asks about past conversation, and needs no tool."""
-        return reference is not None and detect(sentence, timezone, now) is not None
+        asked = detect(sentence, timezone, now) if reference else None
+        return asked is not None and asked["alone"]
 
     return {
         "route_decision": decision,

@@ -1,8 +1,8 @@
 """Quick tools: questions that are recognised in a message without a model.
 
 A quick tool runs though nobody has decided it, so a message is taken for such a question only when it says nothing
-else: each of its sentences, without greetings and politeness, must match a pattern of a tool as a whole, or ask about
-past conversation. What is reported, quoted, or asked beside something else is left to the model.
+else: each of its sentences, without greetings and politeness, must match a pattern of a tool as a whole, or ask
+about past conversation. What is reported, quoted, or asked beside something else is left to the model.
 """
 
 import re
@@ -62,11 +62,9 @@ def calls_in(
     """
     found: list[Asked] = []
     for sentence in _sentences(message):
-        asked = _asked(sentence, tools)
+        asked = _asked(sentence, tools) or _asked_in_parts(sentence, tools, besides)
         if not asked and not besides(sentence):
-            asked = _asked_in_parts(sentence, tools, besides)
-            if not asked:
-                return []
+            return []
         found += asked
     found = [each for place, each in enumerate(found) if each not in found[:place]]
     order = {name: place for place, (name, _) in enumerate(tools)}

@@ -45,9 +45,7 @@ class ToolRegistry:
         """The tool of that name; None when there is none, as models invent names."""
         return self._tools.get(name)
 
-    def quick_calls(
-        self, message: str, besides: Callable[[str], bool] = lambda _: False
-    ) -> list[QuickCall]:
+    def quick_calls(self, message: str, besides: Callable[[str], bool] = lambda _: False) -> list[QuickCall]:
         """The calls that a message asks for so plainly that no model has to decide; none for most messages.
 
         `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
