@@ -13,14 +13,17 @@ MAX_MESSAGE_CHARACTERS = 32_000
 MAX_IMAGES = 8
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
 
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.ASCII)
 _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
 
 def no_nul(text: str) -> str:
-    """For a text that is stored: PostgreSQL takes no NUL character."""
+    """For a text that is stored: PostgreSQL takes no NUL character, and half of a character is none."""
     if "\x00" in text:
         raise ValueError("holds a NUL character")
+    if _HALF_CHARACTER.search(text):
+        raise ValueError("holds half of a character (a lone surrogate)")
     return text
 
 
