@@ -1,5 +1,6 @@
 """Episodes over HTTP."""
 
+import json
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -136,6 +137,7 @@ async def test_a_reference_back_is_understood_from_what_was_said_before(
         ({}, "query"),
         ({"query": " "}, "query"),
         ({"query": "a\x00b"}, "query"),
+        ({"query": "half a \ud800 character"}, "query"),
         ({"query": "x" * 8001}, "query"),
         ({"query": "x", "top_k": 0}, "top_k"),
         ({"query": "x", "top_k": 101}, "top_k"),
@@ -149,7 +151,8 @@ async def test_a_wrong_search_is_refused_with_the_field(
     client: httpx.AsyncClient, services: Services, body: dict[str, Any], field: str
 ) -> None:
     await exchange(services.turns, "Hello", "Hi")
-    answer = await client.post(f"{EPISODES}/search", json=body)
+    as_json = {"Content-Type": "application/json"}
+    answer = await client.post(f"{EPISODES}/search", content=json.dumps(body), headers=as_json)
     assert answer.status_code == 422
     assert field in answer.text
 

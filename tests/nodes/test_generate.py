@@ -100,6 +100,7 @@ async def test_tool_calls_are_returned_for_the_tools_node(services: Services, mo
         "archival_memory_search",
         "core_memory_update",
         "get_user_profile",
+        "search_chat_history",
     ]
 
 

@@ -1,20 +1,32 @@
+from datetime import date
 from typing import Any
 
 import pytest
 
 from nodes.history import history
 from services.bootstrap import Services
+from services.context.days_shown import days_text
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.llm.tokens import count_tokens
 from services.memory.blocks import Owner
 from services.memory.cache import CoreMemoryCache
 from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
+from services.summaries.daily import DailySummaries
+from services.summaries.day_store import DayStore
+from services.summaries.day_writer import DayWriter
+from services.summaries.past_days import PastDays
+from services.summaries.said_then import SaidThen
 from services.summaries.schedule import ARCHIVE, SUMMARISE
-from state.conversation import ConversationState
+from services.summaries.visit_summaries import VisitSummaries
+from services.summaries.writer import SummaryWriter
+from services.visits.visit import VisitSchedule
+from state.conversation import ConversationState, TimeReference
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import context_of, epoch, exchange, new_turn, policy, remember, runtime, state
 
@@ -24,7 +36,12 @@ TOPIC = '{"topics": [{"title": "Dog", "summary": "Bruno is ill.", "start": 1, "e
 
 
 async def _history(
-    services: Services, turn: OpenTurn, *, core: CoreMemory | None = None, **values: Any
+    services: Services,
+    turn: OpenTurn,
+    *,
+    core: CoreMemory | None = None,
+    days: PastDays | None = None,
+    **values: Any,
 ) -> ConversationState:
     return await history(
         state(user_message_id=str(turn.user_message_id), **values),
@@ -32,11 +49,16 @@ async def _history(
         conversations=services.conversations,
         core_memory=core or services.memory.core,
         memories=services.memories,
-        days=services.past_days,
+        days=days or services.past_days,
         topics=services.topics,
         tools=services.tools,
         estimators=services.estimators,
     )
+
+
+def _window(services: Services, besides_tools: int) -> int:
+    """A context window that holds so many tokens beside the tools, at a threshold of 0.7."""
+    return round(besides_tools + count_tokens(services.tools.described) / 0.7)
 
 
 async def _exchanges(services: Services, count: int, length: int = 40) -> None:
@@ -166,7 +188,7 @@ async def test_the_topics_themselves_count_towards_the_threshold(
     turn = await services.turns.open(new_turn("And now?"))
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("UPDATE experts SET context_strategy = 'topics'")
-    near = policy(strategy="topics", window=4060, threshold=0.7, min_archive_messages=10)
+    near = policy(strategy="topics", window=_window(services, 3097), threshold=0.7, min_archive_messages=10)
     await _history(services, turn, context_policy=near)
     assert model_server.requests == []
     await remember(services.database, turn, "x" * 1000)
@@ -180,7 +202,7 @@ async def test_near_the_threshold_topics_are_archived_behind_the_answer(
 ) -> None:
     await _exchanges(services, 10, length=400)
     turn = await services.turns.open(new_turn("And now?"))
-    near = policy(strategy="topics", window=4110, threshold=0.7, min_archive_messages=10)
+    near = policy(strategy="topics", window=_window(services, 3147), threshold=0.7, min_archive_messages=10)
     assert (await _history(services, turn, context_policy=near))["after_turn"] == [ARCHIVE]
     far = policy(strategy="topics", window=8000, threshold=0.7, min_archive_messages=10)
     assert (await _history(services, turn, context_policy=far))["after_turn"] == []
@@ -285,3 +307,34 @@ async def test_a_turn_that_waited_sees_what_the_one_before_it_did(services: Serv
     await services.memory.core.update(owner, "human", {"name": "Wang"}, AGENT)
     update = await _history(services, second, core_memory_generation=second.core_memory_generation)
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
+
+
+async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Services) -> None:
+    turn = await services.turns.open(new_turn("昨天我们聊了什么？"))
+    day = date(2026, 5, 2)
+    asked = TimeReference(kind="days", start_date=day, end_date=day, matched_text="昨天", detail=False, alone=True)
+    nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
+    writer = DayWriter(services.models, SummaryWriter(services.models, most_tokens=1), chunk_tokens=1)
+    store = DayStore(nowhere)
+    visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
+    away = PastDays(DailySummaries(store, visits, writer), SaidThen(nowhere), most_tokens=500)
+    update = await _history(services, turn, days=away, time_reference=asked)
+    assert update["degraded"] == ["daily_summaries"]
+    assert not update["told_without_model"]
+    assert update["asked_days"] is not None
+    assert "现在读不到" in days_text(update["asked_days"], "zh")
+    update = await _history(services, turn, time_reference=asked)
+    assert update["told_without_model"]
+
+
+async def test_what_was_said_a_moment_ago_is_in_the_conversation_itself(services: Services) -> None:
+    await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
+    turn = await services.turns.open(new_turn("What did I just say?"))
+    asked = TimeReference(
+        kind="just_now", start_date=None, end_date=None, matched_text="just", detail=False, alone=True
+    )
+    assert "asked_days" not in await _history(services, turn, time_reference=asked)
+    other = await services.turns.open(new_turn("What did I just say?", session_key="s-2"))
+    update = await _history(services, other, time_reference=asked, begins=True)
+    assert update["asked_days"] is not None
+    assert "Bruno" in days_text(update["asked_days"], "en")
