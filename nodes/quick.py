@@ -30,7 +30,8 @@ async def quick(
 ) -> ConversationState:
     """Run the quick tools all at once; what they say follows the prompt like the results of the model's own calls.
 
-    Composed progressively, the answer is begun with the first results of several. `generate` completes it.
+    Composed progressively, the answer is begun with the first results of several, or with the days that the
+    message asks about as well. `generate` completes it.
     """
     write = runtime.stream_writer
     language = language_of([state["message"]])
@@ -43,7 +44,9 @@ async def quick(
         write({"status": status, "content": content})
 
     update = ConversationState(tool_rounds=state.get("tool_rounds", 0) + 1)
-    if len(calls) == 1 or (asked_compose or compose) == "single":
+    days = state.get("asked_days")
+    tells_days = days is not None and bool(days["summaries"] or days["said"])
+    if (asked_compose or compose) == "single" or (len(calls) == 1 and not tells_days):
         results = await executor.run(calls, runtime.context, on_event)
         return {**update, "messages": [AIMessage("", tool_calls=calls), *results]}
 
@@ -56,5 +59,7 @@ async def quick(
         update["timings"] = {**spoken["timings"], **update.get("timings", {})}
         return spoken["messages"][-1].text
 
-    messages = await compose_answer(executor, calls, runtime.context, on_event, say=say, language=language)
+    messages = await compose_answer(
+        executor, calls, runtime.context, on_event, say=say, language=language, begin_at_once=tells_days
+    )
     return {**update, "messages": messages}

@@ -12,9 +12,9 @@ Say = Callable[[list[AnyMessage]], Awaitable[str]]
 """Has the model say something that follows these messages, and returns it."""
 
 _BEGIN = {
-    "en": "Begin your answer now, shortly, with the results that you have. These are still under way: {pending}. "
+    "en": "Begin your answer now, shortly, with what you have. These are still under way: {pending}. "
     "Do not speak of them yet, not even that they are missing: you will go on when they are there.",
-    "zh": "现在就用已有的结果开始回答，要简短。这些结果还没有返回：{pending}。先不要提它们，也不要说还缺什么："
+    "zh": "现在就用已有的内容开始回答，要简短。这些结果还没有返回：{pending}。先不要提它们，也不要说还缺什么："
     "等它们到了你再接着说。",
 }
 _GO_ON = {
@@ -32,8 +32,11 @@ async def compose(
     *,
     say: Say,
     language: Language,
+    begin_at_once: bool = False,
 ) -> list[AnyMessage]:
     """Run the calls, and have the model speak of the results that are there while others are under way.
+
+    With `begin_at_once` it has something to say before any of them: what the prompt tells answers a part.
 
     Returns:
         What was called, what came of it and what was said, in the order in which it happened. The last results
@@ -43,6 +46,8 @@ async def compose(
     messages: list[AnyMessage] = []
     said = ""
     async with executor.running(calls, context, on_event) as running:
+        if begin_at_once:
+            said = await say([SystemMessage(_BEGIN[language].format(pending=_listed(waiting)))])
         while True:
             results = await running.more()
             messages += [_called(said, results, waiting), *results]

@@ -4,15 +4,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
 from websockets.asyncio.client import connect
 
+from services.bootstrap import Services
 from services.platform.settings import Settings, load_settings
 from tests.support.model_server import ModelServer, Received, Reply, ToolCall
 from tests.support.service_process import answer_of
+from tests.support.visits import import_lines, said
 from tests.support.weather_server import WeatherServer
 
 pytestmark = pytest.mark.anyio
@@ -151,7 +155,7 @@ async def test_progressively_the_answer_begins_with_the_first_result(
     first, second = model_server.requests
     *shown, note = _said(first)
     assert shown == ["call 上海", "result 上海"]
-    assert note.startswith("system 现在就用已有的结果开始回答")
+    assert note.startswith("system 现在就用已有的内容开始回答")
     assert "get_weather(北京)" in note
     assert "tools" not in first.body
     *shown, note = _said(second)
@@ -356,3 +360,51 @@ async def test_chat_completions_are_sent_results_behind_their_calls(
 
 async def _abandoned(weather: WeatherServer) -> None:
     assert await asyncio.wait_for(weather.abandoned.get(), 5) == "北京"
+
+
+MIXED = "前天我们聊了什么，今天北京天气怎样？"
+
+
+async def _talked(services: Services) -> None:
+    """The day before yesterday, in the user's zone."""
+    noon = datetime.now(ZoneInfo("Asia/Shanghai")).replace(hour=12, minute=0) - timedelta(days=2)
+    answer = said(noon + timedelta(minutes=1), "好的。", role="assistant")
+    await import_lines(services, said(noon, "我养了一只猫叫团子。"), answer)
+
+
+async def test_past_talk_and_a_tool_are_answered_with_one_call(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await _talked(services)
+    async with Turn(client, message=MIXED) as stream:
+        await stream.until("done")
+    assert stream.kinds() == ["turn", "route_decision", "filler", "tool_call", "tool_result", "token", "done"]
+    (request,) = model_server.requests
+    assert "团子" in str(request.prompt)
+    assert any("北京" in each for each in _said(request))
+
+
+async def test_past_talk_is_told_while_the_tool_is_under_way(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer, weather: WeatherServer
+) -> None:
+    await _talked(services)
+    weather.hold("北京")
+    model_server.script(Reply(["团子。"]), Reply(["晴。"]))
+    async with Turn(client, message=MIXED, compose="progressive") as stream:
+        await stream.until("token")
+        weather.release("北京")
+        await stream.until("done")
+    assert stream.kinds() == [
+        "turn", "route_decision", "filler", "tool_call", "token", "tool_result", "token", "done"
+    ]  # fmt: skip
+    assert stream.text == "团子。\n\n晴。"
+
+
+async def test_a_tool_is_asked_though_there_is_no_record(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    async with Turn(client, message=MIXED) as stream:
+        await stream.until("done")
+    (request,) = model_server.requests
+    assert "没有聊过天" in str(request.prompt)
+    assert "tool_result" in stream.kinds()
