@@ -1,0 +1,40 @@
+"""From a text to the dates that it speaks of, in Chinese and in English."""
+
+import re
+from datetime import datetime
+
+from services.time_reference import chinese, english
+from services.time_reference.phrases import Found
+from services.time_reference.ranges import TimeRange
+
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+
+
+def parse(text: str, now: datetime) -> list[TimeRange]:
+    """The stretches of time that a text names, in order of place, none within another; the longest wins.
+
+    Relative words count from `now`'s date, which is the user's local one. Weeks begin on Monday. What is one of
+    many (a weekday, a month without a year) is the latest that has begun, today's included. A day that does not
+    exist (June 31) is nothing.
+    """
+    today = now.date()
+    found = english.found_in(text, today)
+    if _CHINESE.search(text):
+        found += chinese.found_in(text, today)
+    return [
+        TimeRange(span.start, span.end, text[begin:stop], begin, stop)
+        for span, begin, stop in _apart(found, len(text))
+        if span is not None
+    ]
+
+
+def _apart(found: list[Found], length: int) -> list[Found]:
+    """The longest first, and of the others those that touch none before; in order of place."""
+    taken = bytearray(length)
+    kept = []
+    for each in sorted(found, key=lambda each: (each[1] - each[2], each[1])):
+        _, begin, stop = each
+        if not any(taken[begin:stop]):
+            taken[begin:stop] = b"\1" * (stop - begin)
+            kept.append(each)
+    return sorted(kept, key=lambda each: each[1])

@@ -1,0 +1,29 @@
+import pytest
+
+from services.time_reference.numerals import chinese_number
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12", 12),
+        ("零", 0),
+        ("两", 2),
+        ("十", 10),
+        ("十二", 12),
+        ("二十", 20),
+        ("二十三", 23),
+        ("廿三", 23),
+        ("卅一", 31),
+        ("一百零五", 105),
+        ("两千零四", 2004),
+        ("二〇二三", 2023),
+        ("二零〇六", 2006),
+        ("七八", -1),
+        ("十百", -1),
+        ("二三十", -1),
+        ("", -1),
+    ],
+)
+def test_chinese_numbers_are_read(text: str, expected: int) -> None:
+    assert chinese_number(text) == expected
