@@ -19,23 +19,37 @@ def found_in(text: str, today: date) -> list[Found]:
     """All references to time in a text, from left to right."""
     text = folded(text)
     found: list[Found] = []
+    before: tuple[Phrase | None, int] = (None, 0)
     at = 0
     while match := TRIGGERS.search(text, at):
         at = match.start()
-        reference = _reference(text, at, today)
-        if reference is None:
+        opening = JOINS["open"].match(text, at)
+        first = _phrase(text, opening.end() if opening else at, today)
+        if first is None:
             at += 1
-        else:
-            found.append(reference)
-            at = max(reference[2], at + 1)
+            continue
+        phrase, stop = first
+        if phrase and before[0] and JOINS["list"].fullmatch(text, before[1], at):
+            phrase = _listed(before[0], phrase, today)
+        found.append(_reference(text, at, (phrase, stop), today))
+        before = phrase, found[-1][2]
+        at = max(before[1], at + 1)
     return found
 
 
-def _reference(text: str, at: int, today: date) -> Found | None:
-    opening = JOINS["open"].match(text, at)
-    first = _phrase(text, opening.end() if opening else at, today)
-    if first is None:
-        return None
+def _listed(first: Phrase, second: Phrase, today: date) -> Phrase:
+    """上周二和周四, 去年三月和五月, 3月1日、5日: the second is of the same week, year or month as the first."""
+    span = first.resolved(today)
+    if span is None or second.cycle is None:
+        return second
+    same = first.base is not None and first.base.unit is second.cycle
+    if not same and not (first.cycle is Unit.YEAR and second.cycle is Unit.MONTH and span.unit is Unit.DAY):
+        return second
+    placed = second.within(period(second.cycle, span.start))
+    return placed if placed.resolved(today) else second
+
+
+def _reference(text: str, at: int, first: tuple[Phrase | None, int], today: date) -> Found:
     phrase, stop = first
     if phrase is None:
         return None, at, stop
@@ -76,6 +90,8 @@ def _phrase(text: str, at: int, today: date, after: Phrase | None = None) -> tup
         return begun
     span = phrase.resolved(today)
     while span and (match := STEPS.match(text, stop)):
+        if match["lunar"]:
+            return None, match.end()
         narrower = phrase.narrowed(*steps_of(match, today))
         narrowed = narrower.resolved(today)
         if narrowed is None or len(narrower.steps) == len(phrase.steps):
@@ -91,6 +107,8 @@ def _beginning(text: str, at: int, today: date, after: Phrase | None) -> tuple[P
     if found := dated(text, at, today, follows=after is not None):
         return found
     if match := BEGINNINGS.match(text, at):
+        if match["lunar_"]:
+            return None, match.end()
         try:
             phrase = READERS[match.lastgroup or ""](match, today)
         except (ValueError, OverflowError):

@@ -89,7 +89,7 @@ def _year_word(match: re.Match[str], today: date) -> Phrase:
 
 
 def _ago(match: re.Match[str], today: date) -> Phrase | None:
-    """三天前, 两周后, 半年前, 两个半月前, 几个月前."""
+    """三天前, 两周后, 半年前, 三个半月前, 几个月前."""
     unit = _UNITS[match["ago_unit"]]
     sign = -1 if match["ago_way"].endswith("前") else 1
     if about := _about(match["ago_count"]):

@@ -25,16 +25,16 @@ _N = CHINESE_NUMERAL
 _NUMBER = rf"{_N}{{1,8}}"
 _HAN = "一二三四五六七八九十"
 _WEEK = r"(?:周|星期|礼拜)"
-_MONTH_NUMBER = r"(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九正])"
+_MONTH_NUMBER = r"(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])"
 _DAY_NUMBER = (
     r"(?:[12]\d|3[01]|0?[1-9]|[二廿]十?[一二三四五六七八九]|[三卅]十?一|[二三]?十|十?[一二三四五六七八九]|廿|卅)"
 )
 _ANY_DAY_NUMBER = rf"(?:\d{{1,2}}|{_DAY_NUMBER})"
-_COUNTED = r"(?:天|日|周|星期|礼拜|季度|年(?!级|代|轻|龄|纪)|(?<=个)月|(?<=半)月|(?<=个)季)"
+_COUNTED = r"(?:天|日|周|星期|礼拜|季度|年(?!级|代|轻|龄|纪)|(?<=[个半多来])月|(?<=个)季)"
 _NOT_BEFORE_MONTH = r"(?!亮|球|饼|光|经|台|子|薪|季|嫂|老|票|租|结|刊|天(?!气)|嫌)"
 _NOT_AFTER_YEAR = r"(?![轻龄级纪薪味代画货糕夜])"
 _NOT_BEFORE_FRONT = r"(?<![目当之以提先眼年月周日天时会课饭赛战事生最然随午])"
-_NOT_BEFORE_UP = r"(?<![早晚马网线路街身地楼手以加赶])"
+_NOT_BEFORE_UP = r"(?<!基本)(?<![早晚马网线路街身地楼手以加赶])"
 _NOT_BEFORE_DOWN = r"(?<![楼乡地手线底以当私])"
 _NOT_OF_A_NAME = (
     r"(?![楼线店机位桌房厅院电码门车床馆字选队球坑公井台仓库柜座员站口人种文染色称召令角卖贴牌标型病铁航火飞船舰教宿"
@@ -46,12 +46,12 @@ _WEEKDAY = rf"(?:一{_ONE_AS_SUCH}|[二三四五六](?!{_N}|百|千|万|个|年|
 _MIDDLE = r"中(?![秋国午文学间旬等期级型心介药餐央外])"
 
 _DAY_WORD = (
-    rf"(?:(?P<big>大{{1,4}})(?=[前后][天日晚儿])|(?<![如说证声表聪文发透钢口提根])(?=[今本昨寻琴明听])|{_NOT_BEFORE_FRONT}(?=[前后]))"
+    rf"(?:(?P<big>大{{1,4}})(?=[前后][天日晚儿])|(?<![如说证声表聪文发透钢口提])(?=[今昨寻琴明听])|(?<![日根基记书剧课])(?=本)|{_NOT_BEFORE_FRONT}(?=[前后]))"
     r"(?P<day_word>[今昨前后明](?=[天日儿晚])|[今昨明](?=[早晨夜]|个儿)|[本寻琴听](?=日))"
     r"(?:(?<=[前后])天(?![气性使赋生然津])|(?<=[前后])日(?!本)|(?<![前后])天|(?<![前后])日(?!头条)|儿个?|个儿|早上?|晨|晚上?|夜里?)"
 )
 _YEAR_WORD = (
-    rf"(?:(?P<big_year>大{{1,4}})(?=[前后])|(?<![如说证声表聪文发透根])(?=[今本去旧明来])|{_NOT_BEFORE_FRONT}(?=[前后]))"
+    rf"(?:(?P<big_year>大{{1,4}})(?=[前后])|(?<![如说证声表聪文发透])(?=[今去旧明来])|(?<![日根基记书剧课])(?=本)|{_NOT_BEFORE_FRONT}(?=[前后]))"
     rf"(?P<year_word>[今本去旧明来前后])年{_NOT_AFTER_YEAR}度?"
 )
 _NOT_A_SPELL_OF_YEARS = r"(?![前后内里间多来半的了]|以[前后来]|之|历史|时间|级|期|没)"
@@ -67,26 +67,29 @@ _YEAR = (
 )
 _YEAR = _YEAR.replace("[一-九]", "[一二三四五六七八九]")
 
+_LUNAR = r"(?:农历|阴历|旧历)"
+
 BEGINNINGS = re.compile(
-    rf"(?P<decade_>(?:(?P<century>上个?|本|\d\d|{_N}{{1,3}})世纪(?:(?P<decade>\d0|[一二三四五六七八九]?十)年代)?"
+    rf"(?P<lunar_>(?:{_LUNAR}(?:{_N}{{2,4}}年)?(?:[正冬腊]|闰?{_N}{{1,2}})|[正腊])月(?:初?{_N}{{1,3}})?[日号]?)"
+    rf"|(?P<decade_>(?:(?P<century>上个?|本|\d\d|{_N}{{1,3}})世纪(?:(?P<decade>\d0|[一二三四五六七八九]?十)年代)?"
     r"|(?<!\d)(?P<decade2>(?:19|20)?[0-9]0|[二三四五六七八九]十)年代))"
     rf"|(?P<day_>{_DAY_WORD})"
     rf"|(?P<year_word_>{_YEAR_WORD})"
-    rf"|(?P<ago_>(?!(?:1[5-9]|20|21)\d\d年|[一二][零〇○一二三四五六七八九]{{3}}年|0)(?P<ago_count>(?<!{_N})(?<![第每])(?:[二三四五六七八九]?十)[几多来]|{_NUMBER}|(?<!十)好?几|数|半)个?(?P<ago_half>半)?"
-    rf"(?P<ago_unit>{_COUNTED})(?P<ago_half2>半)?(?P<ago_way>[之以]?前(?![后面方往者边进台锋途景])|[之以过]?后(?![面来者边果悔台背续])))"
+    rf"|(?P<ago_>(?!(?:1[5-9]|20|21)\d\d年|[一二][零〇○一二三四五六七八九]{{3}}年|0)(?P<ago_count>(?<!{_N})(?<![第每])(?:[二三四五六七八九]?十)[几多来]|{_NUMBER}|(?<!十)好?几|数|半)个?[多来]?(?P<ago_half>半)?"
+    rf"(?P<ago_unit>{_COUNTED})(?P<ago_half2>半)?多?(?P<ago_way>[之以]?前(?![后面方往者边进台锋途景])|[之以过]?后(?![面来者边果悔台背续])))"
     rf"|(?P<year_>(?P<year>{_YEAR}))"
     rf"|(?P<half_>(?:{_NOT_BEFORE_FRONT}(?=[前后])|{_NOT_BEFORE_UP}(?=[上下]))(?P<half_which>[上下前后])半(?P<half_unit>年|月|周))"
     rf"|(?P<roll_>(?P<roll_way>最近|过去|(?<![最附将接靠临亲远])近|这(?![一1])|未来|今后|接下来|往后|{_NOT_BEFORE_FRONT}后|{_NOT_BEFORE_DOWN}下(?![一1半]))的?这?"
     rf"(?P<roll_count>{_NUMBER}|[几数些半])个?(?P<roll_unit>{_COUNTED})(?:以来|[之以]?内|里|来)?)"
     rf"|(?P<within_>(?<!{_N})(?P<within_count>{_NUMBER}|半)个?(?P<within_unit>{_COUNTED})(?P<within_way>[之以]?内(?![容心部存向在外涵])|以来))"
-    rf"|(?P<this_>(?P<way>{_NOT_BEFORE_UP}上{{1,4}}|{_NOT_BEFORE_DOWN}下{{1,4}}|这|(?<![根基日剧课书])本|今)(?:[一1](?!{_N}))?个?"
+    rf"|(?P<this_>(?P<way>{_NOT_BEFORE_UP}上{{1,4}}|{_NOT_BEFORE_DOWN}下{{1,4}}|这|(?<![日根基记书剧课])本|今)(?:[一1](?!{_N}))?个?"
     rf"(?P<way_unit>周末|星期|礼拜|周(?![年岁期围边折转旋刊身密而])|月{_NOT_BEFORE_MONTH}|季度|半年|年{_NOT_AFTER_YEAR}度?|世纪))"
     rf"|(?P<before_>(?:{_NOT_BEFORE_FRONT}前|{_NOT_BEFORE_UP}上)的?(?P<before_count>{_NUMBER}|[几些数])个?(?P<before_unit>{_COUNTED}))"
     rf"|(?P<season_>[这上]个(?P<only_season>[春夏秋冬])[天季])"
     rf"|(?P<part_>(?<![\d个这那每本今去明上下半来前多几数当{_HAN}])(?P<part_unit>[月年])(?P<part_word>[初底末]|{_MIDDLE})"
     r"|(?P<part_word2>[上中下]旬))"
     rf"|(?P<quarter_>(?<!{_N})(?<![几前每])(?:第(?P<only_quarter>[一二三四1-4])个?|(?P<only_quarter2>[一二三四1-4]))季度)"
-    rf"|(?P<month_>(?<!{_N})(?<![个几数每第.:/])(?P<only_month>{_MONTH_NUMBER})(?:\s*月(?:份)?{_NOT_BEFORE_MONTH}"
+    rf"|(?P<month_>(?<!{_N})(?<![几数每第.:/])(?<!每个)(?P<only_month>{_MONTH_NUMBER})(?:\s*月(?:份)?{_NOT_BEFORE_MONTH}"
     rf"|(?=\s*[-–—~到至]\s*{_MONTH_NUMBER}月(?:份)?{_NOT_BEFORE_MONTH})))"
     rf"|(?P<date_>(?<!{_N})(?<![第.:/A-Za-z#-])(?P<only_day>{_ANY_DAY_NUMBER})(?:\s*号{_NOT_OF_A_NAME}"
     rf"|(?:(?<=\d)|(?<={_N}{_N}))日(?![前后内]){_NOT_A_SPELL}"
@@ -97,6 +100,7 @@ BEGINNINGS = re.compile(
 
 STEPS = re.compile(
     r"\s{0,3}[的,(]?\s{0,3}(?:"
+    rf"(?P<lunar>(?:{_LUNAR}(?:[正冬腊]|闰?{_N}{{1,2}})|[正腊])月(?:初?{_N}{{1,3}})?|初[{_HAN}]{{1,2}}|廿[{_HAN}]?(?!{_N}|[号日]))|"
     rf"(?P<month>{_MONTH_NUMBER})\s{{0,3}}月(?:份)?{_NOT_BEFORE_MONTH}"
     rf"|第?(?P<quarter>[一二三四1-4])个?季度"
     rf"|(?P<nth>(?:第(?P<nth_which>{_NUMBER})|(?P<nth_way>最后|[前头后末首])\s{{0,3}}(?P<nth_count>{_NUMBER}))\s{{0,3}}个?"
@@ -121,6 +125,7 @@ JOINS = {
     "open": re.compile(r"(?:从|自从?|由)\s{0,3}"),
     "to": re.compile(r"\s{0,3}(?:起|开始)?\s{0,3}(?:一?直)?(?:[到至~–—-]{1,2})\s{0,3}"),
     "and": re.compile(r"\s{0,3}[和与跟及]\s{0,3}"),
+    "list": re.compile(r"\s{0,3}[和与跟及、,，]\s{0,3}"),
     "close": re.compile(r"\s{0,3}(?:为?止|之间|期间|间)"),
     "since": re.compile(
         r"\s{0,3}(?:以来|起(?=[\s,，。！？]|$)|起?(?:一?直)?(?:到(?:现在|目前|如今)|至今(?![年天日晚早])))"
@@ -129,4 +134,6 @@ JOINS = {
     "bare_year": re.compile(r"(?:1[5-9]|20|21)\d\d(?!\d|[-/.])"),
 }
 
-TRIGGERS = re.compile(rf"(?:{_N}|[今本昨寻琴明听前后去旧来上下这最近过未接往第周星礼月年双半几数好从自由大民中])")
+TRIGGERS = re.compile(
+    rf"(?:{_N}|[今本昨寻琴明听前后去旧来上下这最近过未接往第周星礼月年双半几数好从自由大民中农阴正腊])"
+)

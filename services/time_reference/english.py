@@ -41,7 +41,7 @@ def _reference(words: Words, at: int) -> tuple[Span | None, int] | None:
         return None, stop
     span = phrase.resolved(words.today)
     if opening == "since" and span and span.start <= words.today:
-        return Span(span.start, max(span.start, words.today)), stop
+        return Span(span.start, words.today), stop
     if words[after] in TO or (words[after] == "and" and opening == "between"):
         if words[after] == "to" and words[after + 1] in {"date", "now"} and span and span.start <= words.today:
             return Span(span.start, words.today), words.words[after + 1].stop

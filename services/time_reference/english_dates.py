@@ -11,8 +11,8 @@ from services.time_reference.steps import Step, day_of_month, days_of_month, mon
 Reading = tuple[Phrase | None, int]
 """What the words say and the place after them; without a phrase if they name a day that there is not."""
 
-_AFTER_A_NUMBERED_DAY = frozenset(
-    {
+_AFTER_A_NUMBERED_DAY = CLOCK_WORDS | {
+    *(
         "",
         ".",
         ",",
@@ -29,14 +29,13 @@ _AFTER_A_NUMBERED_DAY = frozenset(
         "at",
         "in",
         "with",
-        "we",
-        "i",
-        "you",
-        "did",
-    }
-    | {"was", "is", "for", "from", "of", "through", "until", "till", "what", "when", "about", "please", "if"}
-    | CLOCK_WORDS
-)
+        "about",
+        "for",
+        "from",
+    ),
+    *("of", "through", "until", "till", "if", "we", "i", "you", "did", "was", "is", "what", "when", "please"),
+}
+"""What may follow the 4th when it is a day, not the 4th floor."""
 
 
 def figures_at(words: Words, at: int, *, follows: bool = False) -> Reading | None:

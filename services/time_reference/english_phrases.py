@@ -184,7 +184,7 @@ def _from_another(words: Words, counts: list[tuple[int, Unit]], at: int) -> Read
 
 
 def _nth_of(words: Words, at: int) -> Reading | None:
-    """First Monday of last month, second week of May, first ten days of 2019, 20th of next month, 4th qtr 2018."""
+    """First Monday of last month, second week of May, first ten days of 2019, 20th of next month, 3rd qtr 2017."""
     found = words.ordinal(at) or (words.cardinal(at) if words[at][:1].isdecimal() else None)
     which, place = found if found else (1, at)
     if found and words[place] == "century":

@@ -33,7 +33,7 @@ def day_word(words: Words, at: int) -> Reading | None:
 
 
 def amounts(words: Words, at: int) -> tuple[list[tuple[int, Unit]], int] | None:
-    """Two weeks; 1 month and 21 days."""
+    """Two weeks; 2 months and 5 days."""
     if words[at] == "half" and words[at + 1] == "a" and UNITS.get(words[at + 2]) in _HALVES:
         return [_HALVES[UNITS[words[at + 2]]]], at + 3
     found: list[tuple[int, Unit]] = []
@@ -178,7 +178,7 @@ def _rolling(words: Words, way: str, away: int, at: int) -> Reading | None:
 
 
 def counted(words: Words, at: int) -> Reading | None:
-    """10 previous weeks, the 5 past years, 2 upcoming months."""
+    """6 previous weeks, the 4 past years, 3 upcoming months."""
     count = words.cardinal(at)
     if (
         count is None
@@ -206,7 +206,7 @@ def rest(words: Words, at: int) -> Reading | None:
 
 
 def half_gone(words: Words, at: int) -> Reading | None:
-    """Earlier this month: its first half or less, up to yesterday; later this year: its second, from today."""
+    """Earlier this month: up to yesterday; later this year: its second half, from today on."""
     place = words.past(at + 1, "in", "the")
     place = words.past(place, "this")
     unit = UNITS.get(words[place])

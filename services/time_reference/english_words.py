@@ -162,7 +162,7 @@ class Words:
         return found
 
     def year(self, at: int) -> tuple[int, int] | None:
-        """A year in four figures or in words (nineteen seventy eight, two thousand and five), and what follows."""
+        """A year in four figures or in words (nineteen sixty nine, two thousand and seven), and what follows."""
         figure = self.figure(at)
         if figure is not None:
             return (figure, at + 1) if figure in _YEARS else None

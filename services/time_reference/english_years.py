@@ -15,7 +15,7 @@ _NOT_A_PLURAL = frozenset({"was", "is", "has", "as", "this", "us", "s", "does", 
 
 
 def year_first(words: Words, at: int) -> Reading | None:
-    """2016, nov; 2019 May 3; in 2016; 1960 - 1961; the 1990s."""
+    """2014, jun; 2019 May 3; in 2016; 1972 - 1975; the 1990s."""
     year = words.year(at)
     if year is None:
         return None
@@ -43,7 +43,7 @@ def _month_after(words: Words, year: Phrase, at: int) -> Reading:
 
 
 def _means_a_year(words: Words, at: int, after: int) -> bool:
-    """Whether four figures are a year: in 2016, the end of 2016, 1960 - 1961; not in 2000 words."""
+    """Whether four figures are a year: in 2016, the end of 2016, 1972 - 1975; not in 2000 words."""
     if words[at - 1] == "between":
         return True
     if words[after] in TO and words.year(after + 1) and words[at - 1] not in {"-", "+"}:

@@ -46,7 +46,7 @@ _ASKS_FOR_A_DATE = re.compile(
     re.IGNORECASE,
 )
 _AROUND_THE_CLOCK = (24, 7)
-_ANOTHER = re.compile(r"\s?[-–~]\s?\d{1,2}/\d{1,2}(?!\d)")
+_ANOTHER = re.compile(r"\s?[-–~到至]\s?\d{1,2}/\d{1,2}(?!\d)")
 _NOT_A_DATE = re.compile(rf"\s*(?:of\b|inch|cup|mile|分|%|点|{_NAME})", re.IGNORECASE)
 
 

@@ -23,14 +23,18 @@ def parse(text: str, now: datetime) -> list[TimeRange]:
         found += chinese.found_in(text, today)
     return [
         TimeRange(span.start, span.end, text[begin:stop], begin, stop)
-        for span, begin, stop in _apart(found)
+        for span, begin, stop in _apart(found, len(text))
         if span is not None
     ]
 
 
-def _apart(found: list[Found]) -> list[Found]:
-    kept: list[Found] = []
+def _apart(found: list[Found], length: int) -> list[Found]:
+    """The longest first, and of the others those that touch none before; in order of place."""
+    taken = bytearray(length)
+    kept = []
     for each in sorted(found, key=lambda each: (each[1] - each[2], each[1])):
-        if all(each[2] <= other[1] or other[2] <= each[1] for other in kept):
+        _, begin, stop = each
+        if not any(taken[begin:stop]):
+            taken[begin:stop] = b"\1" * (stop - begin)
             kept.append(each)
     return sorted(kept, key=lambda each: each[1])

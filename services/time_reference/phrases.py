@@ -1,7 +1,7 @@
 """What a few words say of time before it is known which one they mean: Monday, May, the 5th, 2023, last week.
 
 A phrase that names no beginning (May) is one of many. By itself it is the latest that has begun; in "from May to
-July" and "from January to April 2015" its neighbour says which one.
+July" and "from February to June 2018" its neighbour says which one.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ Found = tuple[Span | None, int, int]
 
 _ENOUGH = 3
 """One ahead of the day, one that is running on it, one behind."""
-_CYCLES_TRIED = 60
+_CYCLES_TRIED = 30
 """A 31st that is a Friday is at most 13 months away, a 29th of February 8 years."""
 
 
