@@ -33,6 +33,7 @@ _QUESTIONS = (
     f"(?:the )?current (?:date and )?time(?: in {_HERE_EN})?",
     f"(?:the )?time in {_HERE_EN}{_NOW_EN}",
     "(?:what|which) (?:day|date|weekday|day of the week) (?:is it|it is|is today)(?: today| now)?",
+    "today's date",
     "what(?:'s| is) (?:today's date|the (?:current )?date(?: today)?|the day today)",
 )
 

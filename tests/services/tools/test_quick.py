@@ -70,6 +70,7 @@ TIME = {
     "What time is it?": None,
     "do you know what time it is?": None,
     "what's the date today?": None,
+    "Could you please tell me today's date?": None,
     "What day is it today?": None,
     "what time is it in Berlin": "Europe/Berlin",
     "What's the time in San Francisco right now?": "America/Los_Angeles",
