@@ -99,6 +99,7 @@ class DailySummaries:
         if made:
             written = await self._written(owner, visits)
             if written is None:
+                made = False
                 await self.store.remove_day(owner, day)
             else:
                 new = NewDay(day, timezone, written.summary, written.key_topics, visits)

@@ -43,7 +43,7 @@ _WAIT_S = 20.0
 log = structlog.get_logger(__name__)
 
 _DUE: LiteralString = """
-SELECT v.id, v.user_id, v.expert_id, v.started_at, v.ended_at IS NULL AS is_open, u.timezone, EXISTS (
+SELECT v.id, v.user_id, v.expert_id, v.started_at, v.ended_at IS NULL OR v.message_count = 0 AS has_nothing, u.timezone, EXISTS (
     SELECT FROM visits other WHERE other.user_id = v.user_id AND other.ended_at IS NULL
       AND other.started_at >= v.started_at AND other.last_active_at > %(active_since)s
 ) AS is_active
@@ -66,7 +66,8 @@ class DueVisit:
     user_id: UUID
     expert_id: UUID
     started_at: datetime
-    is_open: bool
+    has_nothing: bool
+    """Whether it goes on, or holds nothing but answers that broke off."""
     timezone: str
     is_active: bool
     """Whether the user says something at this moment."""
@@ -157,8 +158,8 @@ class DailyRounds:
         for visit in due:
             day = local_day(visit.started_at, visit.timezone)
             _, over = bounds(day, day, visit.timezone)
-            if visit.is_open:
-                ats.append(None)  # due again when it ends
+            if visit.has_nothing:
+                ats.append(None)  # due again when it ends, or grows
             elif over + _AFTER_MIDNIGHT > now:
                 ats.append(over + _AFTER_MIDNIGHT)
             elif visit.is_active:

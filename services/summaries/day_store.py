@@ -25,7 +25,7 @@ WHERE v.id = %(id)s AND v.tenant_id = %(tenant_id)s
 # The bounds are bare values: under row-level security nothing else is looked up in an index.
 _BETWEEN: LiteralString = f"""{_VISIT}
 WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
-  AND v.started_at >= %(lower)s AND v.started_at < %(upper)s
+  AND v.started_at >= %(lower)s AND v.started_at < %(upper)s AND v.message_count > 0
 ORDER BY v.started_at, v.id
 """
 

@@ -56,7 +56,7 @@ _ADD = {"operation": "add", "memory": "episode", "type": "decision", "content": 
         ("", "no JSON object"),
         ("I would remember nothing.", "no JSON object"),
         ('{"operations": [', "no JSON object"),
-        ('{"operations": [}', "json_invalid"),
+        ('{"operations": [}', "not JSON"),
         ("{}", "operations is wrong: missing"),
         (_answer({"operation": "drop table"}), "operations.0.operation is wrong"),
         (_answer(*[_ADD] * 9), "operations is wrong: too_long"),

@@ -95,6 +95,16 @@ async def test_a_short_visit_is_told_in_the_users_own_words(services: Services, 
     assert model_server.requests == []
 
 
+async def test_of_answers_that_broke_off_alone_there_is_no_summary(
+    services: Services, model_server: ModelServer
+) -> None:
+    broken = [said(NOON, f"Half an ans {n}" * 9, role="assistant", completed=False) for n in range(4)]
+    await import_lines(services, *broken)
+    assert not await services.daily.make(await _owner(services), DAY, SHANGHAI)
+    assert await days_of(services.database) == []
+    assert model_server.requests == []
+
+
 async def test_what_is_made_already_is_not_made_again(services: Services, model_server: ModelServer) -> None:
     await import_lines(services, *talk_at(NOON, "skiing"))
     owner = await _owner(services)
