@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from langgraph.runtime import Runtime
 
-from services.context.days_shown import no_record as told
+from services.context.days_text import no_record as told
 from services.context.prompt import empty_report
 from services.llm.language import language_of
 from state.context import TurnContext

@@ -16,7 +16,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
 
 from services.context.core_memory import MOST_TOKENS, changes_text, core_memory_text
-from services.context.days_shown import days_text
+from services.context.days_text import days_text
 from services.context.prefix import Section, mark_prefix
 from services.context.tail import Tail, dropped_items
 from services.conversations.messages import image_part

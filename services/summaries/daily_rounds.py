@@ -43,7 +43,8 @@ _WAIT_S = 20.0
 log = structlog.get_logger(__name__)
 
 _DUE: LiteralString = """
-SELECT v.id, v.user_id, v.expert_id, v.started_at, v.ended_at IS NULL OR v.message_count = 0 AS has_nothing, u.timezone, EXISTS (
+SELECT v.id, v.user_id, v.expert_id, v.started_at, u.timezone,
+       v.ended_at IS NULL OR v.message_count = 0 AS has_nothing, EXISTS (
     SELECT FROM visits other WHERE other.user_id = v.user_id AND other.ended_at IS NULL
       AND other.started_at >= v.started_at AND other.last_active_at > %(active_since)s
 ) AS is_active

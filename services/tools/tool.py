@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from langchain_core.tools import BaseTool
 
-from services.memory.archive import Archive
-from services.memory.core import CoreMemory
 from services.platform.outgoing import OutgoingHttp
 from services.tools.quick import QuickMatch
 
 if TYPE_CHECKING:
+    from services.memory.archive import Archive
+    from services.memory.core import CoreMemory
     from services.summaries.past_days import PastDays
 
 USUAL_PRIORITY = 100
@@ -23,9 +23,9 @@ USUAL_PRIORITY = 100
 class ToolServices:
     """What tools may use. Whose data they touch stands in the run's context, never in a tool's arguments."""
 
-    core_memory: CoreMemory | None = None
+    core_memory: "CoreMemory | None" = None
     """None = core memory is switched off."""
-    archive: Archive | None = None
+    archive: "Archive | None" = None
     """None = episodes are switched off."""
     past_days: "PastDays | None" = None
     """None = nothing tells of days."""

@@ -5,7 +5,7 @@ import pytest
 
 from nodes.history import history
 from services.bootstrap import Services
-from services.context.days_shown import days_text
+from services.context.days_text import days_text
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
