@@ -17,6 +17,9 @@ _ADVERBS = "(?: {})*".format(
         _TIME,
     )
 )
+_PROPOSED = "".join(f"(?<!{word} )" for word in ("can", "could", "shall", "should", "may", "let", "must", "to"))
+_REQUESTED = "".join(f"(?<!{word} )" for word in ("can", "could", "will", "would", "please", "want", "like", "need"))
+"""What the two are to say yet: these words stand before them."""
 _WE_SAY = one_of(
     "talk(?:ed|ing)?, chat(?:ted|ting)?, discuss(?:ed|ing)?, sp[eo]ak(?:ing)?, spoken?, said, say(?:ing)?",
     "decided?, deciding, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?",
@@ -38,7 +41,8 @@ _YOU_SAY = one_of(
     "point(?:ed)? out, bring up, brought up, refer(?:red)? to, recited?, summari[sz]ed?, translated?, wrote",
     "written, shared?, named?, drew up, ma[dk]e, buil[td], design(?:ed)?, put together, created?, prepared?",
     "found, picked?, chose, planned, claim(?:ed)?, insist(?:ed)?, offer(?:ed)?, used?, cited?, predict(?:ed)?",
-    "define[d]?, outlined?, compared?, correct(?:ed)?",
+    "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|think|feel|felt) (?:of|about) my",
+    "comment(?:ed)? on, rat(?:e|ed), describe, disagreed?, argued?, confirm(?:ed)?, den(?:y|ied), confess(?:ed)?",
     rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
 _I_SAY_TO_YOU = one_of(
@@ -52,6 +56,7 @@ _I_SAY = one_of(
     r"(?:sa(?:id|y|ying)|mention(?:ed|ing)?)(?! (?:to|with) (?!you\b|u\b))",
     "ask(?:ed|ing)? (?:about|for), bring up, brought up",
     rf"ask(?:ed)?(?= {_TIME}|$)",
+    rf"(?:give|gave)(?= {_TIME}|$)",
     "(?:complain|whin|rant|rambl|moan|gush|babbl|rav|talk|worr[iy])(?:e|ed|ing)? about",
 )
 _NOT_SAID = one_of(
@@ -63,8 +68,8 @@ _DO = rf"(?!{_NOT_SAID}\b)\w+"
 _TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 _THINGS = r"(?: (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?)"
 _SAYS = (
-    rf"(?:\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
-    rf"|\b{_YOU}{_AUXILIARY}{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
+    rf"(?:{_PROPOSED}\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
+    rf"|{_REQUESTED}\b{_YOU}{_AUXILIARY}(?: (?:wanted|meant|going|about) to)?{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
     rf"|{_DO}{_THINGS} (?:to|with|for) me)\b"
     rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
     rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)))"
@@ -72,7 +77,8 @@ _SAYS = (
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
     one_of(
-        "i, we, he, she, they, who, which, what, where, when, how, why, if, because, after, before, was, were",
+        "i, we, he, she, they, who, which, what, where, when, how, why, if, because, was, were",
+        "(?:after|before)(?! (?:bed|sleep|sleeping|breakfast|lunch|dinner|going)), since",
         rf"is, are, went, happened, with(?! (?:you\b|me\b|{TIME})), meeting, class, lecture, work, therapy",
         f"that(?! {TIME})",
     )
@@ -90,8 +96,20 @@ _TALK_ITSELF = (
     r"|(?:chat |conversation )(?:log|history))"
 )
 _OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) "
+_SUCH = "(?:(?:whole|entire|long|short|little|unfinished|great|nice|interesting|previous|last|late|first) )"
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
+_COUNSEL_OF_YOURS = one_of(
+    f"{_COUNSEL}, opinions?, take, views?, verdict, feedback, answers?, reply, response, reasons?, reasoning",
+    "reasoning, arguments?, points?, thoughts?, (?:last|first|final|exact) (?:words?|message|sentence|point)",
+    "conclusions?, questions?, proposals?, ideas?, offer, criticism, comments?, plan for me, warnings?",
+)
 _THE_TALK = rf"(?:(?:{_OF_TWO})*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))"
+_MEDIA = one_of(
+    "whatsapp, wechat, telegram, slack, discord, teams, zoom, facebook, messenger, twitter, reddit, instagram",
+    "signal, skype, sms, phone, group, family, team, staff, class, panel, podcast, round-table, board, peace",
+    "twitch, line, snapchat, imessage, email",
+)
+"""Where others talk."""
 _HAD = one_of(
     "with you, with me, we had, we were having, you and i had, between us, i had with you, from, on, of",
     "about, during, history, and, questions",
@@ -106,10 +124,12 @@ _TALK = (
     rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
-    rf"|{_TIME}(?:'s)? (?:whole |entire |long )?(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
+    rf"|{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
     rf"|{_TIME}(?:'s)?{_OPENING}{_THE_TALK}\b"
     rf"|\b(?:your|the) {_COUNSEL}(?: {_GAVE})* {_TIME}"
     rf"|^(?:the )?{_TIME}'s (?:\w+ ){{0,2}}{_COUNSEL}\b"
+    rf"|\b(?:was|were|had) your {_COUNSEL_OF_YOURS}{_WORDS}{_TIME}"
+    rf"|{_TIME},?(?: \w+){{0,2}} (?:was|were) your {_COUNSEL_OF_YOURS}\b"
     rf"|\bwhere (?:were we|was i)(?: at)? ?{_TIME}"
     rf"|\bwhere(?: did|'d)? (?:we|i) {_LEFT}(?: off| up| things| it)*{_WORDS}{_TIME}"
     rf"|\bwhat (?:was|got) (?:said|discussed|mentioned|agreed|decided) {_TIME}\W*$"
@@ -131,6 +151,11 @@ _QUESTION = one_of(
     "where's, where'd, when, why, how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was",
     "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember, recall",
 )
+_DIGEST = (
+    "(?:an? |the |some |quick |short |brief |full |little )*(?:(?:key|main|bullet|talking)[ -]?(?:points?|takeaways?)"
+    "|takeaways?|gist|rundown|run-down|highlights?|overview|outline|tl;?dr|short version|digest|summary|recap|"
+    "summari[sz]e|list|transcript|log|history|minutes)"
+)
 _REQUEST = one_of(
     "remind me, tell me, run me through, fill me in, go on, keep going, go over, go back, summari[sz]e",
     "summary, recap, list, show me, quote, repeat, refresh, sum (?:it |that |them |this |all )*up",
@@ -139,7 +164,9 @@ _REQUEST = one_of(
     "convert, translate, suggest, recommend, answer, calculate, book, set, play, plan, think, review, pull up",
     "find, look up, look back, read, based on, help me, catch me up, get, walk me, double-check, polish, fix",
     "shorten, improve, finish, make, put, let me know, say, search, check, send me, according to, write",
-    "draft, create, compile",
+    "draft, create, compile, go through, run through, walk through, dig up, dig out, fetch, retrieve, outline",
+    "highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
+    rf"remember, recount, relay, bring back, revisit, {_DIGEST}",
 )
 _TO_KNOW = (
     r"\bi(?:'d| would)? (?:want|like|love|need) (?:you )?to "
@@ -147,7 +174,9 @@ _TO_KNOW = (
     r"|\bi(?:'ve)? (?:forgot|forget|forgotten)\b"
     r"|\bi (?:can't|cannot|don't|do not|can not)(?: \w+)? (?:remember|recall)\b|\bi need (?:a|the) (?:recap|"
     r"summary)"
-    r"|\bi wonder\b|i'm wondering|trying to remember|\bwhat was it\b"
+    r"|\bi wonder\b|\b(?:wondering|curious) (?:what|which|who|whether|if|where|how|when)|trying to (?:remember|recall)"
+    r"|\b(?:slipped my mind|drawing a blank|lost track|no idea (?:what|which|where|who)|not sure (?:what|which)|"
+    r"escapes me|said what|told me what|say what|recommended what)\b|\bwhat was it\b"
 )
 # What a statement or a courtesy goes on with; the rest of what begins a clause may be a verb that commands.
 _NO_COMMAND = one_of(
@@ -174,6 +203,7 @@ ENGLISH = Rules(
         rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
         r"|\bhow (?:do|would|can) (?:you|i|we) (?:say|translate|spell)\b"
         r"|\bwould (?:you|u|it|we)\b.*\bif (?:i|you|we)\b"
+        rf"|\b{_MEDIA}(?:'s)? {_TALK_ITSELF}\b"
         r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
@@ -187,7 +217,9 @@ ENGLISH = Rules(
         rf"|^(?:the )?{_TIME}'s (?: ?\w+){{1,4}}$"
     ),
     follows=re.compile(
-        r"^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
+        rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
+        r"|^(?:what|who|where|how old|when)(?:'s| is| are) (?:her|his|their|its|he|she|they)\b"
+        r"|^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         r"|do you"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
         r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
