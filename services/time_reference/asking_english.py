@@ -135,6 +135,11 @@ _TALK = (
     rf"|\bwhat (?:was|got) (?:said|discussed|mentioned|agreed|decided) {_TIME}\W*$"
     rf"|\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} (?:from )?{_TIME}"
 )
+_WITHIN = (
+    rf"{_SAYS}(?: (?!and |but )\w+){{0,4}}?(?: that)? (?:i|you|we|he|she|it|they)(?:'d|'m|'s|'re)?"
+    rf" (?:should|shouldn't|must|mustn't|could|can|can't|need|needed|have to|had to|ought|like|love|hate|prefer|want"
+    rf"|wanted|would|allergic){_WORDS}{_TIME}"
+)
 
 _LEAD = r"^(?:{}[\s,]+)*".format(
     one_of(
@@ -191,6 +196,13 @@ _FICTION = one_of(
     "story, poem, song, script, dialogue, dialog, scene, novel, joke, lyrics, essay, tale, sketch, chapter",
     "haiku",
 )
+_NAMED = one_of(
+    "restaurant, place, caf[eé], bar, hotel, shop, store, book, novel, movie, film, show, series, song, album",
+    "band, artist, author, singer, actor, app, website, site, brand, model, product, podcast, game, company",
+    "school, university, city, town, village, street, medicine, drug, pill, word, figure, amount, budget, dose",
+    "password, code, breed, colou?r",
+)
+"""What has a name or a number that a summary may lack."""
 _POLITE = "^(?:please |can you |could you )*"
 _REMAKE = r"\b(?:can|could) you {}\b".format(
     one_of("make, change, adapt, adjust, modify, update, shorten, extend, expand, rewrite, redo")
@@ -198,6 +210,11 @@ _REMAKE = r"\b(?:can|could) you {}\b".format(
 
 ENGLISH = Rules(
     talk=re.compile(_TALK),
+    within=re.compile(_WITHIN),
+    alone=re.compile(
+        rf"(?:(?:{_OF_TWO}|the )*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))(?: {_HAD})* {_TIME}"
+        rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)|(?:{_OF_TWO})?{LAST_TALK}+"
+    ),
     elsewhere=re.compile(
         rf"{_POLITE}(?:write|compose|make up|invent|tell me|give me)\b.{{0,30}}\b{_FICTION}\b"
         rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
@@ -207,7 +224,10 @@ ENGLISH = Rules(
         r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
-    asks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"),
+    asks=re.compile(
+        rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"
+        rf"|{_LEAD}(?:the|that|those)\b.*{TIME}.* (?:what|who|where|when|how|which)(?:'s| was| is| were| did|$)"
+    ),
     tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
     commands=re.compile(
         rf"{_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
@@ -219,6 +239,7 @@ ENGLISH = Rules(
     follows=re.compile(
         rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
         r"|^(?:what|who|where|how old|when)(?:'s| is| are) (?:her|his|their|its|he|she|they)\b"
+        r"|^(?:and |so )?(?:about what|what about|on what|what on|regarding what|about who)\W*$"
         r"|^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         r"|do you"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
@@ -233,7 +254,7 @@ ENGLISH = Rules(
         r"|^(?:the|an?|or|right|yes|no|correct|please|again|like|i mean|you know)\b[^?]{0,40}\?$"
     ),
     wants=re.compile(
-        r"\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b|\bbased on\b|\busing\b|\bcompare\b"
+        r"(?<!\bi )(?<!\byou )\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b|\bbased on\b|\busing\b|\bcompare\b"
         rf"|{_REMAKE}|\b(?:write|draft|create|generate) (?:me )?(?:an?|the|up)\b"
     ),
     intends=re.compile(
@@ -241,14 +262,15 @@ ENGLISH = Rules(
         r"discuss|chat)"
     ),
     detail=re.compile(
-        r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times)|long|far|old|big)\b"
+        r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times| topics)|long|old|big|tall|far (?:away|is|was))\b"
         r"|\bwhich (?!(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
         r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|website|"
         r"password)\b"
+        rf"|\b(?:what|whats|what's|which|what'd)(?:'s| was| were| is| are)? (?:the |that |this |those )?(?:\w+ )?{_NAMED}\b"
         r"|\b(?:title|actual words|who|when (?:did i|is|was)|step (?:\d|one|two|three|four|five))\b"
     ),
     time_alone=re.compile(
-        rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok)\s+)*{_TIME}"
-        r"(?:\s+(?:evening|morning|afternoon|night|again)|,|:)*"
+        rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok|i mean|i meant|that is)[\s,]+)*{_TIME}"
+        r"(?:\s+(?:evening|morning|afternoon|night|again|i mean|that is)|,|:|\?)*"
     ),
 )

@@ -20,7 +20,7 @@ from services.time_reference.zones import time_zone
 from state.conversation import TimeReference
 
 _SPEAKS = re.compile(
-    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
+    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
     re.IGNORECASE,
 )
 """Without any of these nothing was said."""
@@ -35,6 +35,12 @@ _PIECE = re.compile(
     r"[,…]+|(?<=:)\s*|\s+[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
     r"|(?<!\byou)(?<!\bu)\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
 )
+_TIME_AS_SENTENCE = re.compile(
+    rf"(?:^|[.!?。\n])\s*(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
+    r"(?:(?:的?时候|那天|吧| morning| evening| night| afternoon))?([.。…])(?=\s*\w)"
+)
+"""Its end is no end: the question follows ("Last Monday. What did we talk about?")."""
+_SURELY_OVER = re.compile(r"yesterday|\bago\b|\blast\b|\bprevious|just|earlier", re.IGNORECASE)
 _LONGEST_CLAUSE = 300
 _KINDS: dict[str, Literal["days", "last_visit", "just_now"]] = {
     DAYS: "days",
@@ -96,7 +102,7 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     for place, clause in enumerate(clauses):
         if clause.rules.elsewhere.search(clause.text):
             return None
-        time = _time_of_talk(clause, times, ahead)
+        time = _time_of_talk(clause, times, ahead, text) or _time_after(clauses, place, times, len(shown))
         if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
             return _reference(shown, clauses, place, time, local.date())
     return None
@@ -135,7 +141,8 @@ def _marked(text: str, times: list[_Time]) -> str:
     for time in times:
         parts += [text[at : time.begin], time.mark * (time.stop - time.begin)]
         at = time.stop
-    return lowered("".join([*parts, text[at:]]))
+    marked = lowered("".join([*parts, text[at:]]))
+    return _TIME_AS_SENTENCE.sub(lambda found: found[0][:-1] + ",", marked)
 
 
 def _clauses(text: str) -> Iterator[_Clause]:
@@ -157,7 +164,7 @@ def _rules(part: str) -> Rules:
     return CHINESE if _CHINESE_LETTER.search(part) else ENGLISH
 
 
-def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int]) -> _Time | None:
+def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int], text: str) -> _Time | None:
     """The time of what the two said; what is to be done at a time to come is a plan."""
     if len(clause.text) > _LONGEST_CLAUSE:
         return None
@@ -165,7 +172,23 @@ def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int]) -> _Tim
         inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
         if inside and not any(clause.begin <= place < clause.begin + match.start() for place in ahead):
             return inside[-1]
+    for match in clause.rules.within.finditer(clause.text):
+        inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
+        if inside and _SURELY_OVER.search(text, inside[-1].begin, inside[-1].stop):
+            return inside[-1]
     return None
+
+
+def _time_after(clauses: list[_Clause], place: int, times: list[_Time], length: int) -> _Time | None:
+    """The time that is the whole next clause, where this one asks about talk at a time it does not name."""
+    clause = clauses[place]
+    after = clauses[place + 1] if place + 1 < len(clauses) else None
+    if not (after and after.rules.time_alone.fullmatch(after.text) and clause.asks):
+        return None
+    if re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
+        return None
+    stop = clauses[place + 2].begin if place + 2 < len(clauses) else length
+    return next((time for time in times if after.begin <= time.begin < stop), None)
 
 
 def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
@@ -176,7 +199,7 @@ def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
 def _is_asked(clauses: list[_Clause], place: int) -> bool:
     """Whether the clause asks about what the two said in it, or the clause beside it does."""
     clause = clauses[place]
-    if clause.asks:
+    if clause.asks or (len(clauses) == 1 and clause.rules.alone.fullmatch(clause.text)):
         return True
     before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
     if clause.rules.names.search(clause.text) and any(
@@ -210,7 +233,11 @@ def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, to
 def _belongs(clause: _Clause) -> bool:
     """Whether a clause asks nothing but what another asks already, or about what was said, too."""
     rules = clause.rules
-    return any(rule.search(clause.text) for rule in (rules.said, rules.adds_nothing)) or _follows(clause)
+    return (
+        any(rule.search(clause.text) for rule in (rules.said, rules.adds_nothing))
+        or rules.time_alone.fullmatch(clause.text) is not None
+        or _follows(clause)
+    )
 
 
 def _follows(clause: _Clause) -> bool:
