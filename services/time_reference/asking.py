@@ -10,6 +10,8 @@ class Rules:
 
     talk: re.Pattern[str]
     """Words of the two with each other, and the time of them, be it stated, asked, or named in passing."""
+    of_then: re.Pattern[str]
+    """A question about what the two said, in the past and without a time: the clause beside it may name that."""
     within: re.Pattern[str]
     """The same with a clause between that tells what was said: the time is of the talk if it is surely over."""
     alone: re.Pattern[str]

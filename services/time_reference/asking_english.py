@@ -28,6 +28,9 @@ _WE_SAY = one_of(
     "argu(?:e|ed|ing), conversed?, work(?:ed|ing)? (?:out|through|on), end(?:ed)?, fight, fought",
     "play(?:ed|ing)?, practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?",
     "look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
+    "wrap(?:ped)? (?:up|things up), sign(?:ed)? off, reach(?:ed)?, finish(?:ed)?, got(?:ten)?$, got(?:ten)? to",
+    "converse, debat(?:e|ed|ing), stud(?:y|ied|ying), exchanged?, joke[d]?, joking, laugh(?:ed|ing)?, bicker(?:ed)?",
+    "dissect(?:ed)?, explor(?:e|ed|ing), examined?, compare[d]?, wr[oi]te, draft(?:ed)?, buil[dt], design(?:ed)?",
     r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
 )
 _YOU_SAY_TO_ME = one_of(
@@ -42,6 +45,7 @@ _YOU_SAY = one_of(
     "written, shared?, named?, drew up, ma[dk]e, buil[td], design(?:ed)?, put together, created?, prepared?",
     "found, picked?, chose, planned, claim(?:ed)?, insist(?:ed)?, offer(?:ed)?, used?, cited?, predict(?:ed)?",
     "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|think|feel|felt) (?:of|about) my",
+    "work(?:ed)? out, figured? out, assign(?:ed)?, set(?: for)?, gave, given, give, used?, using, told, telling",
     "comment(?:ed)? on, rat(?:e|ed), describe, disagreed?, argued?, confirm(?:ed)?, den(?:y|ied), confess(?:ed)?",
     rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
@@ -96,6 +100,10 @@ _TALK_ITSELF = (
     r"|(?:chat |conversation )(?:log|history))"
 )
 _OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) "
+_OURS = one_of(
+    "argument, debate, disagreement, lesson, exercise, quiz, role-?play, brainstorm(?:ing)?, q&a, banter",
+    "back-and-forth, dialogue, heart-to-heart, correspondence",
+)
 _SUCH = "(?:(?:whole|entire|long|short|little|unfinished|great|nice|interesting|previous|last|late|first) )"
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
 _COUNSEL_OF_YOURS = one_of(
@@ -114,6 +122,7 @@ _HAD = one_of(
     "with you, with me, we had, we were having, you and i had, between us, i had with you, from, on, of",
     "about, during, history, and, questions",
 )
+_GIVEN_BY = one_of("of, by, in, doctor's, boss's, their, his, her, my, government, official, expert, who")
 _GAVE = one_of("you gave(?: me)?, from, of, on, about")
 _LEFT = one_of("leave, left, stop(?:ped)?, end(?:ed)?")
 
@@ -124,9 +133,11 @@ _TALK = (
     rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
+    rf"|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}"
+    rf"|\bour (?:little |whole |last )?{_OURS}{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
     rf"|{_TIME}(?:'s)?{_OPENING}{_THE_TALK}\b"
-    rf"|\b(?:your|the) {_COUNSEL}(?: {_GAVE})* {_TIME}"
+    rf"|\b(?:your|the|that|those|this|these) (?:(?!{_GIVEN_BY}\b)\w+ ){{0,2}}?{_COUNSEL}(?: {_GAVE})* {_TIME}(?!'s)"
     rf"|^(?:the )?{_TIME}'s (?:\w+ ){{0,2}}{_COUNSEL}\b"
     rf"|\b(?:was|were|had) your {_COUNSEL_OF_YOURS}{_WORDS}{_TIME}"
     rf"|{_TIME},?(?: \w+){{0,2}} (?:was|were) your {_COUNSEL_OF_YOURS}\b"
@@ -170,7 +181,7 @@ _REQUEST = one_of(
     "find, look up, look back, read, based on, help me, catch me up, get, walk me, double-check, polish, fix",
     "shorten, improve, finish, make, put, let me know, say, search, check, send me, according to, write",
     "draft, create, compile, go through, run through, walk through, dig up, dig out, fetch, retrieve, outline",
-    "highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
+    "back to, back on, retell, reiterate, rehash, redo, highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
     rf"remember, recount, relay, bring back, revisit, {_DIGEST}",
 )
 _TO_KNOW = (
@@ -181,7 +192,7 @@ _TO_KNOW = (
     r"summary)"
     r"|\bi wonder\b|\b(?:wondering|curious) (?:what|which|who|whether|if|where|how|when)|trying to (?:remember|recall)"
     r"|\b(?:slipped my mind|drawing a blank|lost track|no idea (?:what|which|where|who)|not sure (?:what|which)|"
-    r"escapes me|said what|told me what|say what|recommended what)\b|\bwhat was it\b"
+    r"escapes me|didn't (?:quite )?(?:catch|hear)|did not (?:quite )?(?:catch|hear)|missed what|said what|told me what|say what|recommended what)\b|\bwhat was it\b"
 )
 # What a statement or a courtesy goes on with; the rest of what begins a clause may be a verb that commands.
 _NO_COMMAND = one_of(
@@ -210,6 +221,10 @@ _REMAKE = r"\b(?:can|could) you {}\b".format(
 
 ENGLISH = Rules(
     talk=re.compile(_TALK),
+    of_then=re.compile(
+        rf"{_LEAD}(?:what|which|where|who|how|when|why)\b[^,]{{0,40}}? (?:did|had|have|were|was) {_SAYS}"
+        rf"|{_LEAD}(?:did|had|have|were|was)(?:n't)? {_SAYS}"
+    ),
     within=re.compile(_WITHIN),
     alone=re.compile(
         rf"(?:(?:{_OF_TWO}|the )*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))(?: {_HAD})* {_TIME}"
@@ -240,6 +255,9 @@ ENGLISH = Rules(
         rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
         r"|^(?:what|who|where|how old|when)(?:'s| is| are) (?:her|his|their|its|he|she|they)\b"
         r"|^(?:and |so )?(?:about what|what about|on what|what on|regarding what|about who)\W*$"
+        r"|^(?:so|well|and|then)\?$|\b(?:back then|at that time|at the time|that day|that time)\b"
+        r"|^(?:any |some )?(?:recollection|memory|memories|ring a bell|rings? any bells?|one more time|once more|come again|"
+        r"say again|any idea)\W*$|^(?:does|do) (?:it|that|this) ring\b"
         r"|^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         r"|do you"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
@@ -263,7 +281,7 @@ ENGLISH = Rules(
     ),
     detail=re.compile(
         r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times| topics)|long|old|big|tall|far (?:away|is|was))\b"
-        r"|\bwhich (?!(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
+        r"|\bwhich (?!(?:\w+ )?(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
         r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|website|"
         r"password)\b"
         rf"|\b(?:what|whats|what's|which|what'd)(?:'s| was| were| is| are)? (?:the |that |this |those )?(?:\w+ )?{_NAMED}\b"

@@ -42,6 +42,8 @@ _TIME_AS_SENTENCE = re.compile(
 """Its end is no end: the question follows ("Last Monday. What did we talk about?")."""
 _SURELY_OVER = re.compile(r"yesterday|\bago\b|\blast\b|\bprevious|just|earlier", re.IGNORECASE)
 _LONGEST_CLAUSE = 300
+_SHORT = 40
+"""Characters of a clause whose time may be that of the question after it."""
 _KINDS: dict[str, Literal["days", "last_visit", "just_now"]] = {
     DAYS: "days",
     LAST_VISIT: "last_visit",
@@ -102,7 +104,7 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     for place, clause in enumerate(clauses):
         if clause.rules.elsewhere.search(clause.text):
             return None
-        time = _time_of_talk(clause, times, ahead, text) or _time_after(clauses, place, times, len(shown))
+        time = _time_of_talk(clause, times, ahead, text) or _time_beside(clauses, place, times, len(shown))
         if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
             return _reference(shown, clauses, place, time, local.date())
     return None
@@ -179,16 +181,20 @@ def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int], text: s
     return None
 
 
-def _time_after(clauses: list[_Clause], place: int, times: list[_Time], length: int) -> _Time | None:
-    """The time that is the whole next clause, where this one asks about talk at a time it does not name."""
+def _time_beside(clauses: list[_Clause], place: int, times: list[_Time], length: int) -> _Time | None:
+    """The time of the clause before or after, where this one asks about talk at a time that it does not name."""
     clause = clauses[place]
-    after = clauses[place + 1] if place + 1 < len(clauses) else None
-    if not (after and after.rules.time_alone.fullmatch(after.text) and clause.asks):
+    if not clause.asks or re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
         return None
-    if re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
+    if place + 1 < len(clauses) and clauses[place + 1].rules.time_alone.fullmatch(clauses[place + 1].text):
+        beside = place + 1
+    elif place and len(clauses[place - 1].text) <= _SHORT and clause.rules.of_then.search(clause.text):
+        beside = place - 1
+    else:
         return None
-    stop = clauses[place + 2].begin if place + 2 < len(clauses) else length
-    return next((time for time in times if after.begin <= time.begin < stop), None)
+    begin = clauses[beside].begin
+    stop = clauses[beside + 1].begin if beside + 1 < len(clauses) else length
+    return next((time for time in times if begin <= time.begin < stop), None)
 
 
 def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
@@ -206,7 +212,7 @@ def _is_asked(clauses: list[_Clause], place: int) -> bool:
         other.wants_something or _follows(other) for other in (*before, *after)
     ):
         return True
-    return any(other.wants_something and _follows(other) for other in after) or any(
+    return any(other.may_want_something and _follows(other) for other in after) or any(
         other.rules.adds_nothing.search(other.text) for other in before
     )
 

@@ -33,10 +33,10 @@ _LAST_TALK = (
     r"|\b(?:the |my |your )?(?:last|previous|prior) (?:conversation|chat|session)\b(?: with you| we had)?"
     rf"{_TO_OTHERS}"
 )
-_LAST_VISIT = r"上一?[次回]|前一[次回]|之前那[次回]|\b(?:the )?last time\b"
+_LAST_VISIT = r"上一?[次回]|前一[次回]|之前那[次回]|\b(?:the )?last time(?![a-z])"
 # "just" alone may mean "only": there a verb of saying has to follow it in the past, or "did" to come before.
 _JUST_NOW = (
-    r"刚才|刚刚|方才|刚(?=[说提聊讲问])|\bjust now\b"
+    r"刚才|刚刚|方才|刚(?=[说提聊讲问])|\bjust now(?![a-z])"
     rf"|\b(?:just )?{_FEW} {_MOMENT} ago\b|\b(?:just )?(?:moments|minutes|seconds) ago\b"
     rf"|\b(?:a bit |a little )?earlier (?:on )?(?:in|during) {_HERE}\b"
     rf"|\b(?:at the (?:start|beginning|top) of|above in) {_HERE}\b"
