@@ -29,6 +29,7 @@ _WE_SAY = one_of(
     "play(?:ed|ing)?, practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?",
     "look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
     "wrap(?:ped)? (?:up|things up), sign(?:ed)? off, reach(?:ed)?, finish(?:ed)?, got(?:ten)?$, got(?:ten)? to",
+    "on about, le(?:ave|ft) (?:it|things), ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
     "converse, debat(?:e|ed|ing), stud(?:y|ied|ying), exchanged?, joke[d]?, joking, laugh(?:ed|ing)?, bicker(?:ed)?",
     "dissect(?:ed)?, explor(?:e|ed|ing), examined?, compare[d]?, wr[oi]te, draft(?:ed)?, buil[dt], design(?:ed)?",
     r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
@@ -46,6 +47,7 @@ _YOU_SAY = one_of(
     "found, picked?, chose, planned, claim(?:ed)?, insist(?:ed)?, offer(?:ed)?, used?, cited?, predict(?:ed)?",
     "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|think|feel|felt) (?:of|about) my",
     "work(?:ed)? out, figured? out, assign(?:ed)?, set(?: for)?, gave, given, give, used?, using, told, telling",
+    "(?:mean|meant)(?: by \\w+)?, learn(?:ed|t)? about me, rememb(?:er|ered) about me, kn[eo]w about me",
     "comment(?:ed)? on, rat(?:e|ed), describe, disagreed?, argued?, confirm(?:ed)?, den(?:y|ied), confess(?:ed)?",
     rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
@@ -104,6 +106,12 @@ _OURS = one_of(
     "argument, debate, disagreement, lesson, exercise, quiz, role-?play, brainstorm(?:ing)?, q&a, banter",
     "back-and-forth, dialogue, heart-to-heart, correspondence",
 )
+_PLANS = one_of("plans?, lists?, deal, budget, schedules?, decisions?, bet, ideas?, names?, options?, agreement")
+_MADE = one_of(
+    "poems?, jokes?, recipes?, riddles?, (?:reading )?lists?, drafts?, outline, itinerary, haiku, limerick",
+    "code, snippet, example, quote, answer, explanation, quiz, workout, bedtime story, playlist, summary",
+)
+"""What the assistant makes."""
 _SUCH = "(?:(?:whole|entire|long|short|little|unfinished|great|nice|interesting|previous|last|late|first) )"
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
 _COUNSEL_OF_YOURS = one_of(
@@ -133,7 +141,10 @@ _TALK = (
     rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
-    rf"|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}"
+    rf"|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}|\bour (?:chat |message )?(?:history|logs?|messages|records?)\b{_WORDS}{_TIME}"
+    rf"|\b{_PLANS} (?:that )?(?:did |have |had )?we (?:have |had )?(?:ma[dk]e|ha[vd]e?|set|dr[ae]w up|g[eo]t)\b{_WORDS}{_TIME}"
+    rf"|\b(?:the|that|those|your) (?:\w+ )?{_MADE} (?:from|of) {_TIME}(?!'s)"
+    rf"|\bwhat (?:do|can) you (?:still )?(?:remember|recall) (?:from|about|of) {_TIME}\W*$"
     rf"|\bour (?:little |whole |last )?{_OURS}{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
     rf"|{_TIME}(?:'s)?{_OPENING}{_THE_TALK}\b"
@@ -227,6 +238,7 @@ ENGLISH = Rules(
     ),
     within=re.compile(_WITHIN),
     alone=re.compile(
+        rf"(?:the|that|those) (?:\w+ ){{1,4}}(?:(?:that|which) )?(?=i|you|u|we){_SAYS}{_WORDS}{_TIME}|"
         rf"(?:(?:{_OF_TWO}|the )*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))(?: {_HAD})* {_TIME}"
         rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)|(?:{_OF_TWO})?{LAST_TALK}+"
     ),
@@ -241,6 +253,8 @@ ENGLISH = Rules(
     ),
     asks=re.compile(
         rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"
+        rf"|\b(?:like|want|need|provide|show|give|get|have|see) (?:me |us )?{_DIGEST}\b"
+        rf"|^(?:the|that|those|our|my)\b.* (?:please|pls|plz|again)$"
         rf"|{_LEAD}(?:the|that|those)\b.*{TIME}.* (?:what|who|where|when|how|which)(?:'s| was| is| were| did|$)"
     ),
     tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
@@ -273,6 +287,8 @@ ENGLISH = Rules(
     ),
     wants=re.compile(
         r"(?<!\bi )(?<!\byou )\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b|\bbased on\b|\busing\b|\bcompare\b"
+        r"|\b(?:cut|shorten|trim|polish|improve|edit|fix|revise|tweak|expand|redo|reword) (?:it|that|them|this)\b"
+        r"|\binto? an? (?:table|list|email|letter)\b|\bin a table\b"
         rf"|{_REMAKE}|\b(?:write|draft|create|generate) (?:me )?(?:an?|the|up)\b"
     ),
     intends=re.compile(

@@ -20,7 +20,7 @@ from services.time_reference.zones import time_zone
 from state.conversation import TimeReference
 
 _SPEAKS = re.compile(
-    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
+    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|again|please|remember|recall|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
     re.IGNORECASE,
 )
 """Without any of these nothing was said."""
@@ -35,6 +35,7 @@ _PIECE = re.compile(
     r"[,…]+|(?<=:)\s*|\s+[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
     r"|(?<!\byou)(?<!\bu)\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
 )
+_FROM = re.compile(r"from\s+", re.IGNORECASE)
 _TIME_AS_SENTENCE = re.compile(
     rf"(?:^|[.!?。\n])\s*(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
     r"(?:(?:的?时候|那天|吧| morning| evening| night| afternoon))?([.。…])(?=\s*\w)"
@@ -114,7 +115,7 @@ def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
     """The times that are past or not over, joined where the text joins them; and the places of those to come."""
     ranges = parse(text, local)
     today = local.date()
-    found = [_Time(r.begin, r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
+    found = [_Time(_without_from(text, r.begin), r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
     ahead = [r.begin for r in ranges if r.start > today]
     found += [_Time(words.begin, words.stop, words.mark) for words in undated(text)]
     joined: list[_Time] = []
@@ -127,6 +128,12 @@ def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
         else:
             joined.append(time)
     return joined, ahead
+
+
+def _without_from(text: str, begin: int) -> int:
+    """Where a time begins that does without its "from": "our chat from last week" is about last week."""
+    found = _FROM.match(text, begin)
+    return found.end() if found else begin
 
 
 def _joined(text: str, first: _Time, second: _Time) -> _Time | None:
@@ -205,7 +212,9 @@ def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
 def _is_asked(clauses: list[_Clause], place: int) -> bool:
     """Whether the clause asks about what the two said in it, or the clause beside it does."""
     clause = clauses[place]
-    if clause.asks or (len(clauses) == 1 and clause.rules.alone.fullmatch(clause.text)):
+    if clause.asks:
+        return True
+    if len(clauses) == 1 and clause.rules.alone.fullmatch(clause.text):
         return True
     before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
     if clause.rules.names.search(clause.text) and any(

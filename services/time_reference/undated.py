@@ -25,8 +25,9 @@ _OTHER_EARLIER = "(?! (?:today|this|that|than|in|on|version|model|draft))"
 
 _LAST_TALK = (
     r"(?:上一?[次回]|前一[次回]|之前那[次回]|上一?轮)的?(?:聊天|对话|谈话|交流|见面|碰面)(?:的时候|时)?"
-    r"|(?<!since )\b(?:we|you and i) last (?:talked|spoke|chatted|met|discussed)\b|\blast we (?:talked|spoke|chatted)\b"
+    r"|(?<!since )\b(?:we|you and i) last (?:talk(?:ed)?|spoke|speak|chat(?:ted)?|met|discussed)\b|\blast we (?:talked|spoke|chatted)\b"
     rf"|(?<!since )\bi last (?:talked|spoke|chatted) (?:to|with) you\b"
+    r"|(?:最后|最近)一[次回](?:跟我|和我|跟你|和你)?(?:聊天|对话|说话|聊)"
     r"|\b(?:the )?last time (?:(?:we|you and i) (?:talked|spoke|chatted|met|had a chat|discussed)\b"
     rf"|i (?:talked|spoke|chatted) (?:to|with) you\b){_TO_OTHERS}"
     rf"|\bour (?:very )?(?:last|previous|prior|latest) {_TALK}\b{_TO_OTHERS}"
@@ -36,7 +37,7 @@ _LAST_TALK = (
 _LAST_VISIT = r"上一?[次回]|前一[次回]|之前那[次回]|\b(?:the )?last time(?![a-z])"
 # "just" alone may mean "only": there a verb of saying has to follow it in the past, or "did" to come before.
 _JUST_NOW = (
-    r"刚才|刚刚|方才|刚(?=[说提聊讲问])|\bjust now(?![a-z])"
+    r"刚才|刚刚|方才|刚(?=[说提聊讲问])|(?<=[你我们])前面(?=[说提聊讲问给写列])|\bjust now(?![a-z])"
     rf"|\b(?:just )?{_FEW} {_MOMENT} ago\b|\b(?:just )?(?:moments|minutes|seconds) ago\b"
     rf"|\b(?:a bit |a little )?earlier (?:on )?(?:in|during) {_HERE}\b"
     rf"|\b(?:at the (?:start|beginning|top) of|above in) {_HERE}\b"
