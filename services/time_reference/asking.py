@@ -10,6 +10,12 @@ class Rules:
 
     talk: re.Pattern[str]
     """Words of the two with each other, and the time of them, be it stated, asked, or named in passing."""
+    of_then: re.Pattern[str]
+    """A question about what the two said, in the past and without a time: the clause beside it may name that."""
+    within: re.Pattern[str]
+    """The same with a clause between that tells what was said: the time is of the talk if it is surely over."""
+    alone: re.Pattern[str]
+    """As the whole message, with such a time, it is a request ("yesterday's chat")."""
     elsewhere: re.Pattern[str]
     """The clause is a text to work on, a tale to write, or a supposition; then nothing after it counts either."""
     asks: re.Pattern[str]

@@ -17,6 +17,9 @@ _ADVERBS = "(?: {})*".format(
         _TIME,
     )
 )
+_PROPOSED = "".join(f"(?<!{word} )" for word in ("can", "could", "shall", "should", "may", "let", "must", "to"))
+_REQUESTED = "".join(f"(?<!{word} )" for word in ("can", "could", "will", "would", "please", "want", "like", "need"))
+"""What the two are to say yet: these words stand before them."""
 _WE_SAY = one_of(
     "talk(?:ed|ing)?, chat(?:ted|ting)?, discuss(?:ed|ing)?, sp[eo]ak(?:ing)?, spoken?, said, say(?:ing)?",
     "decided?, deciding, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?",
@@ -25,6 +28,10 @@ _WE_SAY = one_of(
     "argu(?:e|ed|ing), conversed?, work(?:ed|ing)? (?:out|through|on), end(?:ed)?, fight, fought",
     "play(?:ed|ing)?, practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?",
     "look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
+    "wrap(?:ped)? (?:up|things up), sign(?:ed)? off, reach(?:ed)?, finish(?:ed)?, got(?:ten)?$, got(?:ten)? to",
+    "on about, le(?:ave|ft) (?:it|things), ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
+    "converse, debat(?:e|ed|ing), stud(?:y|ied|ying), exchanged?, joke[d]?, joking, laugh(?:ed|ing)?, bicker(?:ed)?",
+    "dissect(?:ed)?, explor(?:e|ed|ing), examined?, compare[d]?, wr[oi]te, draft(?:ed)?, buil[dt], design(?:ed)?",
     r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
 )
 _YOU_SAY_TO_ME = one_of(
@@ -38,7 +45,10 @@ _YOU_SAY = one_of(
     "point(?:ed)? out, bring up, brought up, refer(?:red)? to, recited?, summari[sz]ed?, translated?, wrote",
     "written, shared?, named?, drew up, ma[dk]e, buil[td], design(?:ed)?, put together, created?, prepared?",
     "found, picked?, chose, planned, claim(?:ed)?, insist(?:ed)?, offer(?:ed)?, used?, cited?, predict(?:ed)?",
-    "define[d]?, outlined?, compared?, correct(?:ed)?",
+    "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|think|feel|felt) (?:of|about) my",
+    "work(?:ed)? out, figured? out, assign(?:ed)?, set(?: for)?, gave, given, give, used?, using, told, telling",
+    "(?:mean|meant)(?: by \\w+)?, learn(?:ed|t)? about me, rememb(?:er|ered) about me, kn[eo]w about me",
+    "comment(?:ed)? on, rat(?:e|ed), describe, disagreed?, argued?, confirm(?:ed)?, den(?:y|ied), confess(?:ed)?",
     rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
 _I_SAY_TO_YOU = one_of(
@@ -52,6 +62,7 @@ _I_SAY = one_of(
     r"(?:sa(?:id|y|ying)|mention(?:ed|ing)?)(?! (?:to|with) (?!you\b|u\b))",
     "ask(?:ed|ing)? (?:about|for), bring up, brought up",
     rf"ask(?:ed)?(?= {_TIME}|$)",
+    rf"(?:give|gave)(?= {_TIME}|$)",
     "(?:complain|whin|rant|rambl|moan|gush|babbl|rav|talk|worr[iy])(?:e|ed|ing)? about",
 )
 _NOT_SAID = one_of(
@@ -63,8 +74,8 @@ _DO = rf"(?!{_NOT_SAID}\b)\w+"
 _TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 _THINGS = r"(?: (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?)"
 _SAYS = (
-    rf"(?:\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
-    rf"|\b{_YOU}{_AUXILIARY}{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
+    rf"(?:{_PROPOSED}\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
+    rf"|{_REQUESTED}\b{_YOU}{_AUXILIARY}(?: (?:wanted|meant|going|about) to)?{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
     rf"|{_DO}{_THINGS} (?:to|with|for) me)\b"
     rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
     rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)))"
@@ -72,7 +83,8 @@ _SAYS = (
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
     one_of(
-        "i, we, he, she, they, who, which, what, where, when, how, why, if, because, after, before, was, were",
+        "i, we, he, she, they, who, which, what, where, when, how, why, if, because, was, were",
+        "(?:after|before)(?! (?:bed|sleep|sleeping|breakfast|lunch|dinner|going)), since",
         rf"is, are, went, happened, with(?! (?:you\b|me\b|{TIME})), meeting, class, lecture, work, therapy",
         f"that(?! {TIME})",
     )
@@ -90,12 +102,35 @@ _TALK_ITSELF = (
     r"|(?:chat |conversation )(?:log|history))"
 )
 _OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) "
+_OURS = one_of(
+    "argument, debate, disagreement, lesson, exercise, quiz, role-?play, brainstorm(?:ing)?, q&a, banter",
+    "back-and-forth, dialogue, heart-to-heart, correspondence",
+)
+_PLANS = one_of("plans?, lists?, deal, budget, schedules?, decisions?, bet, ideas?, names?, options?, agreement")
+_MADE = one_of(
+    "poems?, jokes?, recipes?, riddles?, (?:reading )?lists?, drafts?, outline, itinerary, haiku, limerick",
+    "code, snippet, example, quote, answer, explanation, quiz, workout, bedtime story, playlist, summary",
+)
+"""What the assistant makes."""
+_SUCH = "(?:(?:whole|entire|long|short|little|unfinished|great|nice|interesting|previous|last|late|first) )"
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
+_COUNSEL_OF_YOURS = one_of(
+    f"{_COUNSEL}, opinions?, take, views?, verdict, feedback, answers?, reply, response, reasons?, reasoning",
+    "reasoning, arguments?, points?, thoughts?, (?:last|first|final|exact) (?:words?|message|sentence|point)",
+    "conclusions?, questions?, proposals?, ideas?, offer, criticism, comments?, plan for me, warnings?",
+)
 _THE_TALK = rf"(?:(?:{_OF_TWO})*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))"
+_MEDIA = one_of(
+    "whatsapp, wechat, telegram, slack, discord, teams, zoom, facebook, messenger, twitter, reddit, instagram",
+    "signal, skype, sms, phone, group, family, team, staff, class, panel, podcast, round-table, board, peace",
+    "twitch, line, snapchat, imessage, email",
+)
+"""Where others talk."""
 _HAD = one_of(
     "with you, with me, we had, we were having, you and i had, between us, i had with you, from, on, of",
     "about, during, history, and, questions",
 )
+_GIVEN_BY = one_of("of, by, in, doctor's, boss's, their, his, her, my, government, official, expert, who")
 _GAVE = one_of("you gave(?: me)?, from, of, on, about")
 _LEFT = one_of("leave, left, stop(?:ped)?, end(?:ed)?")
 
@@ -106,14 +141,26 @@ _TALK = (
     rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
-    rf"|{_TIME}(?:'s)? (?:whole |entire |long )?(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
+    rf"|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}|\bour (?:chat |message )?(?:history|logs?|messages|records?)\b{_WORDS}{_TIME}"
+    rf"|\b{_PLANS} (?:that )?(?:did |have |had )?we (?:have |had )?(?:ma[dk]e|ha[vd]e?|set|dr[ae]w up|g[eo]t)\b{_WORDS}{_TIME}"
+    rf"|\b(?:the|that|those|your) (?:\w+ )?{_MADE} (?:from|of) {_TIME}(?!'s)"
+    rf"|\bwhat (?:do|can) you (?:still )?(?:remember|recall) (?:from|about|of) {_TIME}\W*$"
+    rf"|\bour (?:little |whole |last )?{_OURS}{_WORDS}{_TIME}"
+    rf"|{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
     rf"|{_TIME}(?:'s)?{_OPENING}{_THE_TALK}\b"
-    rf"|\b(?:your|the) {_COUNSEL}(?: {_GAVE})* {_TIME}"
+    rf"|\b(?:your|the|that|those|this|these) (?:(?!{_GIVEN_BY}\b)\w+ ){{0,2}}?{_COUNSEL}(?: {_GAVE})* {_TIME}(?!'s)"
     rf"|^(?:the )?{_TIME}'s (?:\w+ ){{0,2}}{_COUNSEL}\b"
+    rf"|\b(?:was|were|had) your {_COUNSEL_OF_YOURS}{_WORDS}{_TIME}"
+    rf"|{_TIME},?(?: \w+){{0,2}} (?:was|were) your {_COUNSEL_OF_YOURS}\b"
     rf"|\bwhere (?:were we|was i)(?: at)? ?{_TIME}"
     rf"|\bwhere(?: did|'d)? (?:we|i) {_LEFT}(?: off| up| things| it)*{_WORDS}{_TIME}"
     rf"|\bwhat (?:was|got) (?:said|discussed|mentioned|agreed|decided) {_TIME}\W*$"
     rf"|\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} (?:from )?{_TIME}"
+)
+_WITHIN = (
+    rf"{_SAYS}(?: (?!and |but )\w+){{0,4}}?(?: that)? (?:i|you|we|he|she|it|they)(?:'d|'m|'s|'re)?"
+    rf" (?:should|shouldn't|must|mustn't|could|can|can't|need|needed|have to|had to|ought|like|love|hate|prefer|want"
+    rf"|wanted|would|allergic){_WORDS}{_TIME}"
 )
 
 _LEAD = r"^(?:{}[\s,]+)*".format(
@@ -131,6 +178,11 @@ _QUESTION = one_of(
     "where's, where'd, when, why, how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was",
     "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember, recall",
 )
+_DIGEST = (
+    "(?:an? |the |some |quick |short |brief |full |little )*(?:(?:key|main|bullet|talking)[ -]?(?:points?|takeaways?)"
+    "|takeaways?|gist|rundown|run-down|highlights?|overview|outline|tl;?dr|short version|digest|summary|recap|"
+    "summari[sz]e|list|transcript|log|history|minutes)"
+)
 _REQUEST = one_of(
     "remind me, tell me, run me through, fill me in, go on, keep going, go over, go back, summari[sz]e",
     "summary, recap, list, show me, quote, repeat, refresh, sum (?:it |that |them |this |all )*up",
@@ -139,7 +191,9 @@ _REQUEST = one_of(
     "convert, translate, suggest, recommend, answer, calculate, book, set, play, plan, think, review, pull up",
     "find, look up, look back, read, based on, help me, catch me up, get, walk me, double-check, polish, fix",
     "shorten, improve, finish, make, put, let me know, say, search, check, send me, according to, write",
-    "draft, create, compile",
+    "draft, create, compile, go through, run through, walk through, dig up, dig out, fetch, retrieve, outline",
+    "back to, back on, retell, reiterate, rehash, redo, highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
+    rf"remember, recount, relay, bring back, revisit, {_DIGEST}",
 )
 _TO_KNOW = (
     r"\bi(?:'d| would)? (?:want|like|love|need) (?:you )?to "
@@ -147,7 +201,9 @@ _TO_KNOW = (
     r"|\bi(?:'ve)? (?:forgot|forget|forgotten)\b"
     r"|\bi (?:can't|cannot|don't|do not|can not)(?: \w+)? (?:remember|recall)\b|\bi need (?:a|the) (?:recap|"
     r"summary)"
-    r"|\bi wonder\b|i'm wondering|trying to remember|\bwhat was it\b"
+    r"|\bi wonder\b|\b(?:wondering|curious) (?:what|which|who|whether|if|where|how|when)|trying to (?:remember|recall)"
+    r"|\b(?:slipped my mind|drawing a blank|lost track|no idea (?:what|which|where|who)|not sure (?:what|which)|"
+    r"escapes me|didn't (?:quite )?(?:catch|hear)|did not (?:quite )?(?:catch|hear)|missed what|said what|told me what|say what|recommended what)\b|\bwhat was it\b"
 )
 # What a statement or a courtesy goes on with; the rest of what begins a clause may be a verb that commands.
 _NO_COMMAND = one_of(
@@ -162,6 +218,13 @@ _FICTION = one_of(
     "story, poem, song, script, dialogue, dialog, scene, novel, joke, lyrics, essay, tale, sketch, chapter",
     "haiku",
 )
+_NAMED = one_of(
+    "restaurant, place, caf[eé], bar, hotel, shop, store, book, novel, movie, film, show, series, song, album",
+    "band, artist, author, singer, actor, app, website, site, brand, model, product, podcast, game, company",
+    "school, university, city, town, village, street, medicine, drug, pill, word, figure, amount, budget, dose",
+    "password, code, breed, colou?r",
+)
+"""What has a name or a number that a summary may lack."""
 _POLITE = "^(?:please |can you |could you )*"
 _REMAKE = r"\b(?:can|could) you {}\b".format(
     one_of("make, change, adapt, adjust, modify, update, shorten, extend, expand, rewrite, redo")
@@ -169,15 +232,31 @@ _REMAKE = r"\b(?:can|could) you {}\b".format(
 
 ENGLISH = Rules(
     talk=re.compile(_TALK),
+    of_then=re.compile(
+        rf"{_LEAD}(?:what|which|where|who|how|when|why)\b[^,]{{0,40}}? (?:did|had|have|were|was) {_SAYS}"
+        rf"|{_LEAD}(?:did|had|have|were|was)(?:n't)? {_SAYS}"
+    ),
+    within=re.compile(_WITHIN),
+    alone=re.compile(
+        rf"(?:the|that|those) (?:\w+ ){{1,4}}(?:(?:that|which) )?(?=i|you|u|we){_SAYS}{_WORDS}{_TIME}|"
+        rf"(?:(?:{_OF_TWO}|the )*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))(?: {_HAD})* {_TIME}"
+        rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)|(?:{_OF_TWO})?{LAST_TALK}+"
+    ),
     elsewhere=re.compile(
         rf"{_POLITE}(?:write|compose|make up|invent|tell me|give me)\b.{{0,30}}\b{_FICTION}\b"
         rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
         r"|\bhow (?:do|would|can) (?:you|i|we) (?:say|translate|spell)\b"
         r"|\bwould (?:you|u|it|we)\b.*\bif (?:i|you|we)\b"
+        rf"|\b{_MEDIA}(?:'s)? {_TALK_ITSELF}\b"
         r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
-    asks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"),
+    asks=re.compile(
+        rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"
+        rf"|\b(?:like|want|need|provide|show|give|get|have|see) (?:me |us )?{_DIGEST}\b"
+        rf"|^(?:the|that|those|our|my)\b.* (?:please|pls|plz|again)$"
+        rf"|{_LEAD}(?:the|that|those)\b.*{TIME}.* (?:what|who|where|when|how|which)(?:'s| was| is| were| did|$)"
+    ),
     tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
     commands=re.compile(
         rf"{_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
@@ -187,7 +266,13 @@ ENGLISH = Rules(
         rf"|^(?:the )?{_TIME}'s (?: ?\w+){{1,4}}$"
     ),
     follows=re.compile(
-        r"^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
+        rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
+        r"|^(?:what|who|where|how old|when)(?:'s| is| are) (?:her|his|their|its|he|she|they)\b"
+        r"|^(?:and |so )?(?:about what|what about|on what|what on|regarding what|about who)\W*$"
+        r"|^(?:so|well|and|then)\?$|\b(?:back then|at that time|at the time|that day|that time)\b"
+        r"|^(?:any |some )?(?:recollection|memory|memories|ring a bell|rings? any bells?|one more time|once more|come again|"
+        r"say again|any idea)\W*$|^(?:does|do) (?:it|that|this) ring\b"
+        r"|^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         r"|do you"
         rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
         r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
@@ -201,7 +286,9 @@ ENGLISH = Rules(
         r"|^(?:the|an?|or|right|yes|no|correct|please|again|like|i mean|you know)\b[^?]{0,40}\?$"
     ),
     wants=re.compile(
-        r"\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b|\bbased on\b|\busing\b|\bcompare\b"
+        r"(?<!\bi )(?<!\byou )\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b|\bbased on\b|\busing\b|\bcompare\b"
+        r"|\b(?:cut|shorten|trim|polish|improve|edit|fix|revise|tweak|expand|redo|reword) (?:it|that|them|this)\b"
+        r"|\binto? an? (?:table|list|email|letter)\b|\bin a table\b"
         rf"|{_REMAKE}|\b(?:write|draft|create|generate) (?:me )?(?:an?|the|up)\b"
     ),
     intends=re.compile(
@@ -209,14 +296,15 @@ ENGLISH = Rules(
         r"discuss|chat)"
     ),
     detail=re.compile(
-        r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times)|long|far|old|big)\b"
-        r"|\bwhich (?!(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
+        r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times| topics)|long|old|big|tall|far (?:away|is|was))\b"
+        r"|\bwhich (?!(?:\w+ )?(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
         r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|website|"
         r"password)\b"
+        rf"|\b(?:what|whats|what's|which|what'd)(?:'s| was| were| is| are)? (?:the |that |this |those )?(?:\w+ )?{_NAMED}\b"
         r"|\b(?:title|actual words|who|when (?:did i|is|was)|step (?:\d|one|two|three|four|five))\b"
     ),
     time_alone=re.compile(
-        rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok)\s+)*{_TIME}"
-        r"(?:\s+(?:evening|morning|afternoon|night|again)|,|:)*"
+        rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok|i mean|i meant|that is)[\s,]+)*{_TIME}"
+        r"(?:\s+(?:evening|morning|afternoon|night|again|i mean|that is)|,|:|\?)*"
     ),
 )

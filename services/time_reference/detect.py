@@ -20,7 +20,7 @@ from services.time_reference.zones import time_zone
 from state.conversation import TimeReference
 
 _SPEAKS = re.compile(
-    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
+    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|again|please|remember|recall|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
     re.IGNORECASE,
 )
 """Without any of these nothing was said."""
@@ -35,7 +35,16 @@ _PIECE = re.compile(
     r"[,…]+|(?<=:)\s*|\s+[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
     r"|(?<!\byou)(?<!\bu)\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
 )
+_FROM = re.compile(r"from\s+", re.IGNORECASE)
+_TIME_AS_SENTENCE = re.compile(
+    rf"(?:^|[.!?。\n])\s*(?:(?:on|in|at|about|so|ok|from|关于|就是|那) ?)?{TIME}++"
+    r"(?:(?:的?时候|那天|吧| morning| evening| night| afternoon))?([.。…])(?=\s*\w)"
+)
+"""Its end is no end: the question follows ("Last Monday. What did we talk about?")."""
+_SURELY_OVER = re.compile(r"yesterday|\bago\b|\blast\b|\bprevious|just|earlier", re.IGNORECASE)
 _LONGEST_CLAUSE = 300
+_SHORT = 40
+"""Characters of a clause whose time may be that of the question after it."""
 _KINDS: dict[str, Literal["days", "last_visit", "just_now"]] = {
     DAYS: "days",
     LAST_VISIT: "last_visit",
@@ -96,7 +105,7 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     for place, clause in enumerate(clauses):
         if clause.rules.elsewhere.search(clause.text):
             return None
-        time = _time_of_talk(clause, times, ahead)
+        time = _time_of_talk(clause, times, ahead, text) or _time_beside(clauses, place, times, len(shown))
         if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
             return _reference(shown, clauses, place, time, local.date())
     return None
@@ -106,7 +115,7 @@ def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
     """The times that are past or not over, joined where the text joins them; and the places of those to come."""
     ranges = parse(text, local)
     today = local.date()
-    found = [_Time(r.begin, r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
+    found = [_Time(_without_from(text, r.begin), r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
     ahead = [r.begin for r in ranges if r.start > today]
     found += [_Time(words.begin, words.stop, words.mark) for words in undated(text)]
     joined: list[_Time] = []
@@ -119,6 +128,12 @@ def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
         else:
             joined.append(time)
     return joined, ahead
+
+
+def _without_from(text: str, begin: int) -> int:
+    """Where a time begins that does without its "from": "our chat from last week" is about last week."""
+    found = _FROM.match(text, begin)
+    return found.end() if found else begin
 
 
 def _joined(text: str, first: _Time, second: _Time) -> _Time | None:
@@ -135,7 +150,8 @@ def _marked(text: str, times: list[_Time]) -> str:
     for time in times:
         parts += [text[at : time.begin], time.mark * (time.stop - time.begin)]
         at = time.stop
-    return lowered("".join([*parts, text[at:]]))
+    marked = lowered("".join([*parts, text[at:]]))
+    return _TIME_AS_SENTENCE.sub(lambda found: found[0][:-1] + ",", marked)
 
 
 def _clauses(text: str) -> Iterator[_Clause]:
@@ -157,7 +173,7 @@ def _rules(part: str) -> Rules:
     return CHINESE if _CHINESE_LETTER.search(part) else ENGLISH
 
 
-def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int]) -> _Time | None:
+def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int], text: str) -> _Time | None:
     """The time of what the two said; what is to be done at a time to come is a plan."""
     if len(clause.text) > _LONGEST_CLAUSE:
         return None
@@ -165,7 +181,27 @@ def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int]) -> _Tim
         inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
         if inside and not any(clause.begin <= place < clause.begin + match.start() for place in ahead):
             return inside[-1]
+    for match in clause.rules.within.finditer(clause.text):
+        inside = [t for t in times if match.start() <= t.begin - clause.begin < match.end()]
+        if inside and _SURELY_OVER.search(text, inside[-1].begin, inside[-1].stop):
+            return inside[-1]
     return None
+
+
+def _time_beside(clauses: list[_Clause], place: int, times: list[_Time], length: int) -> _Time | None:
+    """The time of the clause before or after, where this one asks about talk at a time that it does not name."""
+    clause = clauses[place]
+    if not clause.asks or re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
+        return None
+    if place + 1 < len(clauses) and clauses[place + 1].rules.time_alone.fullmatch(clauses[place + 1].text):
+        beside = place + 1
+    elif place and len(clauses[place - 1].text) <= _SHORT and clause.rules.of_then.search(clause.text):
+        beside = place - 1
+    else:
+        return None
+    begin = clauses[beside].begin
+    stop = clauses[beside + 1].begin if beside + 1 < len(clauses) else length
+    return next((time for time in times if begin <= time.begin < stop), None)
 
 
 def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
@@ -178,12 +214,14 @@ def _is_asked(clauses: list[_Clause], place: int) -> bool:
     clause = clauses[place]
     if clause.asks:
         return True
+    if len(clauses) == 1 and clause.rules.alone.fullmatch(clause.text):
+        return True
     before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
     if clause.rules.names.search(clause.text) and any(
         other.wants_something or _follows(other) for other in (*before, *after)
     ):
         return True
-    return any(other.wants_something and _follows(other) for other in after) or any(
+    return any(other.may_want_something and _follows(other) for other in after) or any(
         other.rules.adds_nothing.search(other.text) for other in before
     )
 
@@ -210,7 +248,11 @@ def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, to
 def _belongs(clause: _Clause) -> bool:
     """Whether a clause asks nothing but what another asks already, or about what was said, too."""
     rules = clause.rules
-    return any(rule.search(clause.text) for rule in (rules.said, rules.adds_nothing)) or _follows(clause)
+    return (
+        any(rule.search(clause.text) for rule in (rules.said, rules.adds_nothing))
+        or rules.time_alone.fullmatch(clause.text) is not None
+        or _follows(clause)
+    )
 
 
 def _follows(clause: _Clause) -> bool:

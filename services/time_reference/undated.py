@@ -14,28 +14,35 @@ _PAST = one_of(
     "showed",
     "listed, described",
 )
+_SAYING = one_of(
+    "talking, saying, telling, discussing, asking, chatting, explaining, describing, mentioning, suggesting",
+    "recommending, speaking, arguing, complaining",
+)
 _HERE = "(?:this|our|the|today's) (?:chat|conversation|thread|session|talk|discussion)"
 _FEW = r"(?:an?|one|two|a few|a couple of|several|\d+)"
 _MOMENT = "(?:moment|minute|min|second|sec|bit|while|message)s?"
 _OTHER_EARLIER = "(?! (?:today|this|that|than|in|on|version|model|draft))"
 
 _LAST_TALK = (
-    r"(?:上一?[次回]|前一[次回]|之前那[次回]|上一?轮)的?(?:聊天|对话|谈话|交流)(?:的时候|时)?"
+    r"(?:上一?[次回]|前一[次回]|之前那[次回]|上一?轮)的?(?:聊天|对话|谈话|交流|见面|碰面)(?:的时候|时)?"
+    r"|(?<!since )\b(?:we|you and i) last (?:talk(?:ed)?|spoke|speak|chat(?:ted)?|met|discussed)\b|\blast we (?:talked|spoke|chatted)\b"
+    rf"|(?<!since )\bi last (?:talked|spoke|chatted) (?:to|with) you\b"
+    r"|(?:最后|最近)一[次回](?:跟我|和我|跟你|和你)?(?:聊天|对话|说话|聊)"
     r"|\b(?:the )?last time (?:(?:we|you and i) (?:talked|spoke|chatted|met|had a chat|discussed)\b"
     rf"|i (?:talked|spoke|chatted) (?:to|with) you\b){_TO_OTHERS}"
     rf"|\bour (?:very )?(?:last|previous|prior|latest) {_TALK}\b{_TO_OTHERS}"
     r"|\b(?:the |my |your )?(?:last|previous|prior) (?:conversation|chat|session)\b(?: with you| we had)?"
     rf"{_TO_OTHERS}"
 )
-_LAST_VISIT = r"上一?[次回]|前一[次回]|之前那[次回]|\b(?:the )?last time\b"
+_LAST_VISIT = r"上一?[次回]|前一[次回]|之前那[次回]|\b(?:the )?last time(?![a-z])"
 # "just" alone may mean "only": there a verb of saying has to follow it in the past, or "did" to come before.
 _JUST_NOW = (
-    r"刚才|刚刚|方才|刚(?=[说提聊讲问])|\bjust now\b"
+    r"刚才|刚刚|方才|刚(?=[说提聊讲问])|(?<=[你我们])前面(?=[说提聊讲问给写列])|\bjust now(?![a-z])"
     rf"|\b(?:just )?{_FEW} {_MOMENT} ago\b|\b(?:just )?(?:moments|minutes|seconds) ago\b"
     rf"|\b(?:a bit |a little )?earlier (?:on )?(?:in|during) {_HERE}\b"
     rf"|\b(?:at the (?:start|beginning|top) of|above in) {_HERE}\b"
     rf"|\b(?:a bit |a little )?earlier{_OTHER_EARLIER}\b"
-    rf"|\bjust(?= (?:{_PAST}|\w+ed)\b)|(?:(?<=\bdid i )|(?<=\bdid we )|(?<=\bdid you )|(?<=\bdid u ))just\b"
+    rf"|\bjust(?= (?:{_PAST}|\w+ed)\b)|just(?= {_SAYING}\b)|(?:(?<=\bdid i )|(?<=\bdid we )|(?<=\bdid you )|(?<=\bdid u ))just\b"
 )
 _PATTERNS = tuple(
     (mark, re.compile(pattern, re.IGNORECASE))
