@@ -92,17 +92,16 @@ def main() -> None:
     given = parser.parse_args()
     taken: dict[str, list[float]] = defaultdict(list)
     calls: dict[str, int] = defaultdict(int)
-    with rig() as service:
+    with rig(log_level="error") as service:
         service.model.default = partial(_answer, summarises=True)
         prepared = _prepare(service, given.days)
         service.model.default = partial(_answer, summarises=False)  # the day without a summary stays so
         questions = _questions(datetime.now(ZoneInfo(_ZONE)).date())
         for number in range(given.rounds + 3):
             for name, question in questions.items():
-                before = len(service.model.requests)
-                milliseconds = service.first_token_ms(
-                    f"{name.replace(' ', '-').replace(',', '')}-{number}", question
-                )
+                before = _calls(service)
+                session = f"{name.replace(' ', '-').replace(',', '')}-{number}"
+                milliseconds = service.first_token_ms(session, question)
                 if number >= 3:  # what is read from the disk once
                     taken[name].append(milliseconds)
                     calls[name] = max(calls[name], _calls(service) - before)

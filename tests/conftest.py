@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -25,6 +24,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import Settings, load_settings
+from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
     """A real server, its database migrated: the template of every test's own."""
-    # Not in pytest's own folder: another run would close that to the server's account.
-    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder, asyncio.Runner() as runner:
+    with new_folder() as folder, asyncio.Runner() as runner:
         server = EmbeddedPostgres(Path(folder), options=UNSAFE_BUT_FAST)
         runner.run(server.start())
         migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
@@ -80,7 +79,7 @@ def database_name(postgres: EmbeddedPostgres) -> Iterator[str]:
     name = f"test_{uuid4().hex}"
     with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
         connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {}").format(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY").format(
                 sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
             )
         )

@@ -18,7 +18,9 @@ _ADVERBS = "(?: {})*".format(
     )
 )
 _PROPOSED = "".join(f"(?<!{word} )" for word in ("can", "could", "shall", "should", "may", "let", "must", "to"))
-_REQUESTED = "".join(f"(?<!{word} )" for word in ("can", "could", "will", "would", "please", "want", "like", "need"))
+_REQUESTED = "".join(
+    f"(?<!{word} )" for word in ("can", "could", "will", "would", "please", "want", "like", "need")
+)
 """What the two are to say yet: these words stand before them."""
 _WE_SAY = one_of(
     "talk(?:ed|ing)?, chat(?:ted|ting)?, discuss(?:ed|ing)?, sp[eo]ak(?:ing)?, spoken?, said, say(?:ing)?",

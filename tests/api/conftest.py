@@ -1,7 +1,6 @@
 """The application over real HTTP, in this process; and as a process of its own."""
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from tests.conftest import free_port
+from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess
 
@@ -50,8 +50,8 @@ async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
-    """A folder for embedded engines, not in pytest's own: another run would close that to PostgreSQL's account."""
-    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder:
+    """A folder for embedded engines."""
+    with new_folder() as folder:
         yield Path(folder) / "data"
 
 

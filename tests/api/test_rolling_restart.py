@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from services.engines import Engines
 from tests.conftest import free_port, wait_for_port
+from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ServiceProcess, answer_of, events_of
 
@@ -50,7 +50,7 @@ def two_processes(
     engines: Engines, redis_server: str, model_server: ModelServer
 ) -> Iterator[tuple[ServiceProcess, ServiceProcess]]:
     """Two API processes over the same stores."""
-    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder, ExitStack() as stack:
+    with new_folder() as folder, ExitStack() as stack:
         processes = []
         for name in ("one", "two"):
             process = ServiceProcess(
@@ -72,7 +72,7 @@ def balancer(two_processes: tuple[ServiceProcess, ServiceProcess]) -> Iterator[s
     """Address of an nginx before them."""
     port = free_port()
     ports = [process.url.rpartition(":")[2] for process in two_processes]
-    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder:
+    with new_folder() as folder:
         user = "user root;" if os.getuid() == 0 else ""
         text = _CONFIGURATION.format(user=user, folder=folder, port=port, one=ports[0], two=ports[1])
         configuration = Path(folder) / "nginx.conf"

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from langgraph_sdk import get_client
 
 from services.platform import child_process
 from tests.conftest import free_port, wait_for_port
+from tests.support.folders import new_folder
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 def studio() -> Iterator[str]:
     """`langgraph dev` as `make studio` starts it."""
     port = free_port()
-    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder:
+    with new_folder() as folder:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANAMNESIS_")}
         process = subprocess.Popen(
             [

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import random
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
 from state.conversation import CoreMemoryBlock
+from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.turns import exchange, new_turn, remember
 
@@ -52,7 +52,7 @@ def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
 @pytest.fixture
 async def server() -> AsyncIterator[EmbeddedPostgres]:
     """A server of the test's own, with its files written as in service."""
-    with tempfile.TemporaryDirectory(prefix="anamnesis-test-") as folder:
+    with new_folder() as folder:
         started = EmbeddedPostgres(Path(folder))
         await started.start()
         await asyncio.to_thread(migrate, started.url(OWNER_ROLE), SERVICE_ROLE)
