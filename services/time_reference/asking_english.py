@@ -30,6 +30,8 @@ _WE_SAY = one_of(
     "look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
     "wrap(?:ped)? (?:up|things up), sign(?:ed)? off, reach(?:ed)?, finish(?:ed)?, got(?:ten)?$, got(?:ten)? to",
     "on about, le(?:ave|ft) (?:it|things), ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
+    "natter(?:ed|ing)?, gab(?:bed|bing)?, yak(?:ked|king)?, rap(?:ped|ping)?, catch(?:ing)? up(?: on)?, caught up(?: on)?",
+    "sh(?:ake|ook) on, promise[d]?, swear, swore, vow(?:ed)?, bet, swap(?:ped)?, tell each other, told each other, promising",
     "converse, debat(?:e|ed|ing), stud(?:y|ied|ying), exchanged?, joke[d]?, joking, laugh(?:ed|ing)?, bicker(?:ed)?",
     "dissect(?:ed)?, explor(?:e|ed|ing), examined?, compare[d]?, wr[oi]te, draft(?:ed)?, buil[dt], design(?:ed)?",
     r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
@@ -48,6 +50,8 @@ _YOU_SAY = one_of(
     "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|think|feel|felt) (?:of|about) my",
     "work(?:ed)? out, figured? out, assign(?:ed)?, set(?: for)?, gave, given, give, used?, using, told, telling",
     "(?:mean|meant)(?: by \\w+)?, learn(?:ed|t)? about me, rememb(?:er|ered) about me, kn[eo]w about me",
+    "t(?:ake|ook|aken) (?:a )?notes?, wr[io]te (?:it |that )?down, written down, jot(?:ted)? (?:it |that )?down",
+    rf"record(?:ed)?, not(?:e|ed) (?:down|that), talk(?:ed|ing)(?= {_TIME}), speaking(?= {_TIME}), ma[dk]e up, invent(?:ed)?",
     "comment(?:ed)? on, rat(?:e|ed), describe, disagreed?, argued?, confirm(?:ed)?, den(?:y|ied), confess(?:ed)?",
     rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
@@ -73,12 +77,14 @@ _DO = rf"(?!{_NOT_SAID}\b)\w+"
 """Whatever the two do to each other they do by words."""
 _TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 _THINGS = r"(?: (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?)"
+_NOT_BETWEEN = one_of("that, what, which, who, how, when, where, why, if, and, but, i, you, we, he, she, they, talk, to")
 _SAYS = (
     rf"(?:{_PROPOSED}\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
     rf"|{_REQUESTED}\b{_YOU}{_AUXILIARY}(?: (?:wanted|meant|going|about) to)?{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
     rf"|{_DO}{_THINGS} (?:to|with|for) me)\b"
     rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
-    rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)))"
+    rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)"
+    rf"|{_DO}(?: (?!{_NOT_BETWEEN}\b)\w+){{0,3}} (?:to|with|by|past|at|from|on) {_YOU}\b(?! guys)))"
 )
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
@@ -90,6 +96,8 @@ _NO_CLAUSE = r"(?!{}\b)".format(
     )
 )
 _WORDS = rf"(?: {_NO_CLAUSE}[^\s{TIME[1:-1]}]+){{0,12}} ?"
+_NOT_OURS = r"(?!'s (?:\w+ ){0,2}(?:class|lecture|meeting|section|seminar|course|episode|show|group|call)\b)"
+_WHEN_WE = r"(?:(?:when|while|as) (?:i|we|you)(?: was| were| had)?" + _WORDS + ")?"
 _OPENING = r"(?:,? {})*,? ".format(
     one_of(
         "what, which, where, who, why, how, when, did, have, had, that, much, many, the, questions?, things?",
@@ -99,7 +107,7 @@ _OPENING = r"(?:,? {})*,? ".format(
 )
 _TALK_ITSELF = (
     r"(?:conversations?|chats|discussions?|talks|sessions?|topics?|exchange"
-    r"|(?:chat |conversation )(?:log|history))"
+    r"|(?:chat |conversation )(?:log|history))(?! (?:section|group|board|paper|forum|class|show|host|room)\b)"
 )
 _OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) "
 _OURS = one_of(
@@ -135,7 +143,10 @@ _GAVE = one_of("you gave(?: me)?, from, of, on, about")
 _LEFT = one_of("leave, left, stop(?:ped)?, end(?:ed)?")
 
 _TALK = (
-    rf"{_SAYS}{_WORDS}{_TIME}"
+    rf"{_SAYS}{_WORDS}{_WHEN_WE}{_TIME}{_NOT_OURS}"
+    rf"|{_TIME}'s (?:\w+ ){{1,3}}(?:that |which )?(?=(?:i|we|{_YOU})\b){_SAYS}"
+    rf"|{_TIME}'s (?:\w+ )?(?:poem|joke|riddle|recipe|bedtime story|haiku|limerick)\b"
+    rf"|\b(?:come|came|comes) up (?:between us|with you|in our \w+)\b{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}"
     rf"|{_TIME},? (?:which|what|whose|how many|how much)(?: \w+){{1,4}}? (?:did|had|have|were|was) "
     rf"{_SAYS}"
@@ -169,14 +180,14 @@ _LEAD = r"^(?:{}[\s,]+)*".format(
         "well, sorry, um, uh, also, oh, actually, quick question, question, again, then, now, hmm, right",
         "sure, great, good morning, morning, just, kindly, can you, could you, would you, will you",
         "i want you to, i'd like you to, i need you to, let's, lets, you, assistant, buddy, mate, first",
-        "for me, from, about, in",
+        "for me, from, about, in, hold on, hang on, one sec, wait a (?:sec|second|minute|moment), quick check",
         f"on, wait, {_TIME}",
     )
 )
 _QUESTION = one_of(
     "what, whats, what's, what'd, whatd, wheres, hows, wat, wut, which, who, whom, whose, who's, where",
     "where's, where'd, when, why, how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was",
-    "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember, recall",
+    "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember(?!:), recall, has, hasn't, wut, whatcha",
 )
 _DIGEST = (
     "(?:an? |the |some |quick |short |brief |full |little )*(?:(?:key|main|bullet|talking)[ -]?(?:points?|takeaways?)"
@@ -192,7 +203,7 @@ _REQUEST = one_of(
     "find, look up, look back, read, based on, help me, catch me up, get, walk me, double-check, polish, fix",
     "shorten, improve, finish, make, put, let me know, say, search, check, send me, according to, write",
     "draft, create, compile, go through, run through, walk through, dig up, dig out, fetch, retrieve, outline",
-    "back to, back on, retell, reiterate, rehash, redo, highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
+    "jog, spill, shoot, go ahead, out with it, let's hear, back to, back on, retell, reiterate, rehash, redo, highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
     rf"remember, recount, relay, bring back, revisit, {_DIGEST}",
 )
 _TO_KNOW = (
@@ -211,7 +222,7 @@ _NO_COMMAND = one_of(
     "the, an?, he, she, they, they're, there, there's, because, since, as, for, to, of, in, on, at, with, you're",
     "your, some, no, not, yes, yeah, yep, lol, haha, very, too, so, much, love, nice, happy, good, great, glad",
     "long, just, was, been, really, everything, today, got, feeling, still, until, if, when, while, all, hope",
-    "maybe, perhaps, unfortunately, somehow, apologies, welcome, hello, friend, dear, me, again, back, by",
+    "quick, maybe, perhaps, unfortunately, somehow, apologies, welcome, hello, friend, dear, me, again, back, by",
     QUOTED,
 )
 _FICTION = one_of(
@@ -240,14 +251,14 @@ ENGLISH = Rules(
     alone=re.compile(
         rf"(?:the|that|those) (?:\w+ ){{1,4}}(?:(?:that|which) )?(?=i|you|u|we){_SAYS}{_WORDS}{_TIME}|"
         rf"(?:(?:{_OF_TWO}|the )*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))(?: {_HAD})* {_TIME}"
-        rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)|(?:{_OF_TWO})?{LAST_TALK}+"
+        rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)(?: {_DIGEST})?|(?:{_OF_TWO})?{LAST_TALK}+(?:'s)?(?: {_DIGEST})?"
     ),
     elsewhere=re.compile(
         rf"{_POLITE}(?:write|compose|make up|invent|tell me|give me)\b.{{0,30}}\b{_FICTION}\b"
         rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
         r"|\bhow (?:do|would|can) (?:you|i|we) (?:say|translate|spell)\b"
         r"|\bwould (?:you|u|it|we)\b.*\bif (?:i|you|we)\b"
-        rf"|\b{_MEDIA}(?:'s)? {_TALK_ITSELF}\b"
+        rf"|\b{_MEDIA}(?:'s)? (?:{_TALK_ITSELF}|chat|talk)\b"
         r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
@@ -259,22 +270,22 @@ ENGLISH = Rules(
     ),
     tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
     commands=re.compile(
-        rf"{_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
+        rf"(?!(?:on|in|about|from|at|hold on|hang on)\b){_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
     ),
     names=re.compile(
-        rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: \w+){{0,2}}\??$"
+        rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: (?!(?:is|was|are|were|isn't|wasn't)\b)\w+){{0,2}}\??$"
         rf"|^(?:the )?{_TIME}'s (?: ?\w+){{1,4}}$"
     ),
     follows=re.compile(
         rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
         r"|^(?:what|who|where|how old|when)(?:'s| is| are) (?:her|his|their|its|he|she|they)\b"
         r"|^(?:and |so )?(?:about what|what about|on what|what on|regarding what|about who)\W*$"
-        r"|^(?:so|well|and|then)\?$|\b(?:back then|at that time|at the time|that day|that time)\b"
+        r"|^(?:so|well|and|then)\?$|^(?:so |well |now )*(?:spill|shoot|go ahead|out with it|let's hear)\b|\b(?:back then|at that time|at the time|that day|that time)\b"
         r"|^(?:any |some )?(?:recollection|memory|memories|ring a bell|rings? any bells?|one more time|once more|come again|"
         r"say again|any idea)\W*$|^(?:does|do) (?:it|that|this) ring\b"
         r"|^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         r"|do you"
-        rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
+        rf"|how so|(?:what|which|who|where|when|how|wat|wut) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
         r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
         r"|^(?:right|correct|true|yes|no|am i right|isn't it|(?:did|have|had)(?:n't)? (?:you|i|we))\W*$"
     ),
@@ -289,7 +300,7 @@ ENGLISH = Rules(
         r"(?<!\bi )(?<!\byou )\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b|\bbased on\b|\busing\b|\bcompare\b"
         r"|\b(?:cut|shorten|trim|polish|improve|edit|fix|revise|tweak|expand|redo|reword) (?:it|that|them|this)\b"
         r"|\binto? an? (?:table|list|email|letter)\b|\bin a table\b"
-        rf"|{_REMAKE}|\b(?:write|draft|create|generate) (?:me )?(?:an?|the|up)\b"
+        rf"|{_LEAD}(?:change|alter|modify|adapt|rewrite)\b|{_REMAKE}|\b(?:write|draft|create|generate) (?:me )?(?:an?|the|up)\b"
     ),
     intends=re.compile(
         r"\b(?:should|shall|will|can|could|would|want to|going to|gonna|let's) (?:we |i |you )?(?:talk|"
