@@ -8,7 +8,7 @@ from services.time_reference.wording import LAST_TALK, QUOTED, TIME
 _TIME = f"{TIME}++"
 _YOU = "(?:you|u|ya)"
 _AUXILIARY = r"(?:'ve|'d|'re|'m| have| had| were| was| did| do| are)?"
-_ADVERBS = "(?: {})*".format(
+_ADVERBS = "(?: {}){{0,8}}".format(
     one_of(
         "also, already, even, actually, really, ever, both, all, specifically, exactly, originally, initially",
         "finally, previously, earlier, not, never, recently, just, once, first, last, been, kindly, only",
@@ -297,7 +297,7 @@ ENGLISH = Rules(
     names=re.compile(
         rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: (?!(?:is|was"
         rf"|are|were|isn't|wasn't)\b)\w+){{0,2}}\??$"
-        rf"|^(?:the )?{_TIME}'s (?: ?\w+){{1,4}}$"
+        rf"|^(?:the )?{_TIME}'s(?: (?!(?:is|was|are|were|isn't|wasn't)\b)\w+){{1,4}}$"
     ),
     follows=re.compile(
         rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
@@ -308,7 +308,8 @@ ENGLISH = Rules(
         r"|^(?:any |some )?(?:recollection|memory|memories|ring a bell|rings? any bells?|one more time"
         r"|once more|come again|"
         r"say again|any idea)\W*$|^(?:does|do) (?:it|that|this) ring\b"
-        r"|^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
+        r"|^(?!let'?s (?:talk|chat|speak|meet|catch)\b)"
+        r"(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         r"|do you"
         rf"|how so|(?:what|which|who|where|when|how|wat|wut) (?:was|were|did)"
         rf"|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"

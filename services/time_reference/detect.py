@@ -195,7 +195,7 @@ def _time_beside(clauses: list[_Clause], place: int, times: list[_Time], length:
         return None
     if place + 1 < len(clauses) and clauses[place + 1].rules.time_alone.fullmatch(clauses[place + 1].text):
         beside = place + 1
-    elif place and len(clauses[place - 1].text) <= _SHORT and clause.rules.of_then.search(clause.text):
+    elif place and len(clauses[place - 1].text) <= _SHORT and _of_then(clause):
         beside = place - 1
     else:
         return None
@@ -257,7 +257,8 @@ def _belongs(clause: _Clause) -> bool:
 
 
 def _of_then(clause: _Clause) -> bool:
-    return clause.rules.of_then.search(clause.text) is not None and not re.search(TIME, clause.text)
+    rules, text = clause.rules, clause.text
+    return rules.of_then.search(text) is not None and not rules.intends.search(text) and not re.search(TIME, text)
 
 
 def _follows(clause: _Clause) -> bool:

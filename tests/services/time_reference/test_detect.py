@@ -107,6 +107,7 @@ def test_times_without_a_date(message: str, kind: str) -> None:
         *("what would you like to talk about today", "what did you do yesterday"),
         *("Can we talk about the election last Tuesday?", "what did you say I should do today"),
         *("How do I recover my WhatsApp chats from yesterday?", "上周我们讨论课上讲的那个定理怎么证明"),
+        *("请问你今天过得如何？有什么想和我分享的吗？", "Today's chat is over. Let's chat again next time."),
         *("昨天的聊天，很开心", "yesterday's chat, I was happy", "昨天我去爬山了，你说我该怎么恢复"),
         *("did I tell you where I went yesterday", "```\nwhat did we talk about yesterday\n```"),
     ],
