@@ -32,7 +32,8 @@ def shown_days(
 ) -> AskedDays:
     """What the prompt tells: days' summaries within `most_tokens`, and for a detail up to 20 messages.
 
-    The messages are those of that time which bear on the question, or the newest where none does.
+    The messages are those of that time which bear on the question. Where recall has none, also as it was too late,
+    they are looked through by their words, and where none shares one, they are the newest.
     """
     summaries, dropped = _summaries(found.days, tokens.count, most_tokens)
     said: list[SaidThenLine] = []
@@ -94,8 +95,12 @@ def _said(
         (unit.created_at, unit.message_id, unit.role, unit.speaker, unit.text)
         for unit in units
         if unit.message_id and found.start <= local_day(unit.created_at, asked.timezone) <= found.end
-    ] or [(each.created_at, each.id, each.role, each.speaker, each.content) for each in reversed(found.said)]
+    ]
     words, speakers = set(terms(asked.message)), _SPEAKERS[language_of([asked.message])]
+    if not best:
+        shared = {each.id: len(words.intersection(terms(each.content))) for each in found.said}
+        nearest = sorted(found.said, key=lambda each: (shared[each.id], each.created_at, each.id), reverse=True)
+        best = [(each.created_at, each.id, each.role, each.speaker, each.content) for each in nearest]
     lines: list[tuple[datetime, UUID, SaidThenLine]] = []
     size = 0
     for at, message_id, role, speaker, text in best[:_MOST_SAID]:

@@ -29,7 +29,8 @@ _WITHIN_S = 2.0
 _MOST_SAMPLED = 240
 """Messages of the user that are read where there are no summaries, of all days together."""
 _LEAST_SAMPLED = 3
-_MOST_RAW = 20
+_MOST_RAW = 200
+"""Messages that are read as they were said, the newest."""
 _MOST_PREPARED = 10
 """Days whose summaries are made behind one answer."""
 
@@ -66,7 +67,7 @@ class DaysFound:
     days: Sequence[ToldDay] = ()
     """Those on which something was said, oldest first."""
     said: Sequence[SaidMessage] = ()
-    """Messages as they were said: where a detail is asked for, or nothing else is there."""
+    """Messages as they were said, in order: where a detail is asked for, or nothing else is there."""
     unprepared: Sequence[UUID] = ()
     """A visit of each past day whose summary is missing or stale."""
     known: bool = True

@@ -8,7 +8,7 @@ from services.time_reference.wording import LAST_TALK, QUOTED, TIME
 _TIME = f"{TIME}++"
 _YOU = "(?:you|u|ya)"
 _AUXILIARY = r"(?:'ve|'d|'re|'m| have| had| were| was| did| do| are)?"
-_ADVERBS = "(?: {})*".format(
+_ADVERBS = "(?: {}){{0,8}}".format(
     one_of(
         "also, already, even, actually, really, ever, both, all, specifically, exactly, originally, initially",
         "finally, previously, earlier, not, never, recently, just, once, first, last, been, kindly, only",
@@ -31,8 +31,14 @@ _WE_SAY = one_of(
     "play(?:ed|ing)?, practi[cs](?:e|ed|ing), g[eo]t(?: up)? to, get, review(?:ed|ing)?",
     "look(?:ed|ing)? (?:at|into), brought up, bring up, cha+t",
     "wrap(?:ped)? (?:up|things up), sign(?:ed)? off, reach(?:ed)?, finish(?:ed)?, got(?:ten)?$, got(?:ten)? to",
-    "on about, le(?:ave|ft) (?:it|things), ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
-    "converse, debat(?:e|ed|ing), stud(?:y|ied|ying), exchanged?, joke[d]?, joking, laugh(?:ed|ing)?, bicker(?:ed)?",
+    "on about, le(?:ave|ft) (?:it|things)",
+    "ma[dk]e (?:an? |the |any |that |some )?(?:plan|list|deal|budget|schedule)s?",
+    "natter(?:ed|ing)?, gab(?:bed|bing)?, yak(?:ked|king)?, rap(?:ped|ping)?, catch(?:ing)? up(?: on)?",
+    "caught up(?: on)?",
+    "sh(?:ake|ook) on, promise[d]?, swear, swore, vow(?:ed)?, bet, swap(?:ped)?, tell each other",
+    "told each other, promising",
+    "converse, debat(?:e|ed|ing), stud(?:y|ied|ying), exchanged?, joke[d]?, joking, laugh(?:ed|ing)?",
+    "bicker(?:ed)?",
     "dissect(?:ed)?, explor(?:e|ed|ing), examined?, compare[d]?, wr[oi]te, draft(?:ed)?, buil[dt], design(?:ed)?",
     r"\w+(?:ed|ing) about, (?:halfway )?through, in the middle of",
 )
@@ -47,9 +53,12 @@ _YOU_SAY = one_of(
     "point(?:ed)? out, bring up, brought up, refer(?:red)? to, recited?, summari[sz]ed?, translated?, wrote",
     "written, shared?, named?, drew up, ma[dk]e, buil[td], design(?:ed)?, put together, created?, prepared?",
     "found, picked?, chose, planned, claim(?:ed)?, insist(?:ed)?, offer(?:ed)?, used?, cited?, predict(?:ed)?",
-    "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|think|feel|felt) (?:of|about) my",
+    "define[d]?, outlined?, compared?, correct(?:ed)?, (?:think|thought|feel|felt) (?:of|about) my",
     "work(?:ed)? out, figured? out, assign(?:ed)?, set(?: for)?, gave, given, give, used?, using, told, telling",
     "(?:mean|meant)(?: by \\w+)?, learn(?:ed|t)? about me, rememb(?:er|ered) about me, kn[eo]w about me",
+    "t(?:ake|ook|aken) (?:a )?notes?, wr[io]te (?:it |that )?down, written down, jot(?:ted)? (?:it |that )?down",
+    rf"record(?:ed)?, not(?:e|ed) (?:down|that), talk(?:ed|ing)(?= {_TIME}), speaking(?= {_TIME})",
+    r"ma[dk]e up, invent(?:ed)?",
     "comment(?:ed)? on, rat(?:e|ed), describe, disagreed?, argued?, confirm(?:ed)?, den(?:y|ied), confess(?:ed)?",
     rf"{_YOU_SAY_TO_ME} (?:me|us|to me)",
 )
@@ -75,12 +84,17 @@ _DO = rf"(?!{_NOT_SAID}\b)\w+"
 """Whatever the two do to each other they do by words."""
 _TO_OTHERS = r"(?! (?:to|with) (?!you\b|u\b|me\b|us\b|each\b|your\b))"
 _THINGS = r"(?: (?:an?|the|my|your|our|some|this|that|these|those|two|three|all) \w+(?: \w+)?)"
+_NOT_BETWEEN = one_of(
+    "that, what, which, who, how, when, where, why, if, and, but, i, you, we, he, she, they, talk, to"
+)
 _SAYS = (
     rf"(?:{_PROPOSED}\b(?:we|{_YOU} and (?:i|me)){_AUXILIARY}{_ADVERBS} {_WE_SAY}\b{_TO_OTHERS}"
-    rf"|{_REQUESTED}\b{_YOU}{_AUXILIARY}(?: (?:wanted|meant|going|about) to)?{_ADVERBS} (?:{_YOU_SAY}|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
+    rf"|{_REQUESTED}\b{_YOU}{_AUXILIARY}(?: (?:wanted|meant|going|about) to)?{_ADVERBS} (?:{_YOU_SAY}"
+    rf"|{_DO}(?: up| out| on)? (?:(?:to|for|with|at) )?me"
     rf"|{_DO}{_THINGS} (?:to|with|for) me)\b"
     rf"|\bi{_AUXILIARY}{_ADVERBS} (?:{_I_SAY}|{_DO} (?:(?:to|for|with|from) )?{_YOU}\b(?! guys)"
-    rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)))"
+    rf"|{_DO}{_THINGS} (?:to|with) {_YOU}\b(?! guys)"
+    rf"|{_DO}(?: (?!{_NOT_BETWEEN}\b)\w+){{0,3}} (?:to|with|by|past|at|from|on) {_YOU}\b(?! guys)))"
 )
 # Between the words and their time no other clause may begin, for the time would be its time.
 _NO_CLAUSE = r"(?!{}\b)".format(
@@ -92,6 +106,8 @@ _NO_CLAUSE = r"(?!{}\b)".format(
     )
 )
 _WORDS = rf"(?: {_NO_CLAUSE}[^\s{TIME[1:-1]}]+){{0,12}} ?"
+_NOT_OURS = r"(?!'s (?:\w+ ){0,2}(?:class|lecture|meeting|section|seminar|course|episode|show|group|call)\b)"
+_WHEN_WE = r"(?:(?:when|while|as) (?:i|we|you)(?: was| were| had)?" + _WORDS + ")?"
 _OPENING = r"(?:,? {})*,? ".format(
     one_of(
         "what, which, where, who, why, how, when, did, have, had, that, much, many, the, questions?, things?",
@@ -101,7 +117,7 @@ _OPENING = r"(?:,? {})*,? ".format(
 )
 _TALK_ITSELF = (
     r"(?:conversations?|chats|discussions?|talks|sessions?|topics?|exchange"
-    r"|(?:chat |conversation )(?:log|history))"
+    r"|(?:chat |conversation )(?:log|history))(?! (?:section|group|board|paper|forum|class|show|host|room)\b)"
 )
 _OF_TWO = "(?:our|the|this|that|your|my|all|any|of|whole|entire|last|previous|long) "
 _OURS = one_of(
@@ -117,7 +133,7 @@ _MADE = one_of(
 _SUCH = "(?:(?:whole|entire|long|short|little|unfinished|great|nice|interesting|previous|last|late|first) )"
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
 _COUNSEL_OF_YOURS = one_of(
-    f"{_COUNSEL}, opinions?, take, views?, verdict, feedback, answers?, reply, response, reasons?, reasoning",
+    f"{_COUNSEL}, opinions?, take, views?, verdict, feedback, answers?, reply, response, reasons?",
     "reasoning, arguments?, points?, thoughts?, (?:last|first|final|exact) (?:words?|message|sentence|point)",
     "conclusions?, questions?, proposals?, ideas?, offer, criticism, comments?, plan for me, warnings?",
 )
@@ -137,31 +153,38 @@ _GAVE = one_of("you gave(?: me)?, from, of, on, about")
 _LEFT = one_of("leave, left, stop(?:ped)?, end(?:ed)?")
 
 _TALK = (
-    rf"{_SAYS}{_WORDS}{_TIME}"
+    rf"{_SAYS}{_WORDS}{_WHEN_WE}{_TIME}{_NOT_OURS}"
+    rf"|{_TIME}'s (?:\w+ ){{1,3}}(?:that |which )?(?=(?:i|we|{_YOU})\b){_SAYS}"
+    rf"|{_TIME}'s (?:\w+ )?(?:poem|joke|riddle|recipe|bedtime story|haiku|limerick)\b"
+    rf"|\b(?:come|came|comes) up (?:between us|with you|in our \w+)\b{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)?{_OPENING}{_SAYS}"
     rf"|{_TIME},? (?:which|what|whose|how many|how much)(?: \w+){{1,4}}? (?:did|had|have|were|was) "
     rf"{_SAYS}"
     rf"|{_SAYS}|{LAST_TALK}+"
     rf"|\b{_THE_TALK}(?: {_HAD})* {_TIME}"
-    rf"|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}|\bour (?:chat |message )?(?:history|logs?|messages|records?)\b{_WORDS}{_TIME}"
-    rf"|\b{_PLANS} (?:that )?(?:did |have |had )?we (?:have |had )?(?:ma[dk]e|ha[vd]e?|set|dr[ae]w up|g[eo]t)\b{_WORDS}{_TIME}"
+    rf"|\bour {_TALK_ITSELF}\b{_WORDS}{_TIME}|\bour (?:chat |message )?(?:history|logs?|messages"
+    rf"|records?)\b{_WORDS}{_TIME}"
+    rf"|\b{_PLANS} (?:that )?(?:did |have |had )?we (?:have |had )?(?:ma[dk]e|ha[vd]e?|set|dr[ae]w up"
+    rf"|g[eo]t)\b{_WORDS}{_TIME}"
     rf"|\b(?:the|that|those|your) (?:\w+ )?{_MADE} (?:from|of) {_TIME}(?!'s)"
     rf"|\bwhat (?:do|can) you (?:still )?(?:remember|recall) (?:from|about|of) {_TIME}\W*$"
     rf"|\bour (?:little |whole |last )?{_OURS}{_WORDS}{_TIME}"
     rf"|{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)\b(?! (?:between|with (?!you\b|me\b)))"
     rf"|{_TIME}(?:'s)?{_OPENING}{_THE_TALK}\b"
-    rf"|\b(?:your|the|that|those|this|these) (?:(?!{_GIVEN_BY}\b)\w+ ){{0,2}}?{_COUNSEL}(?: {_GAVE})* {_TIME}(?!'s)"
+    rf"|\b(?:your|the|that|those|this"
+    rf"|these) (?:(?!{_GIVEN_BY}\b)\w+ ){{0,2}}?{_COUNSEL}(?: {_GAVE})* {_TIME}(?!'s)"
     rf"|^(?:the )?{_TIME}'s (?:\w+ ){{0,2}}{_COUNSEL}\b"
     rf"|\b(?:was|were|had) your {_COUNSEL_OF_YOURS}{_WORDS}{_TIME}"
     rf"|{_TIME},?(?: \w+){{0,2}} (?:was|were) your {_COUNSEL_OF_YOURS}\b"
     rf"|\bwhere (?:were we|was i)(?: at)? ?{_TIME}"
-    rf"|\bwhere(?: did|'d)? (?:we|i) {_LEFT}(?: off| up| things| it)*{_WORDS}{_TIME}"
+    rf"|\bwhere(?: did|'d)? (?:we|i|{_YOU}) {_LEFT}(?: off| up| things| it)*{_WORDS}{_TIME}"
     rf"|\bwhat (?:was|got) (?:said|discussed|mentioned|agreed|decided) {_TIME}\W*$"
     rf"|\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} (?:from )?{_TIME}"
 )
 _WITHIN = (
     rf"{_SAYS}(?: (?!and |but )\w+){{0,4}}?(?: that)? (?:i|you|we|he|she|it|they)(?:'d|'m|'s|'re)?"
-    rf" (?:should|shouldn't|must|mustn't|could|can|can't|need|needed|have to|had to|ought|like|love|hate|prefer|want"
+    rf" (?:should|shouldn't|must|mustn't|could|can|can't|need|needed|have to|had to|ought|like|love|hate"
+    rf"|prefer|want"
     rf"|wanted|would|allergic){_WORDS}{_TIME}"
 )
 
@@ -171,17 +194,19 @@ _LEAD = r"^(?:{}[\s,]+)*".format(
         "well, sorry, um, uh, also, oh, actually, quick question, question, again, then, now, hmm, right",
         "sure, great, good morning, morning, just, kindly, can you, could you, would you, will you",
         "i want you to, i'd like you to, i need you to, let's, lets, you, assistant, buddy, mate, first",
-        "for me, from, about, in",
+        "for me, from, about, in, hold on, hang on, one sec, wait a (?:sec|second|minute|moment), quick check",
         f"on, wait, {_TIME}",
     )
 )
 _QUESTION = one_of(
     "what, whats, what's, what'd, whatd, wheres, hows, wat, wut, which, who, whom, whose, who's, where",
     "where's, where'd, when, why, how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was",
-    "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember, recall",
+    "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember(?!:), recall, has",
+    "hasn't, wut, whatcha",
 )
 _DIGEST = (
-    "(?:an? |the |some |quick |short |brief |full |little )*(?:(?:key|main|bullet|talking)[ -]?(?:points?|takeaways?)"
+    "(?:an? |the |some |quick |short |brief |full |little )*(?:(?:key|main|bullet|talking)[ -]?(?:points?"
+    "|takeaways?)"
     "|takeaways?|gist|rundown|run-down|highlights?|overview|outline|tl;?dr|short version|digest|summary|recap|"
     "summari[sz]e|list|transcript|log|history|minutes)"
 )
@@ -194,7 +219,8 @@ _REQUEST = one_of(
     "find, look up, look back, read, based on, help me, catch me up, get, walk me, double-check, polish, fix",
     "shorten, improve, finish, make, put, let me know, say, search, check, send me, according to, write",
     "draft, create, compile, go through, run through, walk through, dig up, dig out, fetch, retrieve, outline",
-    "back to, back on, retell, reiterate, rehash, redo, highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
+    "jog, spill, shoot, go ahead, out with it, let's hear, back to, back on, retell, reiterate, rehash",
+    "redo, highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
     rf"remember, recount, relay, bring back, revisit, {_DIGEST}",
 )
 _TO_KNOW = (
@@ -203,9 +229,11 @@ _TO_KNOW = (
     r"|\bi(?:'ve)? (?:forgot|forget|forgotten)\b"
     r"|\bi (?:can't|cannot|don't|do not|can not)(?: \w+)? (?:remember|recall)\b|\bi need (?:a|the) (?:recap|"
     r"summary)"
-    r"|\bi wonder\b|\b(?:wondering|curious) (?:what|which|who|whether|if|where|how|when)|trying to (?:remember|recall)"
+    r"|\bi wonder\b|\b(?:wondering|curious) (?:what|which|who|whether|if|where|how|when)"
+    r"|trying to (?:remember|recall)"
     r"|\b(?:slipped my mind|drawing a blank|lost track|no idea (?:what|which|where|who)|not sure (?:what|which)|"
-    r"escapes me|didn't (?:quite )?(?:catch|hear)|did not (?:quite )?(?:catch|hear)|missed what|said what|told me what|say what|recommended what)\b|\bwhat was it\b"
+    r"escapes me|didn't (?:quite )?(?:catch|hear)|did not (?:quite )?(?:catch|hear)|missed what|said what"
+    r"|told me what|say what|recommended what)\b|\bwhat was it\b"
 )
 # What a statement or a courtesy goes on with; the rest of what begins a clause may be a verb that commands.
 _NO_COMMAND = one_of(
@@ -213,7 +241,7 @@ _NO_COMMAND = one_of(
     "the, an?, he, she, they, they're, there, there's, because, since, as, for, to, of, in, on, at, with, you're",
     "your, some, no, not, yes, yeah, yep, lol, haha, very, too, so, much, love, nice, happy, good, great, glad",
     "long, just, was, been, really, everything, today, got, feeling, still, until, if, when, while, all, hope",
-    "maybe, perhaps, unfortunately, somehow, apologies, welcome, hello, friend, dear, me, again, back, by",
+    "quick, maybe, perhaps, unfortunately, somehow, apologies, welcome, hello, friend, dear, me, again, back, by",
     QUOTED,
 )
 _FICTION = one_of(
@@ -242,14 +270,16 @@ ENGLISH = Rules(
     alone=re.compile(
         rf"(?:the|that|those) (?:\w+ ){{1,4}}(?:(?:that|which) )?(?=i|you|u|we){_SAYS}{_WORDS}{_TIME}|"
         rf"(?:(?:{_OF_TWO}|the )*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))(?: {_HAD})* {_TIME}"
-        rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)|(?:{_OF_TWO})?{LAST_TALK}+"
+        rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)(?: {_DIGEST})?"
+        rf"|(?:{_OF_TWO})?{LAST_TALK}+(?:'s)?(?: {_DIGEST})?"
     ),
     elsewhere=re.compile(
         rf"{_POLITE}(?:write|compose|make up|invent|tell me|give me)\b.{{0,30}}\b{_FICTION}\b"
         rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
         r"|\bhow (?:do|would|can) (?:you|i|we) (?:say|translate|spell)\b"
         r"|\bwould (?:you|u|it|we)\b.*\bif (?:i|you|we)\b"
-        rf"|\b{_MEDIA}(?:'s)? {_TALK_ITSELF}\b"
+        rf"|\b{_MEDIA}(?:'s)? (?:{_TALK_ITSELF}|chat|talk)\b"
+        r"|\bwhy (?:didn't|did not|haven't) (?:you|u) (?:answer|reply|respond|text|write)\b"
         r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
@@ -261,22 +291,28 @@ ENGLISH = Rules(
     ),
     tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
     commands=re.compile(
-        rf"{_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
+        rf"(?!(?:on|in|about|from|at|hold on|hang on)\b){_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i"
+        rf"|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
     ),
     names=re.compile(
-        rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: \w+){{0,2}}\??$"
-        rf"|^(?:the )?{_TIME}'s (?: ?\w+){{1,4}}$"
+        rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: (?!(?:is|was"
+        rf"|are|were|isn't|wasn't)\b)\w+){{0,2}}\??$"
+        rf"|^(?:the )?{_TIME}'s(?: (?!(?:is|was|are|were|isn't|wasn't)\b)\w+){{1,4}}$"
     ),
     follows=re.compile(
         rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
         r"|^(?:what|who|where|how old|when)(?:'s| is| are) (?:her|his|their|its|he|she|they)\b"
         r"|^(?:and |so )?(?:about what|what about|on what|what on|regarding what|about who)\W*$"
-        r"|^(?:so|well|and|then)\?$|\b(?:back then|at that time|at the time|that day|that time)\b"
-        r"|^(?:any |some )?(?:recollection|memory|memories|ring a bell|rings? any bells?|one more time|once more|come again|"
+        r"|^(?:so|well|and|then)\?$|^(?:so |well |now )*(?:spill|shoot|go ahead|out with it|let's hear)\b"
+        r"|\b(?:back then|at that time|at the time|that day|that time)\b"
+        r"|^(?:any |some )?(?:recollection|memory|memories|ring a bell|rings? any bells?|one more time"
+        r"|once more|come again|"
         r"say again|any idea)\W*$|^(?:does|do) (?:it|that|this) ring\b"
-        r"|^(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
+        r"|^(?!let'?s (?:talk|chat|speak|meet|catch)\b)"
+        r"(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
         r"|do you"
-        rf"|how so|(?:what|which|who|where|when|how) (?:was|were|did)|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
+        rf"|how so|(?:what|which|who|where|when|how|wat|wut) (?:was|were|did)"
+        rf"|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
         r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
         r"|^(?:right|correct|true|yes|no|am i right|isn't it|(?:did|have|had)(?:n't)? (?:you|i|we))\W*$"
     ),
@@ -288,25 +324,30 @@ ENGLISH = Rules(
         r"|^(?:the|an?|or|right|yes|no|correct|please|again|like|i mean|you know)\b[^?]{0,40}\?$"
     ),
     wants=re.compile(
-        r"(?<!\bi )(?<!\byou )\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b|\bbased on\b|\busing\b|\bcompare\b"
+        r"(?<!\bi )(?<!\byou )\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b"
+        r"|\bbased on\b|\busing\b|\bcompare\b"
         r"|\b(?:cut|shorten|trim|polish|improve|edit|fix|revise|tweak|expand|redo|reword) (?:it|that|them|this)\b"
         r"|\binto? an? (?:table|list|email|letter)\b|\bin a table\b"
-        rf"|{_REMAKE}|\b(?:write|draft|create|generate) (?:me )?(?:an?|the|up)\b"
+        rf"|{_LEAD}(?:change|alter|modify|adapt|rewrite)\b|{_REMAKE}|\b(?:write|draft|create"
+        rf"|generate) (?:me )?(?:an?|the|up)\b"
     ),
     intends=re.compile(
         r"\b(?:should|shall|will|can|could|would|want to|going to|gonna|let's) (?:we |i |you )?(?:talk|"
         r"discuss|chat)"
     ),
     detail=re.compile(
-        r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times| topics)|long|old|big|tall|far (?:away|is|was))\b"
+        r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times| topics)|long|old|big|tall"
+        r"|far (?:away|is|was))\b"
         r"|\bwhich (?!(?:\w+ )?(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
         r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|website|"
         r"password)\b"
-        rf"|\b(?:what|whats|what's|which|what'd)(?:'s| was| were| is| are)? (?:the |that |this |those )?(?:\w+ )?{_NAMED}\b"
+        rf"|\b(?:what|whats|what's|which|what'd)(?:'s| was| were| is| are)? (?:the |that |this "
+        rf"|those )?(?:\w+ )?{_NAMED}\b"
         r"|\b(?:title|actual words|who|when (?:did i|is|was)|step (?:\d|one|two|three|four|five))\b"
     ),
     time_alone=re.compile(
-        rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok|i mean|i meant|that is)[\s,]+)*{_TIME}"
+        rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok|i mean|i meant"
+        rf"|that is)[\s,]+)*{_TIME}"
         r"(?:\s+(?:evening|morning|afternoon|night|again|i mean|that is)|,|:|\?)*"
     ),
 )

@@ -195,7 +195,7 @@ def _time_beside(clauses: list[_Clause], place: int, times: list[_Time], length:
         return None
     if place + 1 < len(clauses) and clauses[place + 1].rules.time_alone.fullmatch(clauses[place + 1].text):
         beside = place + 1
-    elif place and len(clauses[place - 1].text) <= _SHORT and clause.rules.of_then.search(clause.text):
+    elif place and len(clauses[place - 1].text) <= _SHORT and _of_then(clause):
         beside = place - 1
     else:
         return None
@@ -221,7 +221,8 @@ def _is_asked(clauses: list[_Clause], place: int) -> bool:
         other.wants_something or _follows(other) for other in (*before, *after)
     ):
         return True
-    return any(other.may_want_something and _follows(other) for other in after) or any(
+    then = [*after, *(c for c in clauses[place + 2 : place + 3] if not any(a.may_want_something for a in after))]
+    return any(other.may_want_something and (_follows(other) or _of_then(other)) for other in then) or any(
         other.rules.adds_nothing.search(other.text) for other in before
     )
 
@@ -253,6 +254,11 @@ def _belongs(clause: _Clause) -> bool:
         or rules.time_alone.fullmatch(clause.text) is not None
         or _follows(clause)
     )
+
+
+def _of_then(clause: _Clause) -> bool:
+    rules, text = clause.rules, clause.text
+    return rules.of_then.search(text) is not None and not rules.intends.search(text) and not re.search(TIME, text)
 
 
 def _follows(clause: _Clause) -> bool:

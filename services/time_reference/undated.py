@@ -25,7 +25,8 @@ _OTHER_EARLIER = "(?! (?:today|this|that|than|in|on|version|model|draft))"
 
 _LAST_TALK = (
     r"(?:上一?[次回]|前一[次回]|之前那[次回]|上一?轮)的?(?:聊天|对话|谈话|交流|见面|碰面)(?:的时候|时)?"
-    r"|(?<!since )\b(?:we|you and i) last (?:talk(?:ed)?|spoke|speak|chat(?:ted)?|met|discussed)\b|\blast we (?:talked|spoke|chatted)\b"
+    r"|(?<!since )\b(?:we|you and i) last (?:talk(?:ed)?|spoke|speak|chat(?:ted)?|met|discussed)\b"
+    r"|\blast we (?:talked|spoke|chatted)\b"
     rf"|(?<!since )\bi last (?:talked|spoke|chatted) (?:to|with) you\b"
     r"|(?:最后|最近)一[次回](?:跟我|和我|跟你|和你)?(?:聊天|对话|说话|聊)"
     r"|\b(?:the )?last time (?:(?:we|you and i) (?:talked|spoke|chatted|met|had a chat|discussed)\b"
@@ -42,7 +43,8 @@ _JUST_NOW = (
     rf"|\b(?:a bit |a little )?earlier (?:on )?(?:in|during) {_HERE}\b"
     rf"|\b(?:at the (?:start|beginning|top) of|above in) {_HERE}\b"
     rf"|\b(?:a bit |a little )?earlier{_OTHER_EARLIER}\b"
-    rf"|\bjust(?= (?:{_PAST}|\w+ed)\b)|just(?= {_SAYING}\b)|(?:(?<=\bdid i )|(?<=\bdid we )|(?<=\bdid you )|(?<=\bdid u ))just\b"
+    rf"|\bjust(?= (?:{_PAST}|\w+ed)\b)|just(?= {_SAYING}\b)|(?:(?<=\bdid i )|(?<=\bdid we )|(?<=\bdid you )"
+    rf"|(?<=\bdid u ))just\b"
 )
 _PATTERNS = tuple(
     (mark, re.compile(pattern, re.IGNORECASE))

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.time_detection import (
     LANGUAGES,
+    SETS,
     Language,
     judged,
     main,
@@ -31,10 +32,10 @@ def test_the_aims_are_met(language: Language) -> None:
 def test_the_sentences_are_well_formed(language: Language) -> None:
     of = sentences(language)
     assert len(of) == len({sentence["text"] for sentence in of})
-    assert sum(sentence["asks"] for sentence in of) * 2 == pytest.approx(len(of), abs=4)
+    assert 0.48 < sum(sentence["asks"] for sentence in of) / len(of) < 0.58
     for sentence in of:
         assert datetime.fromisoformat(sentence["now"]).tzinfo is not None
-        assert sentence["set"] in (1, 2, 3, 4, 5, 6)
+        assert sentence["set"] in SETS
         assert sentence["asks"] == ("kind" in sentence)
         assert ("start" in sentence) == ("end" in sentence)
         if "start" in sentence:
@@ -44,4 +45,6 @@ def test_the_sentences_are_well_formed(language: Language) -> None:
 def test_the_command_prints_every_set(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--misses"])
     printed = capsys.readouterr().out
-    assert all(f"{language} {part}" in printed for language in LANGUAGES for part in ("set 1", "set 4", "all"))
+    assert all(
+        f"{language} {part}" in printed for language in LANGUAGES for part in ("set 1", "set 4", "set 10", "all")
+    )

@@ -1,4 +1,4 @@
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -25,7 +25,9 @@ from services.summaries.said_then import SaidThen
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.visit_summaries import VisitSummaries
 from services.summaries.writer import SummaryWriter
+from services.time_reference.local_days import local_day
 from services.visits.visit import VisitSchedule
+from state.context import TurnContext
 from state.conversation import ConversationState, TimeReference
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import context_of, epoch, exchange, new_turn, policy, remember, runtime, state
@@ -338,3 +340,19 @@ async def test_what_was_said_a_moment_ago_is_in_the_conversation_itself(services
     update = await _history(services, other, time_reference=asked, begins=True)
     assert update["asked_days"] is not None
     assert "Bruno" in days_text(update["asked_days"], "en")
+
+
+async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services: Services) -> None:
+    await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
+    for number in range(25):
+        await exchange(services.turns, f"I sorted box {number}.", "Well done.")
+    turn = await services.turns.open(new_turn("What exactly is my dog called?", session_key="s-2"))
+    today = local_day(datetime.now(UTC), TurnContext().timezone)
+    asked = TimeReference(
+        kind="days", start_date=today, end_date=today, matched_text="today", detail=True, alone=True
+    )
+    update = await _history(services, turn, time_reference=asked, remembers=False)
+    assert update["asked_days"] is not None
+    told = update["asked_days"]["said"]
+    assert len(told) == 20
+    assert "Bruno" in told[0]["text"]

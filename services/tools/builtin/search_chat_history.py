@@ -114,7 +114,9 @@ def _told(found: DaysFound, said: list[FoundEpisode], timezone: str) -> str:
         for message in said
         for source in message.sources
     ]
-    words = words or [(each.created_at, each.speaker or each.role, each.content) for each in found.said]
+    words = words or [
+        (each.created_at, each.speaker or each.role, each.content) for each in found.said[-_MOST_SAID:]
+    ]
     if words:
         lines.append("Word for word:")
     zone = time_zone(timezone)
