@@ -346,12 +346,13 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
     await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
     for number in range(25):
         await exchange(services.turns, f"I sorted box {number}.", "Well done.")
-    turn = await services.turns.open(new_turn("What exactly is my dog called?", session_key="s-2"))
+    question = "What exactly is my dog called?"
+    turn = await services.turns.open(new_turn(question, session_key="s-2"))
     today = local_day(datetime.now(UTC), TurnContext().timezone)
     asked = TimeReference(
         kind="days", start_date=today, end_date=today, matched_text="today", detail=True, alone=True
     )
-    update = await _history(services, turn, time_reference=asked, remembers=False)
+    update = await _history(services, turn, message=question, time_reference=asked, remembers=False)
     assert update["asked_days"] is not None
     told = update["asked_days"]["said"]
     assert len(told) == 20
