@@ -56,7 +56,9 @@ def data_dir() -> Iterator[Path]:
 
 
 @pytest.fixture
-def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProcess]:
+def service(
+    data_dir: Path, model_server: ModelServer, request: pytest.FixtureRequest
+) -> Iterator[ServiceProcess]:
     """The service as a process, with everything embedded and the scripted model behind it."""
     process = ServiceProcess(
         data_dir,
@@ -64,6 +66,7 @@ def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProces
         llm_model="scripted",
         llm_base_url=model_server.base_url,
         llm_timeout_s="5",
+        measured=request.node.get_closest_marker("no_cover") is None,
     )
     yield process.start()
     if process.process and process.process.poll() is None:

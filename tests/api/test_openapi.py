@@ -10,6 +10,7 @@ from tests.support.service_process import ServiceProcess
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(

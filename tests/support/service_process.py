@@ -20,10 +20,14 @@ READY = re.compile(r"Anamnesis is ready at (\S+)|The worker is ready")
 class ServiceProcess:
     """`anamnesis serve`, or another command that stays, with settings of the test's own."""
 
-    def __init__(self, data_dir: Path, port: int, *, command: str = "serve", **variables: str) -> None:
+    def __init__(
+        self, data_dir: Path, port: int, *, command: str = "serve", measured: bool = True, **variables: str
+    ) -> None:
+        """Take the settings; a process that is not `measured` counts for no coverage, and is quicker."""
         self._command = command
+        left_out = ("ANAMNESIS_",) if measured else ("ANAMNESIS_", "COVERAGE_")
         self._environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("ANAMNESIS_")},
+            **{name: value for name, value in os.environ.items() if not name.startswith(left_out)},
             "ANAMNESIS_DATA_DIR": str(data_dir),
             "ANAMNESIS_PORT": str(port),
             **{f"ANAMNESIS_{name.upper()}": value for name, value in variables.items()},
