@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Every process of tests has stores of its own
-AT_ONCE := -n 3 --dist worksteal
+AT_ONCE := -n 4 --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help

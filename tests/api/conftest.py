@@ -56,9 +56,7 @@ def data_dir() -> Iterator[Path]:
 
 
 @pytest.fixture
-def service(
-    data_dir: Path, model_server: ModelServer, request: pytest.FixtureRequest
-) -> Iterator[ServiceProcess]:
+def service(data_dir: Path, model_server: ModelServer, request: pytest.FixtureRequest) -> Iterator[ServiceProcess]:
     """The service as a process, with everything embedded and the scripted model behind it."""
     process = ServiceProcess(
         data_dir,

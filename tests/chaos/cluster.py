@@ -56,7 +56,6 @@ class Cluster:
                     self._folder / f"data-{number}",
                     free_port(),
                     command=command,
-                    measured=False,
                     database_url=self.database_url,
                     redis_url=self._redis_url,
                     milvus_uri=self.milvus.uri,

@@ -21,9 +21,9 @@ class ServiceProcess:
     """`anamnesis serve`, or another command that stays, with settings of the test's own."""
 
     def __init__(
-        self, data_dir: Path, port: int, *, command: str = "serve", measured: bool = True, **variables: str
+        self, data_dir: Path, port: int, *, command: str = "serve", measured: bool = False, **variables: str
     ) -> None:
-        """Take the settings; a process that is not `measured` counts for no coverage, and is quicker."""
+        """Take the settings; a process that is `measured` counts for coverage, and is slower."""
         self._command = command
         left_out = ("ANAMNESIS_",) if measured else ("ANAMNESIS_", "COVERAGE_")
         self._environment = {
