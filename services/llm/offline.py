@@ -34,10 +34,14 @@ from services.llm.lean_openai import OnText
 from services.llm.lexical import words
 from services.llm.tokens import count_tokens
 
-_RECALLED = re.compile(r"^- \[\d{4}-\d\d-\d\d\] [^:：]{1,40}: ")
+_RECALLED = re.compile(r"^- \[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\] [^:：]{1,40}: ")
 """Before what was said in another conversation the prompt says when, and who said it."""
-_OWN_ANSWER = re.compile(r"^(?:- \[\d{4}-\d\d-\d\d\]| ) (?:You|你): .*$", re.MULTILINE)
+_OWN_ANSWER = re.compile(r"^(?:- \[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]| ) (?:You|你): .*$", re.MULTILINE)
 """Of what is recalled, what the expert said itself."""
+_DAY = re.compile(r"^- \[(?:[A-Z][a-z]+day, [\d-]+|\d+年\d+月\d+日星期.)\] (.+)$", re.MULTILINE)
+"""What is told of a day that the question asks about."""
+_ABOUT_DAYS = re.compile(r"^(?:The user asks about what was said on|用户问的是).*$", re.MULTILINE)
+"""Before the days stands what is asked; it answers nothing."""
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _PIECE = re.compile(r"\s*[^\s\u3400-\u9fff]+|\s*[\u3400-\u9fff]{1,4}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -144,11 +148,13 @@ def _reply(messages: list[BaseMessage], tools: list[dict[str, Any]], tool_choice
     texts = _TEXTS["zh" if _CHINESE.search(question) else "en"]
     results = [m.text for m in _not_spoken_of(messages) if isinstance(m, ToolMessage)]
     content, calls = "", []
-    if not results and (tool := _choose(tools, tool_choice, question)):
+    days = [day for m in messages if isinstance(m, SystemMessage) for day in _DAY.findall(m.text)]
+    if not results and not days and (tool := _choose(tools, tool_choice, question)):
         calls = [_call(tool, question, messages)]
     elif results:
-        content = texts["tool"].format(quotes=" ".join(texts["mark"].format(result) for result in results))
-    elif quotes := _best_sentences(question, _context(messages)):
+        told = [*days[:_QUOTES], *results]
+        content = texts["tool"].format(quotes=" ".join(texts["mark"].format(each) for each in told))
+    elif quotes := _best_sentences(question, _context(messages)) or days[:_QUOTES]:
         content = texts["quote"].format(quotes=" ".join(texts["mark"].format(quote) for quote in quotes))
     else:
         content = texts["nothing" if _QUESTION.search(question) else "noted"]
@@ -168,7 +174,8 @@ def _context(messages: list[BaseMessage]) -> list[str]:
     """What the user said before, and what the prompt says of memory and documents; not our own answers."""
     last = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage)), default=0)
     first = 1 if messages and isinstance(messages[0], SystemMessage) else 0  # the expert's instructions
-    return [_OWN_ANSWER.sub("", m.text) for m in messages[first:last] if not isinstance(m, AIMessage)]
+    said = [m.text for m in messages[first:last] if not isinstance(m, AIMessage)]
+    return [_ABOUT_DAYS.sub("", _DAY.sub("", _OWN_ANSWER.sub("", text))) for text in said]
 
 
 def _best_sentences(question: str, context: list[str]) -> list[str]:

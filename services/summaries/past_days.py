@@ -141,7 +141,7 @@ class PastDays:
 
 def _told(day: Day, samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
     if day.fresh:
-        return ToldDay(day.date, day.fresh.summary, day.fresh.key_topics)
+        return ToldDay(day.date, _one_line(day.fresh.summary), day.fresh.key_topics)
     texts: list[str] = []
     topics: list[str] = []
     for visit in day.visits:
@@ -152,4 +152,9 @@ def _told(day: Day, samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
             written = by_rule([(message.role, message.content) for message in said])
             texts.append(written.summary)
             topics += written.key_topics
-    return ToldDay(day.date, " ".join(texts), topics) if texts else None
+    return ToldDay(day.date, _one_line(" ".join(texts)), topics) if texts else None
+
+
+def _one_line(text: str) -> str:
+    """A text of several lines could look like a line of ours."""
+    return " ".join(text.split())

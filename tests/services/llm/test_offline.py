@@ -14,7 +14,10 @@ from langchain_core.messages import (
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
+from services.context.days_text import days_text
+from services.llm.language import Language
 from services.llm.offline import OfflineChatModel
+from state.conversation import AskedDays, DaySummary, SaidThenLine
 
 pytestmark = pytest.mark.anyio
 
@@ -110,6 +113,38 @@ def test_statement_is_noted_and_not_answered(statement: str, words: str) -> None
     assert words in answer
     assert "fast" not in answer
     assert "很快" not in answer
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "days", "said", "quote"),
+    [
+        ("zh", "前天我们聊了什么？", ["我养了一只猫。"], [], "「我养了一只猫。」"),
+        ("en", "What did we talk about on Friday?", ["Cats and dogs."], [], "“Cats and dogs.”"),
+        ("zh", "前天我说的疫苗多少钱？", ["我养了一只猫。"], ["疫苗要三百块。"], "「疫苗要三百块。」"),
+        (
+            "en",
+            "How much is the vaccine?",
+            ["Cats."],
+            ["The vaccine is 30 dollars."],
+            "“The vaccine is 30 dollars.”",
+        ),
+    ],
+)
+def test_days_that_are_asked_about_are_told(
+    language: Language, question: str, days: list[str], said: list[str], quote: str
+) -> None:
+    asked = AskedDays(
+        matched_text="x",
+        start="2026-11-20",
+        end="2026-11-20",
+        known=True,
+        summaries=[DaySummary(date="2026-11-20", text=day) for day in days],
+        said=[SaidThenLine(message_id="1", at="2026-11-20 12:00", speaker="User", text=text) for text in said],
+        to_summarise=[],
+        dropped=[],
+    )
+    answer = ask(SystemMessage("Be kind."), SystemMessage(days_text(asked, language)), question)
+    assert answer.text.endswith(quote)
 
 
 def test_own_answers_are_not_quoted() -> None:
