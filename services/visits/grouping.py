@@ -18,12 +18,15 @@ from services.platform.postgres import Connection
 from services.visits.visit import VisitSchedule
 
 # Visits that the messages can touch: from the one before or around the first to the one behind the last of them.
+# Of one that was over before the first of them, its end will do: an import in order reads no message twice.
 _REGION: LiteralString = """
-SELECT least(%(first)s, (
-           SELECT v.started_at FROM visits v
-           WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
-           ORDER BY v.started_at DESC LIMIT 1
-       )),
+WITH before AS (
+    SELECT v.started_at, v.last_active_at, v.last_active_at < %(first)s AS is_over FROM visits v
+    WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(first)s
+    ORDER BY v.started_at DESC LIMIT 1
+)
+SELECT (SELECT started_at FROM before WHERE is_over),
+       coalesce((SELECT CASE WHEN is_over THEN last_active_at ELSE started_at END FROM before), %(first)s),
        greatest(%(last)s, (
            SELECT v.last_active_at FROM visits v
            WHERE v.conversation_id = %(conversation_id)s AND v.started_at <= %(last)s
@@ -51,14 +54,14 @@ WITH said AS (
     FROM said
 )
 SELECT min(created_at) AS started_at, max(created_at) AS last_active_at,
-       count(*) FILTER (WHERE completed) AS message_count
+       count(*) FILTER (WHERE completed AND created_at > %(counted)s::timestamptz) AS message_count
 FROM numbered GROUP BY number ORDER BY 1
 """
 
 _VISITS: LiteralString = """
 SELECT id, started_at, last_active_at, ended_at, end_reason, message_count FROM visits
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
-  AND started_at >= %(lower)s AND started_at <= %(upper)s
+  AND started_at >= %(begun)s AND started_at <= %(upper)s
 ORDER BY started_at FOR UPDATE
 """
 
@@ -132,11 +135,16 @@ class VisitGrouping:
             "first": first,
             "last": last,
         }
-        values["lower"], values["upper"] = await self._one(_REGION, values)
+        begun, values["lower"], values["upper"] = await self._one(_REGION, values)
+        values |= {"begun": begun or values["lower"], "counted": values["lower"] if begun else "-infinity"}
         async with self._connection.cursor(row_factory=class_row(Group)) as cursor:
             groups = await (await cursor.execute(_GROUPS, values, prepare=False)).fetchall()
         async with self._connection.cursor(row_factory=class_row(Span)) as cursor:
             spans = await (await cursor.execute(_VISITS, values, prepare=False)).fetchall()
+        if begun and groups and groups[0].started_at == values["lower"]:
+            # Its end is in the first group, its other messages are counted.
+            end, visit = groups[0], spans[0]
+            groups[0] = Group(begun, end.last_active_at, visit.message_count + end.message_count)
         (now,) = await self._one(_NOW, {})
         (newest,) = await self._one(_NEWEST, values)
         pairs = matched(groups, spans)
