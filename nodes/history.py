@@ -10,7 +10,7 @@ from services.context.days_shown import shown_days
 from services.context.reading import Asked, ConversationReader, ShownConversation
 from services.context.recalled import Memories
 from services.errors import Unavailable
-from services.llm.token_estimates import TokenEstimators
+from services.llm.token_estimates import TokenEstimator, TokenEstimators
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
@@ -48,27 +48,15 @@ async def history(
     """
     context = runtime.context
     tokens = estimators.of(state.get("model") or "")
-    asked = Asked(
-        tenant_id=UUID(context.tenant_id),
-        conversation_id=UUID(context.conversation_id),
-        before=UUID(state["user_message_id"]),
-        policy=state["context_policy"],
-        fixed_tokens=tokens.count(state["system_prompt"]) + MESSAGE_OVERHEAD + tokens.count(tools.described),
-        message_tokens=tokens.count(state["message"])
-        + MESSAGE_OVERHEAD
-        + IMAGE_TOKENS * len(state.get("images", [])),
-        now=state["now"],
-        begins=state.get("begins", False),
-        most_tokens=state.get("max_context_tokens"),
-    )
+    asked = _asked(state, context, tools, tokens)
     owner = Owner(asked.tenant_id, UUID(context.user_id), UUID(context.expert_id))
-    asked_for = _asked_for(state, context, owner)
+    days_asked = _days_asked(state, context, owner)
     try:
         async with asyncio.TaskGroup() as group:
             fetching = group.create_task(conversations.fetch(asked))
             remembering = group.create_task(_core_memory(core_memory, owner, state.get("core_memory_generation")))
             recalling = group.create_task(memories.recall(_sought(state, context, owner)))
-            looking = group.create_task(days.for_turn(asked_for))
+            looking = group.create_task(days.for_turn(days_asked))
     except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
         raise failed.exceptions[0] from None
     core, recalled = remembering.result(), recalling.result()
@@ -84,9 +72,9 @@ async def history(
         degraded.append("daily_summaries")
     update = _update(shown, core, degraded + list(recalled.degraded))
     ids = {message["message_id"] for message in shown.history}
-    if asked_for and found:
-        told = shown_days(asked_for, found, recalled, tokens, most_tokens=days.most_tokens)
-        nothing_else = asked_for.reference["alone"] and not state.get("quick_tools") and not state.get("images")
+    if days_asked and found:
+        told = shown_days(days_asked, found, recalled, tokens, most_tokens=days.most_tokens)
+        nothing_else = days_asked.reference["alone"] and not state.get("quick_tools") and not state.get("images")
         update["asked_days"], update["told_without_model"] = told, found.is_empty and nothing_else
         ids |= {said["message_id"] for said in told["said"]}
     if recalled.queries:
@@ -95,6 +83,22 @@ async def history(
             recalled, shown=ids, core_memory=known, tokens=tokens, timezone=context.timezone
         )
     return update
+
+
+def _asked(state: ConversationState, context: TurnContext, tools: ToolRegistry, tokens: TokenEstimator) -> Asked:
+    return Asked(
+        tenant_id=UUID(context.tenant_id),
+        conversation_id=UUID(context.conversation_id),
+        before=UUID(state["user_message_id"]),
+        policy=state["context_policy"],
+        fixed_tokens=tokens.count(state["system_prompt"]) + MESSAGE_OVERHEAD + tokens.count(tools.described),
+        message_tokens=tokens.count(state["message"])
+        + MESSAGE_OVERHEAD
+        + IMAGE_TOKENS * len(state.get("images", [])),
+        now=state["now"],
+        begins=state.get("begins", False),
+        most_tokens=state.get("max_context_tokens"),
+    )
 
 
 def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> TurnAsked | None:
@@ -116,7 +120,7 @@ def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> Tur
     )
 
 
-def _asked_for(state: ConversationState, context: TurnContext, owner: Owner) -> DaysAsked | None:
+def _days_asked(state: ConversationState, context: TurnContext, owner: Owner) -> DaysAsked | None:
     reference = state.get("time_reference")
     # What was said a moment ago is in the conversation itself, unless that has only begun.
     if reference is None or (reference["kind"] == "just_now" and not state.get("begins", False)):

@@ -1,12 +1,12 @@
 """Which of what was said on the days that a message asks about its prompt tells, within its own budget."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from services.context.recalled import excerpt
-from services.llm.language import Language, language_of
+from services.context.recalled import SPEAKERS, excerpt
+from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator
 from services.memory.recall import RecallResult
 from services.memory.terms import terms
@@ -21,10 +21,6 @@ _TOKENS_OF_ONE = 90
 _LEAST_TOKENS = 30
 """Of a day; of a long stretch the newest days are told, each so far."""
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*\s*")
-_SPEAKERS: dict[Language, Mapping[str, str]] = {
-    "en": {"user": "User", "assistant": "You"},
-    "zh": {"user": "用户", "assistant": "你"},
-}
 
 
 def shown_days(
@@ -96,7 +92,7 @@ def _said(
         for unit in units
         if unit.message_id and found.start <= local_day(unit.created_at, asked.timezone) <= found.end
     ]
-    words, speakers = set(terms(asked.message)), _SPEAKERS[language_of([asked.message])]
+    words, speakers = set(terms(asked.message)), SPEAKERS[language_of([asked.message])]
     if not best:
         shared = {each.id: len(words.intersection(terms(each.content))) for each in found.said}
         nearest = sorted(found.said, key=lambda each: (shared[each.id], each.created_at, each.id), reverse=True)

@@ -21,7 +21,7 @@ _DEPTH = 20
 _REPORTED = 12
 _MOST_TOKENS_OF_ONE = 110
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*\s*")
-_SPEAKER: dict[Language, dict[str, str]] = {
+SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "User", "assistant": "You"},
     "zh": {"user": "用户", "assistant": "你"},
 }
@@ -125,7 +125,7 @@ def _shown(recalled: Recalled, found: RecallResult, language: Language, timezone
     lines = []
     for ranked in recalled.units:
         stored = found.units[ranked.unit.id]
-        who = stored.speaker or _SPEAKER[language][stored.role]
+        who = stored.speaker or SPEAKERS[language][stored.role]
         said = " ".join(ranked.unit.text.split())
         lines.append(f"{who}: {said}" if stored.message_id else said)
     return RecalledEpisode(

@@ -7,7 +7,7 @@ or is somebody else's, can come up. What is not indexed yet is ranked beside it 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta
+from datetime import datetime
 from time import perf_counter
 from uuid import UUID
 
@@ -29,7 +29,7 @@ from services.memory.terms import indexed_text, terms
 from services.platform.metrics import RECALL_SECONDS
 from services.platform.milvus import CollectionMissing
 from services.time_reference.days import named_day
-from services.time_reference.zones import time_zone
+from services.time_reference.local_days import bounds, local_day
 
 _RECENT_MESSAGES = 6
 _TRUSTED = 0.5
@@ -252,14 +252,13 @@ class Recall:
 
 def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
     """The scope on the one day that a question names; None where it names none, or one that is to come."""
-    zone = time_zone(timezone)
-    day = named_day(text, now.astimezone(zone).date())
-    if day is None or day > now.astimezone(zone).date() or not asks(text, language_of([text])):
+    if scope.since or scope.until or not asks(text, language_of([text])):
         return None
-    if scope.since or scope.until:
+    today = local_day(now, timezone)
+    day = named_day(text, today)
+    if day is None or day > today:
         return None
-    since = datetime.combine(day, time.min, zone)
-    until = datetime.combine(day + timedelta(days=1), time.min, zone)
+    since, until = bounds(day, day, timezone)
     return replace(scope, since=since, until=until)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
+from services.conversations.values import no_nul
 from services.errors import BadModelOutput
 from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
@@ -22,13 +23,7 @@ _SHORT_TOKENS = 120
 """Of what is kept of a visit that is too short for a summary, or that goes on."""
 
 
-def _no_nul(text: str) -> str:
-    if "\x00" in text:  # PostgreSQL takes none
-        raise ValueError("holds a NUL character")
-    return text
-
-
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_no_nul)]
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
 
 
 class WrittenSummary(BaseModel):

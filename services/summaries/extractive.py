@@ -13,6 +13,8 @@ from services.summaries.prompts import Said
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40
+_SURELY_OVER = 2
+"""Sentences that are counted one by one have at most so many times the tokens that they have together."""
 
 
 def extract(summary: str, messages: Sequence[Said], language: Language, most_tokens: int) -> str:
@@ -35,7 +37,16 @@ def extract(summary: str, messages: Sequence[Said], language: Language, most_tok
         return sum(math.log(1 + len(kept) / seen[word]) for word in set(words(sentence)))
 
     joint = "" if language == "zh" else " "
-    for sentence in sorted(kept, key=telling):
+    least_telling = sorted(kept, key=telling)
+    sizes = [count_tokens(sentence) for sentence in least_telling]
+    # All is counted together only where it is near the limit: a long transcript has thousands of sentences.
+    first, left = 0, sum(sizes)
+    while left > _SURELY_OVER * most_tokens and first < len(sizes):
+        left -= sizes[first]
+        first += 1
+    dropped = set(least_telling[:first])
+    kept = [sentence for sentence in kept if sentence not in dropped]
+    for sentence in least_telling[first:]:
         if count_tokens(joint.join(kept)) <= most_tokens:
             break
         kept.remove(sentence)

@@ -8,6 +8,7 @@ from uuid import UUID
 import structlog
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
+from services.conversations.values import no_nul
 from services.errors import AnamnesisError, BadModelOutput
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
@@ -28,13 +29,7 @@ _SHORTEST_TOPIC = 10
 _LONGEST_SUMMARY_TOKENS = 200
 
 
-def _no_nul(text: str) -> str:
-    if "\x00" in text:  # PostgreSQL takes none
-        raise ValueError("holds a NUL character")
-    return text
-
-
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_no_nul)]
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
 
 
 class _Topic(BaseModel):
