@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -132,6 +133,21 @@ async def test_the_best_is_first_by_words_and_by_meaning(store: Store, user: Sco
     by_words, by_meaning = await store.index.search(user, [["lisbon"], [], ["布鲁诺"]], [], 10)
     assert [len(hits) for hits in by_words] == [1, 0, 1]
     assert by_meaning == []
+
+
+async def test_who_has_few_units_among_many_is_found_with_all_of_them(store: Store, user: Scope) -> None:
+    words = Random(3)
+
+    def some(count: int) -> str:
+        return "tea " + " ".join(f"w{words.randrange(3000)}" for _ in range(count))
+
+    few = [replace(user, user_id=beside(user.user_id)) for _ in range(48)]  # some beside the others' many
+    rows = [row(user, some(6)) for _ in range(3000)] + [row(scope, some(6)) for scope in few for _ in range(4)]
+    await store.index.upsert(rows)
+    await store.index.flush(shard_of(user.user_id))
+    for scope in few:
+        for _ in range(3):
+            assert len((await find(store, scope, some(3)))[1]) == 4
 
 
 async def test_a_scope_narrows_to_a_conversation_a_type_and_a_time(store: Store, user: Scope) -> None:
