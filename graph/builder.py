@@ -9,9 +9,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import RetryPolicy
 
-from graph.edges import after_generate, after_history, after_retrieve
+from graph.edges import after_generate, after_history, after_match, after_retrieve, generation
 from nodes.generate import generate
 from nodes.history import history
+from nodes.match import match
 from nodes.no_record import no_record
 from nodes.persist import persist
 from nodes.quick import quick
@@ -19,6 +20,7 @@ from nodes.retrieve import retrieve
 from nodes.route import route
 from nodes.tools import tools
 from services.bootstrap import Services
+from services.context.strategies import HANDLERS
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from state.context import TurnContext
@@ -43,13 +45,15 @@ _THROUGH_A_RESTART = RetryPolicy(
 
 
 def build_graph(services: Services) -> TurnGraph:
-    """START → route → history → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
+    """START → route → history → (match) → (retrieve) → (quick) → generate ⇄ tools → persist → END, not compiled.
 
-    A question about days on which nothing was said goes history → no_record → persist.
+    `generate_kb` and `generate_rag` are the same function: the first with the prompt strategy that the routed
+    knowledge base names. A question about days on which nothing was said goes history → no_record → persist.
     """
     settings = services.settings
+    answer = partial(generate, models=services.models, tools=services.tools, estimators=services.estimators)
     nodes: dict[str, Node] = {
-        "route": partial(route, tools=services.tools, quick_tools=settings.tools_quick),
+        "route": partial(route, routing=services.routing, tools=services.tools, quick_tools=settings.tools_quick),
         "history": partial(
             history,
             conversations=services.conversations,
@@ -61,6 +65,7 @@ def build_graph(services: Services) -> TurnGraph:
             estimators=services.estimators,
         ),
         "no_record": no_record,
+        "match": partial(match, routing=services.routing),
         "retrieve": partial(retrieve, knowledge=services.knowledge),
         "quick": partial(
             quick,
@@ -70,9 +75,8 @@ def build_graph(services: Services) -> TurnGraph:
             compose=settings.tools_compose,
             filler=settings.tools_filler,
         ),
-        "generate": partial(
-            generate, models=services.models, tools=services.tools, estimators=services.estimators
-        ),
+        "generate_rag": partial(answer, handlers={}),
+        "generate_kb": partial(answer, handlers=HANDLERS),
         "tools": partial(tools, executor=services.tool_executor),
         "persist": partial(
             persist,
@@ -88,10 +92,12 @@ def build_graph(services: Services) -> TurnGraph:
     graph.add_edge(START, "route")
     graph.add_edge("route", "history")
     graph.add_conditional_edges("history", after_history)
+    graph.add_conditional_edges("match", after_match)
     graph.add_conditional_edges("retrieve", after_retrieve)
-    graph.add_edge("quick", "generate")
-    graph.add_conditional_edges("generate", after_generate)
-    graph.add_edge("tools", "generate")
+    graph.add_conditional_edges("quick", generation)
+    graph.add_conditional_edges("generate_rag", after_generate)
+    graph.add_conditional_edges("generate_kb", after_generate)
+    graph.add_conditional_edges("tools", generation)
     graph.add_edge("no_record", "persist")
     graph.add_edge("persist", END)
     return graph
@@ -99,7 +105,8 @@ def build_graph(services: Services) -> TurnGraph:
 
 def _measured(name: str, node: Node) -> Node:
     """Note how long a node takes: in the metrics, in the turn's timings and, with `debug`, in the stream."""
-    seconds = NODE_SECONDS.labels(name)
+    timed = "generate" if name in {"generate_kb", "generate_rag"} else name
+    seconds = NODE_SECONDS.labels(timed)
 
     async def measured(state: ConversationState, runtime: Runtime[TurnContext]) -> ConversationState:
         begun = time.perf_counter()
@@ -107,8 +114,8 @@ def _measured(name: str, node: Node) -> Node:
         taken = time.perf_counter() - begun
         seconds.observe(taken)
         milliseconds = round(taken * 1000, 2)
-        before = state.get("timings", {}).get(f"{name}_ms", 0.0)  # of earlier rounds of tools
-        update["timings"] = {**update.get("timings", {}), f"{name}_ms": round(before + milliseconds, 2)}
+        before = state.get("timings", {}).get(f"{timed}_ms", 0.0)  # of earlier rounds of tools
+        update["timings"] = {**update.get("timings", {}), f"{timed}_ms": round(before + milliseconds, 2)}
         if runtime.context.debug:
             entry = {"node": name, "duration_ms": milliseconds, "wrote": sorted(update)}
             runtime.stream_writer({"status": "execution_log", "content": entry})

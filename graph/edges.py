@@ -7,16 +7,28 @@ from langchain_core.messages import AIMessage
 from state.conversation import ConversationState
 
 
-def after_history(state: ConversationState) -> Literal["no_record", "retrieve", "quick", "generate"]:
-    """Ask no model about days on which nothing was said; read a knowledge base only when routed to one."""
+def after_history(
+    state: ConversationState,
+) -> Literal["no_record", "match", "retrieve", "quick", "generate_kb", "generate_rag"]:
+    """Ask no model about days on which nothing was said; go by similarity where rules did not route."""
     if state.get("told_without_model"):
         return "no_record"
+    return "match" if state.get("route_undecided") else after_match(state)
+
+
+def after_match(state: ConversationState) -> Literal["retrieve", "quick", "generate_kb", "generate_rag"]:
+    """Read a knowledge base only when routed to one."""
     return "retrieve" if state.get("use_retrieval") else after_retrieve(state)
 
 
-def after_retrieve(state: ConversationState) -> Literal["quick", "generate"]:
+def after_retrieve(state: ConversationState) -> Literal["quick", "generate_kb", "generate_rag"]:
     """Run tools before the model is asked only when the message itself asks for them."""
-    return "quick" if state.get("quick_tools") else "generate"
+    return "quick" if state.get("quick_tools") else generation(state)
+
+
+def generation(state: ConversationState) -> Literal["generate_kb", "generate_rag"]:
+    """A knowledge base may name who puts its prompts together."""
+    return "generate_kb" if state.get("handler") else "generate_rag"
 
 
 def after_generate(state: ConversationState) -> Literal["tools", "persist"]:

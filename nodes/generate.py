@@ -1,8 +1,11 @@
 """generate: one prompt, one streamed call of the model."""
 
+from collections.abc import Mapping
+
 from langgraph.runtime import Runtime
 
 from services.context.speaking import speak
+from services.context.strategies import USUAL, PromptStrategy
 from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
 from services.tools.registry import ToolRegistry
@@ -20,7 +23,20 @@ async def generate(
     models: ChatModels,
     tools: ToolRegistry,
     estimators: TokenEstimators,
+    handlers: Mapping[str, PromptStrategy],
 ) -> ConversationState:
-    """Stream the answer's next piece: all of it, or what the model says before it asks for tools."""
-    offered = tools if state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS else None
-    return await speak(state, runtime.stream_writer, models=models, tools=offered, estimators=estimators)
+    """Stream the answer's next piece: all of it, or what the model says before it asks for tools.
+
+    In the graph it stands twice: as `generate_rag`, and with `handlers` as `generate_kb`, which answers as the
+    routed knowledge base would have it.
+    """
+    strategy = handlers.get(state.get("handler") or "", USUAL)
+    offers = strategy.offers_tools and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS
+    return await speak(
+        state,
+        runtime.stream_writer,
+        models=models,
+        tools=tools if offers else None,
+        estimators=estimators,
+        strategy=strategy,
+    )

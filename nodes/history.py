@@ -71,6 +71,8 @@ async def history(
     if found and not found.known:
         degraded.append("daily_summaries")
     update = _update(shown, core, degraded + list(recalled.degraded))
+    if recalled.message_vector is not None and (state.get("route_undecided") or state.get("use_retrieval")):
+        update["message_vector"] = list(recalled.message_vector)
     ids = {message["message_id"] for message in shown.history}
     if days_asked and found:
         told = shown_days(days_asked, found, recalled, tokens, most_tokens=days.most_tokens)

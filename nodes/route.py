@@ -1,42 +1,31 @@
 """route: where the message goes, which past it asks about, and which tools it asks for by itself."""
 
 import time
+from uuid import UUID
 
 from langgraph.runtime import Runtime
 
+from services.knowledge.routing import KnowledgeRouting, Routing
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState, RouteDecision
+from state.conversation import ConversationState
 
 
 async def route(
-    state: ConversationState, runtime: Runtime[TurnContext], *, tools: ToolRegistry, quick_tools: bool
+    state: ConversationState,
+    runtime: Runtime[TurnContext],
+    *,
+    routing: KnowledgeRouting,
+    tools: ToolRegistry,
+    quick_tools: bool,
 ) -> ConversationState:
-    """Route to the knowledge base that the caller named, or else to general conversation.
+    """Route by rules: to the knowledge base that the caller named, or whose words the message has, or to none.
 
     With `quick_tools`, tools for which the message asks plainly are called without a model deciding; what is
-    asked of a picture is not plain.
+    asked of a picture is not plain. Where rules are not sure, `match` goes on once the message is embedded.
     """
     begun = time.perf_counter()
-    prefix = state.get("requested_kb_prefix")
-    if prefix:
-        decision = RouteDecision(
-            kb_prefix=prefix,
-            worker_name=prefix,
-            confidence=1.0,
-            method="explicit",
-            reason="the caller named the knowledge base",
-        )
-    else:
-        decision = RouteDecision(
-            kb_prefix=None,
-            worker_name="general",
-            confidence=1.0,
-            method="default",
-            reason="no knowledge base was asked for",
-        )
-    runtime.stream_writer({"status": "route_decision", "content": decision})
     message, timezone, now = state["message"], runtime.context.timezone, state["now"]
     reference = detect(message, timezone, now)
 
@@ -45,12 +34,35 @@ async def route(
         asked = detect(sentence, timezone, now) if reference else None
         return asked is not None and asked["alone"]
 
+    calls = tools.quick_calls(message, besides) if quick_tools and not state.get("images") else []
+    found = await routing.by_rules(
+        UUID(runtime.context.tenant_id),
+        state.get("knowledge_version"),
+        message,
+        requested=state.get("requested_kb_prefix"),
+        open_question=not calls and not (reference and reference["alone"]),
+    )
+    if not found.undecided:
+        runtime.stream_writer({"status": "route_decision", "content": found.decision})
     return {
-        "route_decision": decision,
-        "kb_prefix": decision["kb_prefix"],
-        "worker_name": decision["worker_name"],
-        "use_retrieval": decision["kb_prefix"] is not None,
+        **routed(found),
         "time_reference": reference,
-        "quick_tools": tools.quick_calls(message, besides) if quick_tools and not state.get("images") else [],
+        "quick_tools": calls,
         "routing_ms": round((time.perf_counter() - begun) * 1000, 3),
     }
+
+
+def routed(found: Routing) -> ConversationState:
+    """What a decision writes into the state."""
+    update = ConversationState(
+        route_decision=found.decision,
+        kb_prefix=found.decision["kb_prefix"],
+        worker_name=found.decision["worker_name"],
+        use_retrieval=found.decision["kb_prefix"] is not None,
+        handler=found.base.handler if found.base else None,
+        kb_instructions=found.base.system_prompt if found.base else "",
+        route_undecided=found.undecided,
+    )
+    if found.degraded:
+        update["degraded"] = list(found.degraded)
+    return update

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from redis.asyncio import Redis
 
@@ -22,6 +23,7 @@ from services.erasure.erasure import Erasure
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.jobs.queue import JobQueue
+from services.knowledge.profile import BaseProfile
 from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
 from services.platform import redis
@@ -43,6 +45,7 @@ from services.visits.visits import Visits
 
 if TYPE_CHECKING:
     from services.context.recalled import Memories
+    from services.knowledge.routing import KnowledgeRouting
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.agent import MemoryAgent
@@ -73,6 +76,7 @@ class Services:
     transcript: Transcript
     experts: Experts
     knowledge: KnowledgeSearch
+    routing: "KnowledgeRouting"
     tools: ToolRegistry
     tool_executor: ToolExecutor
     estimators: TokenEstimators
@@ -112,6 +116,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(memory.recall.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
+        routing = _knowledge_routing(settings, connected, memory)
+        stack.push_async_callback(routing.close)
         days = _past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
             ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http)
@@ -133,6 +139,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             transcript=Transcript(database),
             experts=Experts(database),
             knowledge=KnowledgeSearch(),
+            routing=routing,
             tools=tools,
             tool_executor=tool_executor,
             estimators=TokenEstimators(),
@@ -263,6 +270,16 @@ def _past_days(settings: Settings, database: Database, summaries: "Summaries") -
     from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
 
     return PastDays(summaries.daily, SaidThen(database), most_tokens=settings.memory_days_tokens)
+
+
+def _knowledge_routing(settings: Settings, connected: _Connected, memory: "Memory") -> "KnowledgeRouting":
+    from services.knowledge.routing import KnowledgeRouting  # noqa: PLC0415 — it needs the embedder
+
+    async def load(tenant_id: UUID) -> list[BaseProfile]:
+        return []
+
+    models = connected.models if settings.routing_llm else None
+    return KnowledgeRouting(load, connected.embedder, memory.recall.embedding_quality, models)
 
 
 def _conversations(settings: Settings, database: Database) -> ConversationReader:

@@ -13,7 +13,9 @@ from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
-RouteMethod = Literal["explicit", "default"]
+RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
+"""Who decided where a message goes: the caller, the words of a base's profile, how close the message is to it, the
+small model; or nobody."""
 Compose = Literal["single", "progressive"]
 """Whether an answer with quick tools is begun after all of their results, or as soon as the first is there."""
 ContextStrategy = Literal["summary", "topics", "window"]
@@ -26,7 +28,7 @@ class RouteDecision(TypedDict):
     kb_prefix: str | None
     """Prefix of the knowledge base to read, or None."""
     worker_name: str
-    """Name of the generation strategy: `general`, or the knowledge base's prefix."""
+    """Who answers: `general`, the knowledge base's handler, or the base's prefix where it has none."""
     confidence: float
     """0 to 1."""
     method: RouteMethod
@@ -275,6 +277,8 @@ class ConversationState(TurnInput, total=False):
     core_memory_generation: int | None
     """Of the user's core memory when the turn was opened, which is to be known at least; 0 = there was none,
     None = whatever is the newest when it is read."""
+    knowledge_version: str | None
+    """Of the tenant's knowledge bases when the turn was opened; empty = there are none, None = not known."""
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
 
@@ -283,6 +287,12 @@ class ConversationState(TurnInput, total=False):
     kb_prefix: str | None
     worker_name: str
     use_retrieval: bool
+    handler: str | None
+    """Prompt strategy of the routed knowledge base; None = the usual one."""
+    kb_instructions: str
+    """What the routed knowledge base's operator tells the model; may be empty."""
+    route_undecided: bool
+    """Whether rules were not sure; then `match` settles these keys once the message's embedding is there."""
     quick_tools: list[QuickCall]
     """Calls that the message asks for so plainly that no model has to decide; empty for most messages."""
     routing_ms: float
@@ -312,6 +322,9 @@ class ConversationState(TurnInput, total=False):
     """What there is of the past that the message asks about; None = it asks about none."""
     told_without_model: bool
     """Whether nothing was said then and nothing else is asked, so that no model has to be."""
+
+    message_vector: list[float] | None
+    """The message's embedding, where recall made one; one call serves recall, routing and knowledge bases."""
 
     # retrieve
     retrieval_results: list[Passage]

@@ -38,6 +38,7 @@ def new_turn(request: TurnRequest) -> NewTurn:
         content=asked["message"],
         images=asked.get("images", ()),
         expert=asked.get("expert"),
+        kb_prefix=asked.get("requested_kb_prefix"),
         timezone=asked.get("timezone"),
         locale=asked.get("locale"),
         idempotency_key=request.idempotency_key,
@@ -73,6 +74,7 @@ def initial_state(
         context_policy=turn.policy,
         begins=turn.begins,
         remembers=turn.remembers,
+        knowledge_version=turn.knowledge_version,
         core_memory_generation=turn.core_memory_generation,
         now=now,
     )

@@ -11,6 +11,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
@@ -18,6 +19,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from services.context.core_memory import MOST_TOKENS, changes_text, core_memory_text
 from services.context.days_text import days_text
 from services.context.prefix import Section, mark_prefix
+from services.context.strategies import USUAL, PromptStrategy
 from services.context.tail import Tail, dropped_items
 from services.conversations.messages import image_part
 from services.llm.language import language_of
@@ -74,6 +76,10 @@ class Ingredients:
     passages: Sequence[Passage]
     message: str
     images: Sequence[str]
+    strategy: PromptStrategy = USUAL
+    """How passages are shown, and what the model does with them."""
+    kb_instructions: str = ""
+    """What the knowledge base's operator tells the model."""
     core_memory: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Content of each section when the epoch began."""
     core_memory_changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -117,7 +123,13 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
             fixed.append((name, [(message, _size(message, tokens))]))
     history = [(_as_message(shown), size_of_stored(shown, tokens)) for shown in parts.history]
     days = days_text(parts.asked_days, language_of([parts.message])) if parts.asked_days else ""
-    tail = Tail(changes_text(parts.core_memory_changes), days, list(parts.episodes), list(parts.passages))
+    tail = Tail(
+        changes_text(parts.core_memory_changes),
+        days,
+        list(parts.episodes),
+        list(parts.passages),
+        partial(parts.strategy.text, instructions=parts.kb_instructions, language=language_of([parts.message])),
+    )
     history_from, dropped = _fit(parts, fixed, history, tail, tokens)
     dropped += parts.asked_days["dropped"] if parts.asked_days else []
     if left_out:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from services.context.prompt import Ingredients, Prompt, build_prompt
+from services.context.strategies import USUAL, PromptStrategy
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.token_estimates import TokenEstimator, TokenEstimators
 from services.tools.registry import ToolRegistry
@@ -21,14 +22,17 @@ async def speak(
     models: ChatModels,
     tools: ToolRegistry | None,
     estimators: TokenEstimators,
+    strategy: PromptStrategy = USUAL,
 ) -> ConversationState:
-    """Stream one answer of the model, and return what it adds to the turn; `tools` are those that it is offered.
+    """Stream one answer of the model, and return what it adds to the turn.
+
+    `tools` are those that it is offered; `strategy` says how passages are shown.
 
     Raises:
         ModelFailed: no model answered, or the answer broke off.
     """
     tokens = estimators.of(state.get("model") or "")
-    prompt = _prompt(state, tools.described if tools else "", tokens)
+    prompt = _prompt(state, tools.described if tools else "", tokens, strategy)
     pieces: list[str] = []
     timings: dict[str, float] = {}
 
@@ -58,7 +62,7 @@ async def speak(
     }
 
 
-def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator) -> Prompt:
+def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator, strategy: PromptStrategy) -> Prompt:
     parts = Ingredients(
         budget=state["context_budget"],
         system_prompt=state["system_prompt"],
@@ -66,6 +70,8 @@ def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator) -> Pro
         epoch=state["epoch"],
         history=state.get("history", []),
         passages=state.get("retrieval_results", []),
+        strategy=strategy,
+        kb_instructions=state.get("kb_instructions", ""),
         asked_days=state.get("asked_days"),
         episodes=state.get("episodic_memory", []),
         recall=state.get("recall", {}),

@@ -39,6 +39,8 @@ class NewTurn:
     content: str
     images: Sequence[str] = ()
     expert: str | None = None
+    kb_prefix: str | None = None
+    """Knowledge base that the caller names."""
     timezone: str | None = None
     locale: str | None = None
     idempotency_key: str | None = None
@@ -73,6 +75,8 @@ class OpenTurn:
     """Whether its conversation begins with it, so that there is nothing before it to read."""
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
+    knowledge_version: str | None = None
+    """Of the tenant's knowledge bases; empty = there are none, None = not known."""
     core_memory_generation: int | None = None
     """Of the user's core memory, which grows with every change; 0 = there was none, None = it may grow yet."""
 

@@ -13,6 +13,8 @@ WITH expert AS (
     LEFT JOIN conversations c ON c.expert_id = e.id AND c.session_key = %(session_key)s
         AND c.user_id = (SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s)
     WHERE e.tenant_id = %(tenant_id)s AND (c.id IS NOT NULL OR e.name = coalesce(%(expert)s, 'default'))
+      AND (%(kb_prefix)s::text IS NULL OR EXISTS (SELECT FROM knowledge_bases b
+          WHERE b.tenant_id = %(tenant_id)s AND b.prefix = %(kb_prefix)s))
     ORDER BY c.id IS NULL LIMIT 1
 ), known AS (
     SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
@@ -69,10 +71,14 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        ) AS policy,
        unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
+       coalesce((SELECT count(*) || ' ' || max(b.updated_at) FROM knowledge_bases b
+           WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,
        coalesce((SELECT g.generation FROM core_memory_generations g
            WHERE g.user_id = person.id AND g.expert_id = expert.id), 0) AS core_memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """
+
+KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
 
 # Other processes may have turns that wait for this one. The turn goes on with the conversation's newest visit, if
 # that had not ended when its message was sent; else it begins a visit, and the one before has ended by silence.

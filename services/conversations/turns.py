@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
@@ -67,6 +67,7 @@ class _Found:
     waiting: int | None
     begins: bool
     remembers: bool
+    knowledge_version: str
     core_memory_generation: int
 
 
@@ -95,7 +96,7 @@ class Turns:
         """The same, or find the turn that was opened with the same idempotency key in this conversation.
 
         Raises:
-            InvalidInput: there is no such expert.
+            InvalidInput: there is no such expert, or no such knowledge base.
             Conflict: the conversation has an unfinished turn and the message may not wait, or too many do.
             DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
         """
@@ -110,7 +111,7 @@ class Turns:
             except psycopg.errors.ForeignKeyViolation:  # the user was erased at this moment, and comes anew
                 continue
             if not found:
-                raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
+                raise await self._not_found(new)
             one = found[0]
             if one.known_turn_id is not None:
                 return KnownTurn(one.known_turn_id, new.tenant_id)
@@ -134,9 +135,19 @@ class Turns:
             waiting=one.status == "waiting",
             begins=one.begins,
             remembers=one.remembers,
+            knowledge_version=one.knowledge_version,
             # What the turns before it do to core memory comes later than this.
             core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
         )
+
+    async def _not_found(self, new: NewTurn) -> InvalidInput:
+        """What of a request there is not."""
+        values = {"tenant_id": new.tenant_id, "kb_prefix": new.kb_prefix}
+        if new.kb_prefix and not await self._database.fetch(
+            new.tenant_id, turn_sql.KNOWLEDGE_BASE, values, tuple_row
+        ):
+            return InvalidInput("kb_prefix", f"there is no knowledge base with the prefix {new.kb_prefix!r}")
+        return InvalidInput("expert", f"there is no expert named {new.expert!r}")
 
     async def end(
         self,
@@ -241,6 +252,7 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "external_id": new.external_user_id,
         "session_key": new.session_key,
         "expert": new.expert,
+        "kb_prefix": new.kb_prefix,
         "timezone": new.timezone,
         "locale": new.locale,
         "title": title_of(content),

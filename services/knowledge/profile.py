@@ -15,6 +15,8 @@ class BaseProfile:
     """Words and phrases that only this base's subject has."""
     questions: tuple[str, ...] = ()
     """Questions that it answers, as people ask them."""
+    headings: tuple[str, ...] = ()
+    """Of its documents."""
     handler: str | None = None
     """Name of the prompt strategy that answers from it; None = the usual one."""
     system_prompt: str = ""

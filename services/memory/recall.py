@@ -72,6 +72,8 @@ class RecallResult:
     degraded: Sequence[str] = ()
     """`milvus` or `embedding`: what did not answer; then the rest was searched. `recall`: none of it was."""
     milliseconds: float = 0.0
+    message_vector: Sequence[float] | None = None
+    """The embedding of the message, where one was made."""
     floor: Floor = _WORDS_ONLY
     """From where on something is relevant at all."""
 
@@ -179,13 +181,18 @@ class Recall:
         lists: list[SearchList] = []
         hits: dict[str, UnitHit] = {}
         quality: Mapping[Language, EmbeddingQuality] = {}
+        vectors: list[list[float]] = []
         if indexed:
-            quality = await self._embedding_quality()
-            lists, hits = await self._search(scope, queries, weights(quality), degraded, ends)
+            quality = await self.embedding_quality()
+            # Until it is known what the embedding is good for, it is asked: then it is known that it answers.
+            known = weights(quality)
+            most = max(known.get(language, 0.0) for language in _languages(queries)) if known else _TRUSTED
+            vectors = await self._vectors(queries, degraded, ends) if most > 0 else []
+            lists, hits = await self._search(scope, queries, vectors, degraded, ends, trusted=most >= _TRUSTED)
             if "milvus" in degraded:
                 waiting = await self._episodes.unindexed(scope)
-        known = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
-        stored = {str(unit.unit_id): unit for unit in known.values()}
+        episodes = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
+        stored = {str(unit.unit_id): unit for unit in episodes.values()}
         units = [_unit(unit, hits[name].terms, indexed=True) for name, unit in stored.items()]
         for unit in waiting:
             if str(unit.unit_id) not in stored:
@@ -196,9 +203,10 @@ class Recall:
         language = language_of([queries[0].text])
         own = is_about_oneself(queries[0].text, language)
         floor = Floor.of(language, cosine_floor(quality, language), own=own)
-        return RecallResult(queries, ranking, stored, degraded, floor=floor)
+        message_vector = vectors[0] if vectors else None
+        return RecallResult(queries, ranking, stored, degraded, message_vector=message_vector, floor=floor)
 
-    async def _embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
+    async def embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
         """How good the embedding is for each language; not known before it has answered once."""
         if self._measuring is None or (self._measuring.done() and self._measuring.exception()):
             self._measuring = asyncio.create_task(self._measure(), name="embedding quality")
@@ -225,15 +233,14 @@ class Recall:
         self,
         scope: Scope,
         queries: Sequence[RecallQuery],
-        trusted: Mapping[Language, float],
+        vectors: Sequence[Sequence[float]],
         degraded: list[str],
         ends: float | None,
+        *,
+        trusted: bool,
     ) -> tuple[list[SearchList], dict[str, UnitHit]]:
         words = [terms(query.text) for query in queries]
-        # Until it is known what the embedding is good for, it is asked, so that it is known whether it answers.
-        most = max(trusted.get(language_of([query.text]), 0.0) for query in queries) if trusted else _TRUSTED
-        vectors = await self._vectors(queries, degraded, ends) if most > 0 else []
-        dense = SEARCH_DEPTH if most >= _TRUSTED else _DEPTH_OF_A_WEAK_EMBEDDING
+        dense = SEARCH_DEPTH if trusted else _DEPTH_OF_A_WEAK_EMBEDDING
         within_s = None if ends is None else ends - perf_counter() - _LEFT_FOR_RANKING * self._budget_s
         try:
             by_words, by_meaning = await self._index.search(
@@ -260,6 +267,10 @@ def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | 
         return None
     since, until = bounds(day, day, timezone)
     return replace(scope, since=since, until=until)
+
+
+def _languages(queries: Sequence[RecallQuery]) -> set[Language]:
+    return {language_of([query.text]) for query in queries}
 
 
 def _lists(leg: SearchLeg, found: Iterable[Sequence[UnitHit]]) -> list[SearchList]:

@@ -132,6 +132,9 @@ class Settings(BaseSettings):
     memory_recall_items: int = Field(5, ge=1, le=50, description="episodes in a prompt, 1 to 50")
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
 
+    # Knowledge bases
+    routing_llm: bool = Field(False, description="on or off")
+
     # Tools
     tools_quick: bool = Field(True, description="on or off")
     tools_filler: bool = Field(True, description="on or off")

@@ -1,17 +1,30 @@
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
-from graph.edges import after_generate, after_history, after_retrieve
+from graph.edges import after_generate, after_history, after_match, after_retrieve, generation
 from tests.support.turns import state
 
 CALL = {"name": "t", "args": {}, "id": "1"}
 
 
 @pytest.mark.parametrize(
-    ("use_retrieval", "next_node"), [(True, "retrieve"), (False, "generate"), (None, "generate")]
+    ("use_retrieval", "next_node"), [(True, "retrieve"), (False, "generate_rag"), (None, "generate_rag")]
 )
 def test_a_knowledge_base_is_read_only_when_routed_to(use_retrieval: bool | None, next_node: str) -> None:
     assert after_history(state(use_retrieval=use_retrieval)) == next_node
+    assert after_match(state(use_retrieval=use_retrieval)) == next_node
+
+
+def test_what_rules_left_open_is_matched_unless_no_model_is_asked() -> None:
+    assert after_history(state(route_undecided=True)) == "match"
+    assert after_history(state(route_undecided=True, told_without_model=True)) == "no_record"
+
+
+def test_a_knowledge_base_may_name_who_puts_its_prompts_together() -> None:
+    routed = state(use_retrieval=True, handler="cited")
+    assert after_history(routed) == "retrieve"
+    assert after_retrieve(routed) == generation(routed) == "generate_kb"
+    assert generation(state(handler=None)) == "generate_rag"
 
 
 @pytest.mark.parametrize(
@@ -32,4 +45,4 @@ def test_quick_tools_run_before_the_model_is_asked() -> None:
     assert after_history(state(quick_tools=asked)) == "quick"
     assert after_history(state(quick_tools=asked, use_retrieval=True)) == "retrieve"
     assert after_retrieve(state(quick_tools=asked)) == "quick"
-    assert after_retrieve(state(quick_tools=[])) == "generate"
+    assert after_retrieve(state(quick_tools=[])) == "generate_rag"

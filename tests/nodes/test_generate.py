@@ -27,6 +27,7 @@ async def _generate(services: Services, values: ConversationState, written: Writ
         models=services.models,
         tools=services.tools,
         estimators=services.estimators,
+        handlers={},
     )
 
 

@@ -1,6 +1,15 @@
+from uuid import UUID
+
 import pytest
 
 from nodes.route import route
+from services.identity.tenants import DEFAULT_TENANT
+from services.knowledge.profile import BaseProfile
+from services.knowledge.routing import KnowledgeRouting
+from services.llm.embeddings import Embedder
+from services.llm.language import Language
+from services.llm.lexical import LexicalEmbeddings
+from services.memory.embedding_quality import EmbeddingQuality
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.conversation import ConversationState, RouteDecision
@@ -9,14 +18,26 @@ from tests.support.turns import Written, runtime, state
 pytestmark = pytest.mark.anyio
 
 
+COFFEE = BaseProfile("coffee", "The coffee machine", ("descale",), handler="cited", system_prompt="Be brief.")
+
+
 async def _route(values: ConversationState, written: Written, *, quick_tools: bool = True) -> ConversationState:
+    async def load(tenant_id: UUID) -> list[BaseProfile]:
+        return [COFFEE]
+
+    async def quality() -> dict[Language, EmbeddingQuality]:
+        return {}
+
+    routing = KnowledgeRouting(load, Embedder(LexicalEmbeddings(64), model="lexical", dimension=64), quality)
     tools = ToolRegistry.of_builtin_tools(ToolServices())
-    return await route(values, runtime(written), tools=tools, quick_tools=quick_tools)
+    tenant = str(DEFAULT_TENANT)
+    running = runtime(written, tenant_id=tenant)
+    return await route(values, running, routing=routing, tools=tools, quick_tools=quick_tools)
 
 
 async def test_without_a_knowledge_base_the_route_is_general() -> None:
     written: Written = []
-    update = await _route(state(requested_kb_prefix=None), written)
+    update = await _route(state(requested_kb_prefix=None, knowledge_version=""), written)
     assert set(update) == {
         "route_decision",
         "kb_prefix",
@@ -25,6 +46,9 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
         "quick_tools",
         "time_reference",
         "routing_ms",
+        "handler",
+        "kb_instructions",
+        "route_undecided",
     }
     assert update["worker_name"] == "general"
     assert update["kb_prefix"] is None
@@ -42,6 +66,30 @@ async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
         reason="the caller named the knowledge base",
     )
     assert update["use_retrieval"] is True
+
+
+async def test_a_knowledge_base_whose_words_the_message_has_is_used_with_its_handler() -> None:
+    written: Written = []
+    update = await _route(state(message="How do I descale it?", knowledge_version="1"), written)
+    assert (update["kb_prefix"], update["worker_name"]) == ("coffee", "cited")
+    assert (update["handler"], update["kb_instructions"]) == ("cited", "Be brief.")
+    assert update["route_decision"]["method"] == "keywords"
+    assert written == [{"status": "route_decision", "content": update["route_decision"]}]
+
+
+async def test_what_rules_are_not_sure_of_is_left_open_and_not_told_yet() -> None:
+    written: Written = []
+    update = await _route(state(message="Is the machine any good?", knowledge_version="1"), written)
+    assert update["route_undecided"] is True
+    assert update["use_retrieval"] is False
+    assert written == []
+
+
+async def test_what_tools_or_records_answer_belongs_to_no_knowledge_base() -> None:
+    for message in ("What time is it in Berlin?", "What did we talk about yesterday?"):
+        update = await _route(state(message=message, knowledge_version="1"), [])
+        assert update["route_undecided"] is False
+        assert update["kb_prefix"] is None
 
 
 async def test_tools_for_which_the_message_asks_plainly_are_called_without_a_model() -> None:

@@ -1,0 +1,23 @@
+"""match: which knowledge base the message is close to, where rules were not sure."""
+
+import time
+from uuid import UUID
+
+from langgraph.runtime import Runtime
+
+from nodes.route import routed
+from services.knowledge.routing import KnowledgeRouting
+from state.context import TurnContext
+from state.conversation import ConversationState
+
+
+async def match(
+    state: ConversationState, runtime: Runtime[TurnContext], *, routing: KnowledgeRouting
+) -> ConversationState:
+    """Settle what `route` left open, with the embedding that recall made of the message."""
+    begun = time.perf_counter()
+    tenant_id, version = UUID(runtime.context.tenant_id), state.get("knowledge_version")
+    found = await routing.by_similarity(tenant_id, version, state["message"], state.get("message_vector"))
+    runtime.stream_writer({"status": "route_decision", "content": found.decision})
+    milliseconds = (time.perf_counter() - begun) * 1000
+    return {**routed(found), "routing_ms": round(state.get("routing_ms", 0.0) + milliseconds, 3)}

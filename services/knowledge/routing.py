@@ -1,0 +1,234 @@
+"""Which knowledge base answers a message: the one that the caller names, or by rules, by similarity, by a model.
+
+A message goes to none, to `general`, when nothing is sure.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from services.errors import BadModelOutput, ModelFailed, Unavailable
+from services.knowledge.choosing import ask_which
+from services.knowledge.deciding import Closeness, Decision, Manner, decide
+from services.knowledge.matching import Profiles, ends_of
+from services.knowledge.profile import BaseProfile
+from services.llm.language import Language, language_of
+from services.memory.embedding_quality import EmbeddingQuality
+from services.memory.queries import asks, is_about_oneself, is_small_talk
+from state.conversation import RouteDecision, RouteMethod
+
+if TYPE_CHECKING:
+    from services.llm.chat_models import ChatModels
+    from services.llm.embeddings import Embedder
+
+_MOST_TENANTS = 1_000
+"""Whose profiles are kept in this process."""
+_PATIENCE_S = 0.3
+"""For which a turn waits for an embedding, of its message or of the profiles."""
+_MODEL_S = 5.0
+_MOST_TEXTS = 200
+"""Of a base, that are embedded."""
+_UNKNOWN_FLOOR = 0.35
+_BELIEVED = 0.5
+
+LoadProfiles = Callable[[UUID], Awaitable[Sequence[BaseProfile]]]
+Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Where a message goes."""
+
+    decision: RouteDecision
+    base: BaseProfile | None = None
+    undecided: bool = False
+    """Whether similarity may tell more."""
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass
+class _Tenant:
+    version: str | None
+    profiles: Profiles
+    vectors: asyncio.Task[dict[str, NDArray[np.float64]]] | None = None
+
+
+class KnowledgeRouting:
+    """Decides between a tenant's knowledge bases, and none."""
+
+    def __init__(
+        self, load: LoadProfiles, embedder: "Embedder", quality: Quality, models: "ChatModels | None" = None
+    ) -> None:
+        """Take what reads a tenant's profiles, and how good the embedding is; `models` are asked last."""
+        self._load = load
+        self._embedder = embedder
+        self._quality = quality
+        self._models = models
+        self._tenants: OrderedDict[UUID, _Tenant] = OrderedDict()
+
+    async def by_rules(
+        self,
+        tenant_id: UUID,
+        version: str | None,
+        message: str,
+        *,
+        requested: str | None = None,
+        open_question: bool = True,
+    ) -> Routing:
+        """Decide by what the caller asked for, else by words, without asking anybody else.
+
+        Args:
+            tenant_id: whose bases.
+            version: of their profiles: where it is another than before, or None, they are read again; empty =
+                there are none.
+            message: the user's.
+            requested: prefix of the base that the caller named.
+            open_question: whether the message may ask for something that nothing else answers.
+        """
+        if version == "":
+            return general("there is no knowledge base") if requested is None else _explicit(requested, None)
+        try:
+            profiles = (await self._of(tenant_id, version)).profiles
+        except Unavailable as error:
+            log.warning("routing goes without knowledge bases", reason=type(error).__name__)
+            routed = (
+                general("the knowledge bases could not be read") if not requested else _explicit(requested, None)
+            )
+            return Routing(routed.decision, None, degraded=("knowledge",))
+        if requested is not None:
+            return _explicit(requested, profiles.get(requested))
+        if not open_question or is_small_talk(message):
+            return general("nothing is asked that a knowledge base would answer")
+        decision = decide(profiles.compare(message), _manner(message))
+        if decision:
+            return _to(decision, "keywords")
+        return Routing(general("no knowledge base is close enough").decision, None, undecided=True)
+
+    async def by_similarity(
+        self, tenant_id: UUID, version: str | None, message: str, vector: Sequence[float] | None
+    ) -> Routing:
+        """Decide also by how close the message is to the bases' profiles, then, if that is on, by the small model.
+
+        Args:
+            tenant_id: whose bases.
+            version: as for `by_rules`.
+            message: the user's.
+            vector: its embedding, where it is known; else it is embedded.
+        """
+        degraded: list[str] = []
+        try:
+            tenant = await self._of(tenant_id, version)
+        except Unavailable:
+            return Routing(general("the knowledge bases could not be read").decision, degraded=("knowledge",))
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                closeness = await self._closeness(tenant, message, vector)
+        except (Unavailable, TimeoutError):
+            closeness = Closeness({}, _UNKNOWN_FLOOR, believed=False)
+            degraded.append("embedding")
+        decision = decide(tenant.profiles.compare(message), _manner(message), closeness)
+        if decision:
+            return _to(decision, "similarity", degraded)
+        if self._models is not None and (chosen := await self._by_model(tenant.profiles, message, degraded)):
+            return _to(chosen, "model", degraded)
+        return Routing(general("no knowledge base is close enough").decision, degraded=tuple(degraded))
+
+    async def close(self) -> None:
+        """Stop what goes on behind turns."""
+        running = [tenant.vectors for tenant in self._tenants.values() if tenant.vectors]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _of(self, tenant_id: UUID, version: str | None) -> _Tenant:
+        known = self._tenants.get(tenant_id)
+        if known is None or version is None or known.version != version:
+            known = _Tenant(version, Profiles(await self._load(tenant_id)))
+            self._tenants[tenant_id] = known
+            while len(self._tenants) > _MOST_TENANTS:
+                self._tenants.popitem(last=False)
+        self._tenants.move_to_end(tenant_id)
+        return known
+
+    async def _closeness(self, tenant: _Tenant, message: str, vector: Sequence[float] | None) -> Closeness:
+        if tenant.vectors is None or (tenant.vectors.done() and tenant.vectors.exception()):
+            tenant.vectors = asyncio.create_task(self._embed(tenant.profiles), name="knowledge base profiles")
+        table = await asyncio.shield(tenant.vectors)
+        own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0], dtype=np.float64)
+        quality = (await self._quality()).get(language_of([message]))
+        return Closeness(
+            {prefix: float((vectors @ own).max()) for prefix, vectors in table.items()},
+            quality.cosine_floor if quality else _UNKNOWN_FLOOR,
+            believed=quality is not None and quality.quality >= _BELIEVED,
+        )
+
+    async def _embed(self, profiles: Profiles) -> dict[str, NDArray[np.float64]]:
+        table = {}
+        for profile in profiles.all:
+            texts = [profile.description, *profile.questions, *profile.headings][:_MOST_TEXTS]
+            vectors = np.asarray(await self._embedder.embed(texts), dtype=np.float64)
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            table[profile.prefix] = vectors / np.where(lengths > 0, lengths, 1.0)
+        return table
+
+    async def _by_model(self, profiles: Profiles, message: str, degraded: list[str]) -> Decision | None:
+        assert self._models is not None  # noqa: S101 — asked only where they are
+        try:
+            async with asyncio.timeout(_MODEL_S):
+                chosen = await ask_which(self._models, profiles.all, message)
+        except (ModelFailed, BadModelOutput, TimeoutError) as error:
+            log.warning("the small model did not route", reason=type(error).__name__)
+            degraded.append("routing_model")
+            return None
+        return Decision(chosen[0], chosen[1], "the small model's choice") if chosen else None
+
+
+def general(reason: str) -> Routing:
+    """To no knowledge base."""
+    return Routing(
+        RouteDecision(kb_prefix=None, worker_name="general", confidence=1.0, method="default", reason=reason)
+    )
+
+
+def _explicit(prefix: str, base: BaseProfile | None) -> Routing:
+    return Routing(
+        RouteDecision(
+            kb_prefix=prefix,
+            worker_name=_worker(base, prefix),
+            confidence=1.0,
+            method="explicit",
+            reason="the caller named the knowledge base",
+        ),
+        base,
+    )
+
+
+def _to(decision: Decision, method: RouteMethod, degraded: Sequence[str] = ()) -> Routing:
+    prefix = decision.profile.prefix
+    routed = RouteDecision(
+        kb_prefix=prefix,
+        worker_name=_worker(decision.profile, prefix),
+        confidence=decision.confidence,
+        method=method,
+        reason=decision.reason,
+    )
+    return Routing(routed, decision.profile, degraded=tuple(degraded))
+
+
+def _worker(base: BaseProfile | None, prefix: str) -> str:
+    return base.handler if base and base.handler else prefix
+
+
+def _manner(message: str) -> Manner:
+    text = ends_of(message)
+    language = language_of([text])
+    return Manner(asks=asks(text, language), own=is_about_oneself(text, language))
