@@ -133,7 +133,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             milvus=connected.milvus,
             models=models,
             embedder=embedder,
-            turns=Turns(database, jobs, visits=visit_schedule(settings)),
+            turns=Turns(database, jobs, visits=visit_schedule(settings), shares_human=settings.memory_share_human),
             leases=leases,
             events=events,
             transcript=Transcript(database),

@@ -73,8 +73,10 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
        coalesce((SELECT count(*) || ' ' || max(b.updated_at) FROM knowledge_bases b
            WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,
-       coalesce((SELECT g.generation FROM core_memory_generations g
-           WHERE g.user_id = person.id AND g.expert_id = expert.id), 0) AS core_memory_generation
+       coalesce((SELECT sum(g.generation) FROM core_memory_generations g
+           WHERE g.user_id = person.id AND (g.expert_id = expert.id OR %(shares_human)s AND g.expert_id = (
+               SELECT id FROM experts h WHERE h.tenant_id = %(tenant_id)s AND h.name = 'default'
+           ))), 0)::bigint AS core_memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """
 

@@ -74,11 +74,21 @@ class _Found:
 class Turns:
     """Opens, ends and reads turns."""
 
-    def __init__(self, database: Database, jobs: JobQueue, *, visits: VisitSchedule | None = None) -> None:
-        """Take when a conversation's visits end and are summarised; None = as usual."""
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobQueue,
+        *,
+        visits: VisitSchedule | None = None,
+        shares_human: bool = False,
+    ) -> None:
+        """Take when a conversation's visits end and are summarised (None = as usual), and whether a user's experts
+        share a section of core memory.
+        """
         self._database = database
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
+        self._shares_human = shares_human
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; the user and the conversation come into being.
@@ -101,7 +111,7 @@ class Turns:
             DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
         """
         turn_id, message_id = uuid7(), uuid7()
-        values = _values(new, turn_id, message_id)
+        values = {**_values(new, turn_id, message_id), "shares_human": self._shares_human}
         lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"
         while True:
             try:

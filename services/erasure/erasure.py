@@ -80,7 +80,10 @@ SELECT 1, (SELECT count(*) FROM his),
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"
 
-_EXPERTS = "SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s"
+_EXPERTS = """
+SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s
+UNION SELECT expert_id FROM conversations WHERE user_id = %(user_id)s
+"""
 
 _JOBS = """
 WITH his AS (

@@ -57,19 +57,24 @@ class SectionChange:
 
     stored: StoredCoreMemory
 
-    def __init__(self, connection: Connection, owner: Owner, section: str, log: OperationLog) -> None:
+    def __init__(
+        self, connection: Connection, owner: Owner, section: str, log: OperationLog, *, shared: bool = False
+    ) -> None:
+        """Take with whom the section is stored; `shared` = all experts of the user have it."""
         self.connection = connection
         self.changed = False
         self._owner = owner
         self._section = section
         self._log = log
+        self._shared = shared
+        self._begun_with: dict[str, Any] | None = None
         self._updated_at: dict[str, datetime] = {}
 
     @property
     def content(self) -> dict[str, Any] | None:
         """What it is now; None when there is no such section."""
         there = self.stored.sections.get(self._section)
-        return there["content"] if there else None
+        return there["content"] if there else self._begun_with
 
     @property
     def version(self) -> int:
@@ -85,11 +90,18 @@ class SectionChange:
 
     async def look(self) -> None:
         """Read all sections."""
-        rows = await (await self.connection.execute(core_sql.READ, vars(self._owner))).fetchall()
+        values = {**vars(self._owner), "shares_human": self._shared}
+        rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
         stored = stored_of(rows)
         assert stored is not None  # noqa: S101 — its row was locked
         self.stored = stored
         self._updated_at = {row[1]: row[5] for row in rows}
+
+    async def begin_with(self, owner: Owner) -> None:
+        """Begin a shared section with what one of the experts had there by itself."""
+        values = {**vars(owner), "shares_human": False}
+        rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
+        self._begun_with = next((row[2] for row in rows if row[1] == self._section), None)
 
     async def write(self, new: dict[str, Any], what: str, trigger: Trigger, *, whole: bool = False) -> None:
         """Store a new version; `whole` = not merged.
@@ -99,7 +111,7 @@ class SectionChange:
         """
         old = self.content
         check_size(self._section, new)
-        if old is None and len(self.stored.sections) >= MAX_SECTIONS:
+        if self._section not in self.stored.sections and len(self.stored.sections) >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
         values = {
             **vars(self._owner),
@@ -117,7 +129,7 @@ class SectionChange:
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
-        values = {**vars(self._owner), "section": self._section}
+        values = {**vars(self._owner), "section": self._section, "everywhere": self._shared}
         await self.connection.execute(core_sql.DELETE, values)
         await self._note(Operation("core_memory_delete", self._section), trigger)
 

@@ -6,6 +6,7 @@ in the transaction that makes it; changes of one core memory are made one after 
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -22,16 +23,32 @@ from services.memory.operations import OperationLog, Trigger
 from services.platform.postgres import Database
 from state.conversation import CoreMemorySections
 
+SHARED_SECTION = "human"
+"""What is known of the user himself, whoever he talks to."""
+
 
 class CoreMemory:
     """Reads and changes core memory."""
 
-    def __init__(self, database: Database, cache: CoreMemoryCache, log: OperationLog, *, on: bool = True) -> None:
-        """With `on` false turns know of none; what is stored stays, and can be read and changed."""
+    def __init__(
+        self,
+        database: Database,
+        cache: CoreMemoryCache,
+        log: OperationLog,
+        *,
+        on: bool = True,
+        shares_human: bool = False,
+    ) -> None:
+        """With `on` false turns know of none; what is stored stays, and can be read and changed.
+
+        With `shares_human` all experts of a user have the same section `human`, which is stored with the expert
+        `default`. What an expert had there by itself is what it is begun with, if there was none yet.
+        """
         self._database = database
         self._cache = cache
         self._log = log
         self._on = on
+        self._shares_human = shares_human
 
     async def owner(self, tenant_id: UUID, user: str, expert: str) -> Owner:
         """Who is meant by the caller's own name for the user and an expert's name.
@@ -55,7 +72,7 @@ class CoreMemory:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        rows = await self._database.fetch(owner.tenant_id, core_sql.READ, vars(owner), tuple_row)
+        rows = await self._rows(owner)
         return [Block(row[1], row[2], row[3], row[5]) for row in rows if row[1] is not None]
 
     async def for_turn(self, owner: Owner, at_least: int | None) -> CoreMemorySections:
@@ -72,8 +89,7 @@ class CoreMemory:
             cached = await self._cache.get(owner.user_id, owner.expert_id)
             if cached is not None and cached.generation >= at_least:
                 return cached.sections
-        rows = await self._database.fetch(owner.tenant_id, core_sql.READ, vars(owner), tuple_row)
-        stored = stored_of(rows)
+        stored = stored_of(await self._rows(owner))
         if stored is None:
             return {}
         await self._cache.put(owner.user_id, owner.expert_id, stored)
@@ -131,7 +147,7 @@ class CoreMemory:
             DatabaseUnavailable: the database does not answer.
         """
         async with self._changing(owner, section) as changing:
-            values = {**vars(owner), "section": section, "version": version}
+            values = {**vars(await self._stored_with(owner, section)), "section": section, "version": version}
             row = await (await changing.connection.execute(core_sql.VERSION, values)).fetchone()
             if row is None:
                 raise NotFound("There is no such version of a section of this name.")
@@ -159,7 +175,8 @@ class CoreMemory:
             NotFound: there is no such section.
             DatabaseUnavailable: the database does not answer.
         """
-        values = {**vars(owner), "section": section, "before": before, "limit": limit}
+        stored_with = await self._stored_with(owner, section)
+        values = {**vars(stored_with), "section": section, "before": before, "limit": limit}
         rows = await self._database.fetch(owner.tenant_id, core_sql.HISTORY, values, tuple_row)
         if not rows:
             raise NotFound("There is no such section.")
@@ -168,17 +185,33 @@ class CoreMemory:
     @asynccontextmanager
     async def _changing(self, owner: Owner, section: str) -> AsyncIterator[SectionChange]:
         """A transaction in which nobody else changes this core memory; afterwards the cache is told."""
+        stored_with = await self._stored_with(owner, section)
+        shared = self._shares_human and section == SHARED_SECTION
         try:
             async with self._database.tenant(owner.tenant_id) as connection:
-                if await (await connection.execute(core_sql.LOCK, vars(owner))).fetchone() is None:
+                if await (await connection.execute(core_sql.LOCK, vars(stored_with))).fetchone() is None:
                     raise NotFound("There is no such user.")
-                changing = SectionChange(connection, owner, section, self._log)
+                changing = SectionChange(connection, stored_with, section, self._log, shared=shared)
                 await changing.look()
+                if shared and changing.content is None:
+                    await changing.begin_with(owner)
                 yield changing
         except psycopg.errors.ForeignKeyViolation:
             raise NotFound("There is no such expert or conversation any more.") from None
         if changing.changed:
-            await self._cache.put(owner.user_id, owner.expert_id, changing.stored)
+            await self._cache.put(stored_with.user_id, stored_with.expert_id, changing.stored)
+
+    async def _rows(self, owner: Owner) -> Sequence[Sequence[Any]]:
+        values = {**vars(owner), "shares_human": self._shares_human}
+        return await self._database.fetch(owner.tenant_id, core_sql.READ, values, tuple_row)
+
+    async def _stored_with(self, owner: Owner, section: str) -> Owner:
+        """With whom a section is stored."""
+        if not self._shares_human or section != SHARED_SECTION:
+            return owner
+        values = {"tenant_id": owner.tenant_id}
+        [(expert_id,)] = await self._database.fetch(owner.tenant_id, core_sql.HOME, values, tuple_row)
+        return replace(owner, expert_id=expert_id)
 
 
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:

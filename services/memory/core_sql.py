@@ -7,12 +7,29 @@ SELECT u.id, e.id FROM users u LEFT JOIN experts e ON e.tenant_id = u.tenant_id 
 WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
 """
 
-# One statement, so that the sections are those of the generation.
+HOME = "SELECT id FROM experts WHERE tenant_id = %(tenant_id)s AND name = 'default'"
+"""The expert with whom the section that all share is stored."""
+
+# One statement, so that the sections are those of the generation. What is shared is read where it is stored, or,
+# before anything was written there, where the expert had it by itself; then two generations count.
 READ: LiteralString = """
-SELECT g.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at
-FROM core_memory_generations g
-LEFT JOIN core_memory_blocks b ON b.user_id = g.user_id AND b.expert_id = g.expert_id
-WHERE g.tenant_id = %(tenant_id)s AND g.user_id = %(user_id)s AND g.expert_id = %(expert_id)s
+WITH home AS (
+    SELECT CASE WHEN %(shares_human)s
+        THEN (SELECT id FROM experts WHERE tenant_id = %(tenant_id)s AND name = 'default')
+        ELSE %(expert_id)s END AS expert_id
+), known AS (
+    SELECT sum(g.generation)::bigint AS generation FROM core_memory_generations g, home
+    WHERE g.tenant_id = %(tenant_id)s AND g.user_id = %(user_id)s
+      AND g.expert_id IN (%(expert_id)s, home.expert_id)
+    HAVING count(*) > 0
+), block AS (
+    SELECT DISTINCT ON (b.section) b.* FROM core_memory_blocks b, home
+    WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
+      AND (b.expert_id = %(expert_id)s OR b.expert_id = home.expert_id AND b.section = 'human')
+    ORDER BY b.section, b.expert_id = home.expert_id DESC
+)
+SELECT known.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at
+FROM known LEFT JOIN block b ON true
 ORDER BY b.section
 """
 
@@ -61,19 +78,20 @@ WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = 
 ORDER BY h.version DESC LIMIT %(limit)s
 """
 
-# With the section goes what its changes, the log and the beginnings of prompts hold of it.
+# With the section goes what its changes, the log and the beginnings of prompts hold of it; with a shared one
+# that of every expert.
 DELETE = """
 WITH gone AS (
     DELETE FROM core_memory_blocks
-    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+    WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (expert_id = %(expert_id)s OR %(everywhere)s)
       AND section = %(section)s
 ), told AS (
     UPDATE memory_operations SET old_value = NULL, new_value = NULL
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
-      AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text
+      AND field = %(section)s AND (trigger->>'expert_id' = %(expert_id)s::text OR %(everywhere)s)
 )
 UPDATE context_epochs e SET core_memory = e.core_memory - %(section)s
 FROM conversations c
 WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
-  AND c.expert_id = %(expert_id)s AND e.core_memory ? %(section)s
+  AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
 """

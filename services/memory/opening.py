@@ -51,7 +51,9 @@ def make_memory(
         parameters=RankingParameters(fusion=settings.memory_recall_fusion),
     )
     return Memory(
-        core=CoreMemory(database, core_cache, operations, on=settings.memory_core),
+        core=CoreMemory(
+            database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
+        ),
         core_cache=core_cache,
         operations=operations,
         episodes=episodes,

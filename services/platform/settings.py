@@ -123,6 +123,7 @@ class Settings(BaseSettings):
         30.0, gt=0, le=1440, description="minutes of silence after which a visit has ended; more than 0"
     )
     memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
+    memory_share_human: bool = Field(False, description="on or off")
     memory_core: bool = Field(True, description="on or off")
     memory_agent: bool = Field(True, description="on or off")
     memory_episodes: bool = Field(True, description="on or off")
