@@ -6,9 +6,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
+from services.context.parts import PARTS
 from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS
 from services.conversations.values import Id, no_nul, not_blank
-from state.conversation import ContextStrategy
+from state.conversation import ContextStrategy, Part
 
 MAX_PERSONA_CHARACTERS = 4000
 _MAX_PROMPT_CHARACTERS = 32_000
@@ -42,6 +43,22 @@ Threshold = Annotated[float, Field(ge=0.1, le=1.0, multiple_of=0.01)]
 MinMessages = Annotated[int, Field(ge=10, le=1000)]
 Reflection = Annotated[bool, Field(description="Whether the expert reflects on its conversations.")]
 
+Budget = Annotated[
+    int,
+    Field(
+        ge=500,
+        le=1_000_000,
+        description="Tokens that its prompts may have, the user's message not counted; null = the service's own.",
+    ),
+]
+PartsOff = Annotated[
+    list[Part],
+    Field(
+        max_length=len(PARTS),
+        description="What it goes without, although the service has it: " + ", ".join(PARTS) + ".",
+    ),
+]
+
 _THRESHOLD = "The part of the window from which on older messages are shortened, in hundredths."
 _MESSAGES = "How many messages are shortened at once, at the least."
 
@@ -71,6 +88,8 @@ class ExpertRequest(BaseModel):
         "tokens, 15 up to 64,000, 20 beyond.",
     )
     reflection: Reflection = False
+    context_budget_tokens: Budget | None = None
+    parts_off: PartsOff = Field(default_factory=list)
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -85,6 +104,8 @@ class ExpertChangeRequest(TypedDict, total=False):
     context_threshold: Annotated[Threshold, Field(description=_THRESHOLD)]
     min_archive_messages: Annotated[MinMessages, Field(description=_MESSAGES)]
     reflection: Reflection
+    context_budget_tokens: Budget | None
+    parts_off: PartsOff
 
 
 class ExpertView(BaseModel):
@@ -99,6 +120,8 @@ class ExpertView(BaseModel):
     context_threshold: float
     min_archive_messages: int
     reflection: bool
+    context_budget_tokens: int | None
+    parts_off: list[Part]
     created_at: datetime
 
 

@@ -20,6 +20,7 @@ from nodes.retrieve import retrieve
 from nodes.route import route
 from nodes.tools import tools
 from services.bootstrap import Services
+from services.context.parts import parts_on
 from services.context.strategies import HANDLERS
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
@@ -53,7 +54,7 @@ def build_graph(services: Services) -> TurnGraph:
     settings = services.settings
     answer = partial(generate, models=services.models, tools=services.tools, estimators=services.estimators)
     nodes: dict[str, Node] = {
-        "route": partial(route, routing=services.routing, tools=services.tools, quick_tools=settings.tools_quick),
+        "route": partial(route, routing=services.routing, tools=services.tools, parts=parts_on(settings)),
         "history": partial(
             history,
             conversations=services.conversations,
@@ -82,7 +83,6 @@ def build_graph(services: Services) -> TurnGraph:
             persist,
             turns=services.turns,
             episodes=settings.memory_episodes,
-            memory_agent=settings.memory_agent,
         ),
     }
     graph = TurnGraph(ConversationState, context_schema=TurnContext)

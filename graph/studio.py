@@ -93,6 +93,8 @@ _FRESH: dict[str, Any] = {
     **dict.fromkeys(ConversationState.__annotations__),
     "images": [],
     "history": [],
+    "parts_off": [],
+    "parts": [],
     "quick_tools": [],
     "episodic_memory": [],
     "recall": {},

@@ -7,6 +7,7 @@ import structlog
 from langgraph.runtime import Runtime
 
 from services.context.days_shown import shown_days
+from services.context.parts import is_on
 from services.context.reading import Asked, ConversationReader, ShownConversation
 from services.context.recalled import Memories
 from services.errors import Unavailable
@@ -54,7 +55,8 @@ async def history(
     try:
         async with asyncio.TaskGroup() as group:
             fetching = group.create_task(conversations.fetch(asked))
-            remembering = group.create_task(_core_memory(core_memory, owner, state.get("core_memory_generation")))
+            newest = state.get("core_memory_generation") if is_on(state, "core_memory") else 0
+            remembering = group.create_task(_core_memory(core_memory, owner, newest))
             recalling = group.create_task(memories.recall(_sought(state, context, owner)))
             looking = group.create_task(days.for_turn(days_asked))
     except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
@@ -104,7 +106,7 @@ def _asked(state: ConversationState, context: TurnContext, tools: ToolRegistry, 
 
 
 def _sought(state: ConversationState, context: TurnContext, owner: Owner) -> TurnAsked | None:
-    if not state.get("remembers", True):
+    if not state.get("remembers", True) or not is_on(state, "recall"):
         return None
     reference = state.get("time_reference")
     since, until = None, None

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from langgraph.runtime import Runtime
 
 from services.context.days_text import no_record as told
+from services.context.parts import PARTS
 from services.context.prompt import empty_report
 from services.llm.language import language_of
 from state.context import TurnContext
@@ -21,6 +22,6 @@ async def no_record(state: ConversationState, runtime: Runtime[TurnContext]) -> 
     return {
         "answer": answer,
         "usage": TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0),
-        "context_report": empty_report(state["context_budget"], state["epoch"]),
+        "context_report": empty_report(state["context_budget"], state["epoch"], state.get("parts", PARTS)),
         "timings": {"first_token_ms": first_token_ms},
     }

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from langgraph.runtime import Runtime
 
+from services.context.parts import is_on
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.schedule import jobs_of_turn
@@ -18,12 +19,11 @@ async def persist(
     *,
     turns: Turns,
     episodes: bool,
-    memory_agent: bool = False,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and defer the jobs that it causes.
 
-    With `episodes`, the turn becomes one: it can be recalled from the next turn on. With `memory_agent`, a turn
-    that says something worth remembering is looked at behind the answer.
+    With `episodes`, the turn becomes one: it can be recalled from the next turn on. A turn that says something
+    worth remembering is looked at behind the answer.
     """
     context = runtime.context
     # That there is no record is nothing to remember.
@@ -42,7 +42,9 @@ async def persist(
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         jobs=state.get("after_turn", []),
-        own_jobs=jobs_of_turn(state["message"], state["answer"]) if memory_agent and asks_model else [],
+        own_jobs=jobs_of_turn(state["message"], state["answer"])
+        if is_on(state, "memory_agent") and asks_model
+        else [],
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
     answer_message_id = state["answer_message_id"]

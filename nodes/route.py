@@ -1,6 +1,7 @@
 """route: where the message goes, which past it asks about, and which tools it asks for by itself."""
 
 import time
+from collections.abc import Sequence
 from uuid import UUID
 
 from langgraph.runtime import Runtime
@@ -9,7 +10,7 @@ from services.knowledge.routing import KnowledgeRouting, Routing
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, Part
 
 
 async def route(
@@ -18,34 +19,37 @@ async def route(
     *,
     routing: KnowledgeRouting,
     tools: ToolRegistry,
-    quick_tools: bool,
+    parts: Sequence[Part],
 ) -> ConversationState:
     """Route by rules: to the knowledge base that the caller named, or whose words the message has, or to none.
 
-    With `quick_tools`, tools for which the message asks plainly are called without a model deciding; what is
-    asked of a picture is not plain. Where rules are not sure, `match` goes on once the message is embedded.
+    Tools for which the message asks plainly are called without a model deciding; what is asked of a picture is
+    not plain. `parts` are what the settings leave on; the expert may go without some. Where rules are not sure
+    of a knowledge base, `match` goes on once the message is embedded.
     """
     begun = time.perf_counter()
     message, timezone, now = state["message"], runtime.context.timezone, state["now"]
-    reference = detect(message, timezone, now)
+    on = [part for part in parts if part not in state.get("parts_off", ())]
+    reference = detect(message, timezone, now) if "days" in on else None
 
     def besides(sentence: str) -> bool:
         """Whether a part of the message asks about past conversation, and needs no tool."""
         asked = detect(sentence, timezone, now) if reference else None
         return asked is not None and asked["alone"]
 
-    calls = tools.quick_calls(message, besides) if quick_tools and not state.get("images") else []
+    calls = tools.quick_calls(message, besides) if "quick_tools" in on and not state.get("images") else []
     found = await routing.by_rules(
         UUID(runtime.context.tenant_id),
         state.get("knowledge_version"),
         message,
         requested=state.get("requested_kb_prefix"),
-        open_question=not calls and not (reference and reference["alone"]),
+        open_question="knowledge" in on and not calls and not (reference and reference["alone"]),
     )
     if not found.undecided:
         runtime.stream_writer({"status": "route_decision", "content": found.decision})
     return {
         **routed(found),
+        "parts": on,
         "time_reference": reference,
         "quick_tools": calls,
         "routing_ms": round((time.perf_counter() - begun) * 1000, 3),

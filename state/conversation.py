@@ -22,6 +22,12 @@ ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages alone."""
 
 
+Part = Literal["core_memory", "recall", "days", "knowledge", "quick_tools", "memory_agent"]
+"""What can be switched off by a setting, or for an expert: what is always known of the user; what earlier
+conversations said; prepared answers to questions about days; knowledge bases where the caller names none; tools
+that run by themselves; the agent that files what is worth remembering."""
+
+
 class RouteDecision(TypedDict):
     """Where a message goes, and why."""
 
@@ -145,6 +151,8 @@ class ContextPolicy(TypedDict):
     strategy: ContextStrategy
     window: int
     """Tokens that the model's context holds; for the strategy `topics`."""
+    budget: int | None
+    """Tokens that its prompts may have, the user's message not counted; None = as configured."""
     threshold: float
     """Share of `window` at which topics are archived, 0 to 1."""
     min_archive_messages: int
@@ -221,6 +229,8 @@ class ContextReport(TypedDict):
     """Estimated tokens per section."""
     dropped: list[dict[str, Any]]
     """What did not fit, each with `section`, `items` and `reason`."""
+    parts: list[Part]
+    """What was on in the turn."""
     strategy: ContextStrategy
     epoch: int
     epoch_reason: str
@@ -279,10 +289,14 @@ class ConversationState(TurnInput, total=False):
     None = whatever is the newest when it is read."""
     knowledge_version: str | None
     """Of the tenant's knowledge bases when the turn was opened; empty = there are none, None = not known."""
+    parts_off: list[Part]
+    """What the expert goes without."""
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
 
     # route
+    parts: list[Part]
+    """What is on in this turn."""
     route_decision: RouteDecision
     kb_prefix: str | None
     worker_name: str

@@ -72,6 +72,7 @@ def initial_state(
         system_prompt=turn.system_prompt,
         model=turn.model,
         context_policy=turn.policy,
+        parts_off=list(turn.parts_off),
         begins=turn.begins,
         remembers=turn.remembers,
         knowledge_version=turn.knowledge_version,

@@ -19,7 +19,9 @@ class ContextBudget:
     total: int
 
     def of(self, policy: ContextPolicy) -> int:
-        """The budget under an expert's policy."""
+        """The budget under an expert's policy: its own, if it has one."""
+        if policy["budget"]:
+            return policy["budget"]
         if policy["strategy"] == "topics":
             return int(policy["window"] * policy["threshold"])
         return self.total

@@ -18,6 +18,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 
 from services.context.core_memory import MOST_TOKENS, changes_text, core_memory_text
 from services.context.days_text import days_text
+from services.context.parts import PARTS
 from services.context.prefix import Section, mark_prefix
 from services.context.strategies import USUAL, PromptStrategy
 from services.context.tail import Tail, dropped_items
@@ -30,6 +31,7 @@ from state.conversation import (
     ContextReport,
     Epoch,
     HistoryMessage,
+    Part,
     Passage,
     RecalledEpisode,
     SharedPrefix,
@@ -76,6 +78,8 @@ class Ingredients:
     passages: Sequence[Passage]
     message: str
     images: Sequence[str]
+    parts: Sequence[Part] = PARTS
+    """What is on in the turn, for the report."""
     strategy: PromptStrategy = USUAL
     """How passages are shown, and what the model does with them."""
     kb_instructions: str = ""
@@ -94,12 +98,13 @@ class Ingredients:
     """What the model and its tools have said in this turn already; not counted."""
 
 
-def empty_report(budget: int, epoch: Epoch) -> ContextReport:
+def empty_report(budget: int, epoch: Epoch, parts: Sequence[Part]) -> ContextReport:
     """The report of a turn for which no model was asked."""
     return ContextReport(
         budget=budget,
         tokens={},
         dropped=[],
+        parts=list(parts),
         strategy=epoch["strategy"],
         epoch=epoch["number"],
         epoch_reason=epoch["reason"],
@@ -146,6 +151,7 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
         budget=parts.budget,
         tokens=sizes,
         dropped=dropped,
+        parts=list(parts.parts),
         strategy=parts.epoch["strategy"],
         epoch=parts.epoch["number"],
         epoch_reason=parts.epoch["reason"],

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from services.context.parts import PARTS
 from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.context.strategies import USUAL, PromptStrategy
 from services.llm.chat_models import ChatModels, ModelUsage
@@ -75,6 +76,7 @@ def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator, strate
         asked_days=state.get("asked_days"),
         episodes=state.get("episodic_memory", []),
         recall=state.get("recall", {}),
+        parts=state.get("parts", PARTS),
         message=state["message"],
         images=state.get("images", []),
         core_memory=state["epoch"]["core_memory"] if state.get("core_memory") is not None else {},

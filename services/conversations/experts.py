@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.llm.tokens import count_tokens
 from services.platform.postgres import Database, Row
-from state.conversation import ContextStrategy
+from state.conversation import ContextStrategy, Part
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000
 
@@ -27,7 +27,8 @@ _RECOMMENDED_BEYOND = (0.70, 20)
 
 _EXPERTS = """
 SELECT name, persona, system_prompt, model, context_strategy, context_window,
-       context_threshold::float8 AS context_threshold, min_archive_messages, reflection, created_at
+       context_threshold::float8 AS context_threshold, min_archive_messages, reflection,
+       context_budget_tokens, parts_off, created_at
 FROM experts
 WHERE tenant_id = %(tenant_id)s
   AND (%(name)s::text IS NULL OR name = %(name)s)
@@ -37,15 +38,17 @@ ORDER BY name LIMIT %(limit)s
 
 _CREATE = """
 INSERT INTO experts (id, tenant_id, name, persona, system_prompt, model, context_strategy, context_window,
-                     context_threshold, min_archive_messages, reflection)
+                     context_threshold, min_archive_messages, reflection, context_budget_tokens, parts_off)
 VALUES (%(id)s, %(tenant_id)s, %(name)s, %(persona)s, %(system_prompt)s, %(model)s, %(context_strategy)s,
-        %(context_window)s, %(context_threshold)s, %(min_archive_messages)s, %(reflection)s)
+        %(context_window)s, %(context_threshold)s, %(min_archive_messages)s, %(reflection)s,
+        %(context_budget_tokens)s, %(parts_off)s)
 ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING name, persona, system_prompt, model, context_strategy, context_window,
-          context_threshold::float8 AS context_threshold, min_archive_messages, reflection, created_at
+          context_threshold::float8 AS context_threshold, min_archive_messages, reflection,
+       context_budget_tokens, parts_off, created_at
 """
 
-# Only the model may be set to null.
+# Only the model and the budget may be set to null.
 _UPDATE = """
 UPDATE experts SET
     persona = coalesce(%(persona)s, persona),
@@ -55,10 +58,14 @@ UPDATE experts SET
     context_window = coalesce(%(context_window)s, context_window),
     context_threshold = coalesce(%(context_threshold)s::numeric, context_threshold),
     min_archive_messages = coalesce(%(min_archive_messages)s, min_archive_messages),
-    reflection = coalesce(%(reflection)s, reflection)
+    reflection = coalesce(%(reflection)s, reflection),
+    context_budget_tokens = CASE WHEN %(sets_budget)s
+        THEN %(context_budget_tokens)s ELSE context_budget_tokens END,
+    parts_off = coalesce(%(parts_off)s, parts_off)
 WHERE tenant_id = %(tenant_id)s AND name = %(name)s
 RETURNING name, persona, system_prompt, model, context_strategy, context_window,
-          context_threshold::float8 AS context_threshold, min_archive_messages, reflection, created_at
+          context_threshold::float8 AS context_threshold, min_archive_messages, reflection,
+       context_budget_tokens, parts_off, created_at
 """
 
 _DELETE = "DELETE FROM experts WHERE tenant_id = %(tenant_id)s AND name = %(name)s RETURNING 1"
@@ -81,6 +88,10 @@ class Expert:
     min_archive_messages: int
     """What is shortened at once, at the least."""
     reflection: bool
+    context_budget_tokens: int | None
+    """Of its prompts, the user's message not counted; None = the service's own."""
+    parts_off: list[Part]
+    """What it goes without."""
     created_at: datetime
 
 
@@ -99,6 +110,8 @@ class NewExpert:
     min_archive_messages: int | None
     """None = what is recommended for the window."""
     reflection: bool
+    context_budget_tokens: int | None = None
+    parts_off: Sequence[Part] = ()
 
 
 class ExpertChange(TypedDict, total=False):
@@ -112,6 +125,8 @@ class ExpertChange(TypedDict, total=False):
     context_threshold: float
     min_archive_messages: int
     reflection: bool
+    context_budget_tokens: int | None
+    parts_off: list[Part]
 
 
 class Experts:
@@ -150,7 +165,7 @@ class Experts:
         if new.name in _NO_NAMES:
             raise InvalidInput("name", "cannot stand in the path of an address")
         _check_system_prompt(new.system_prompt)
-        values = {**asdict(new), "id": uuid7(), "tenant_id": tenant_id}
+        values = {**asdict(new), "parts_off": list(new.parts_off), "id": uuid7(), "tenant_id": tenant_id}
         threshold, messages = _recommended(new.context_window)
         if new.context_threshold is None:
             values["context_threshold"] = threshold
@@ -172,7 +187,14 @@ class Experts:
         if "system_prompt" in change:
             _check_system_prompt(change["system_prompt"])
         unchanged = dict.fromkeys(ExpertChange.__annotations__)
-        values = {**unchanged, **change, "sets_model": "model" in change, "tenant_id": tenant_id, "name": name}
+        values = {
+            **unchanged,
+            **change,
+            "sets_model": "model" in change,
+            "sets_budget": "context_budget_tokens" in change,
+            "tenant_id": tenant_id,
+            "name": name,
+        }
         return _only(await self._database.fetch(tenant_id, _UPDATE, values, class_row(Expert)))
 
     async def delete(self, tenant_id: UUID, name: str) -> None:

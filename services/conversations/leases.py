@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.turn import LEASE, OpenTurn, StopReason
 from services.platform.postgres import Database
-from state.conversation import ContextPolicy
+from state.conversation import ContextPolicy, Part
 
 _RENEW = """
 UPDATE turns SET lease_expires_at = now() + %(lease)s
@@ -56,10 +56,12 @@ FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND t.lease_expires_at < now()
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
 RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.session_key, u.external_id, u.timezone,
-          u.locale, e.id AS expert_id, e.name AS expert, e.system_prompt, e.model, m.content, m.parts,
+          u.locale, e.id AS expert_id, e.name AS expert, e.model, m.content, m.parts,
+          concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt, e.parts_off,
           jsonb_build_object(
               'strategy', e.context_strategy, 'window', e.context_window,
-              'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages
+              'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages,
+              'budget', e.context_budget_tokens
           ) AS policy
 """
 
@@ -159,6 +161,7 @@ class TurnLeases:
             system_prompt=found.system_prompt,
             model=found.model,
             policy=found.policy,
+            parts_off=found.parts_off,
             waiting=True,
         )
         images = [part["image_url"]["url"] for part in found.parts]
@@ -197,6 +200,7 @@ class _Adopted:
     content: str
     parts: list[Any]
     policy: ContextPolicy
+    parts_off: list[Part]
 
 
 def _ids(tenant_id: UUID, turn_id: UUID) -> dict[str, Any]:

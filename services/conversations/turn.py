@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from state.conversation import ContextPolicy, Epoch
+from state.conversation import ContextPolicy, Epoch, Part
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
 """`waiting` until the turns before it in its conversation have ended. The last four are final: a whole answer; a
@@ -69,6 +69,8 @@ class OpenTurn:
     system_prompt: str
     model: str | None
     policy: ContextPolicy
+    parts_off: Sequence[Part] = ()
+    """What the expert goes without."""
     waiting: bool = False
     """Whether it has yet to wait for its place."""
     begins: bool = False

@@ -64,10 +64,12 @@ WITH expert AS (
     FROM turn
 )
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
-       expert.id AS expert_id, expert.name AS expert, expert.system_prompt, expert.model,
+       expert.id AS expert_id, expert.name AS expert, expert.model,
+       concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt, expert.parts_off,
        jsonb_build_object(
            'strategy', expert.context_strategy, 'window', expert.context_window,
-           'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages
+           'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages,
+           'budget', expert.context_budget_tokens
        ) AS policy,
        unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,

@@ -31,7 +31,7 @@ from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Connection, Database
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
-from state.conversation import ContextPolicy, Epoch
+from state.conversation import ContextPolicy, Epoch, Part
 
 _EPOCH_VALUES = (
     "epoch_number",
@@ -62,6 +62,7 @@ class _Found:
     system_prompt: str
     model: str | None
     policy: ContextPolicy
+    parts_off: list[Part]
     known_turn_id: UUID | None
     running: bool | None
     waiting: int | None
@@ -142,6 +143,7 @@ class Turns:
             system_prompt=one.system_prompt,
             model=one.model,
             policy=one.policy,
+            parts_off=one.parts_off,
             waiting=one.status == "waiting",
             begins=one.begins,
             remembers=one.remembers,

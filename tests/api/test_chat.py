@@ -112,7 +112,7 @@ async def test_debug_sends_what_each_node_did_and_the_report(client: httpx.Async
     assert [content["node"] for _, status, content in events if status == "execution_log"] == [
         "route",
         "history",
-        "generate",
+        "generate_rag",
         "persist",
     ]
     assert events[-1][2]["context_report"]["tokens"]["system"] > 0

@@ -53,6 +53,8 @@ async def test_an_expert_is_made_with_defaults_and_read_back(client: httpx.Async
         "context_threshold": 0.6,
         "min_archive_messages": 10,
         "reflection": False,
+        "context_budget_tokens": None,
+        "parts_off": [],
         "created_at": "",
     }
     assert (await client.get(f"{EXPERTS}/critic")).json() == made
@@ -69,6 +71,8 @@ async def test_everything_of_an_expert_can_be_said(client: httpx.AsyncClient) ->
         "context_threshold": 0.29,
         "min_archive_messages": 1000,
         "reflection": True,
+        "context_budget_tokens": 500,
+        "parts_off": ["recall", "memory_agent"],
     }
     made = await _made(client, **said)
     assert made == said | {"created_at": made["created_at"]}
@@ -121,6 +125,8 @@ async def test_experts_are_listed_by_name_in_pages(client: httpx.AsyncClient) ->
         {"context_threshold": 0.1},
         {"min_archive_messages": 11},
         {"reflection": False},
+        {"context_budget_tokens": 1_000_000},
+        {"parts_off": ["core_memory"]},
         {},
     ],
     ids=str,
@@ -245,6 +251,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"min_archive_messages": 9}, "min_archive_messages"),
     ({"min_archive_messages": 1001}, "min_archive_messages"),
     ({"reflection": "perhaps"}, "reflection"),
+    ({"context_budget_tokens": 499}, "context_budget_tokens"),
+    ({"parts_off": ["soul"]}, "parts_off.0"),
+    ({"parts_off": ["recall"] * 40}, "parts_off"),
     ({"surprise": 1}, "surprise"),
 ]
 

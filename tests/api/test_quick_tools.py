@@ -280,7 +280,7 @@ async def test_a_message_that_asks_for_no_tool_goes_its_usual_way(client: httpx.
     async with Turn(client, message="昨天北京天气很好。", debug=True) as stream:
         done = await stream.until("done")
     nodes = [content["node"] for kind, content in stream.events if kind == "execution_log"]
-    assert nodes == ["route", "history", "generate", "persist"]
+    assert nodes == ["route", "history", "generate_rag", "persist"]
     assert not {"filler", "tool_call"} & set(stream.kinds())
     assert "quick_ms" not in done["timings"]
 

@@ -79,7 +79,7 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
 
         thread = await client.threads.create()
         updates = await _run(client, thread["thread_id"], "My dog is called Bruno.")
-        assert list(updates) == ["route", "history", "generate", "persist"]
+        assert list(updates) == ["route", "history", "generate_rag", "persist"]
         assert updates["route"]["worker_name"] == "general"
         assert updates["history"]["history"] == []
 
@@ -87,9 +87,9 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
             client, thread["thread_id"], "What is my dog called?", timezone="Europe/Berlin", debug=True
         )
         assert updates["history"]["history"][0]["content"] == "My dog is called Bruno."
-        assert "Bruno" in updates["generate"]["answer"]
+        assert "Bruno" in updates["generate_rag"]["answer"]
         values: Any = (await client.threads.get_state(thread["thread_id"]))["values"]
-        assert values["answer"] == updates["generate"]["answer"]
+        assert values["answer"] == updates["generate_rag"]["answer"]
         assert len(values["messages"]) == 1
         assert len(values["execution_logs"]) == 4
         assert values["usage"]["model_calls"] == 1

@@ -3,6 +3,7 @@ from uuid import UUID
 import pytest
 
 from nodes.route import route
+from services.context.parts import PARTS
 from services.identity.tenants import DEFAULT_TENANT
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
@@ -12,7 +13,7 @@ from services.llm.lexical import LexicalEmbeddings
 from services.memory.embedding_quality import EmbeddingQuality
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
-from state.conversation import ConversationState, RouteDecision
+from state.conversation import ConversationState, Part, RouteDecision
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +22,9 @@ pytestmark = pytest.mark.anyio
 COFFEE = BaseProfile("coffee", "The coffee machine", ("descale",), handler="cited", system_prompt="Be brief.")
 
 
-async def _route(values: ConversationState, written: Written, *, quick_tools: bool = True) -> ConversationState:
+async def _route(
+    values: ConversationState, written: Written, *, parts: tuple[Part, ...] = PARTS
+) -> ConversationState:
     async def load(tenant_id: UUID) -> list[BaseProfile]:
         return [COFFEE]
 
@@ -32,7 +35,7 @@ async def _route(values: ConversationState, written: Written, *, quick_tools: bo
     tools = ToolRegistry.of_builtin_tools(ToolServices())
     tenant = str(DEFAULT_TENANT)
     running = runtime(written, tenant_id=tenant)
-    return await route(values, running, routing=routing, tools=tools, quick_tools=quick_tools)
+    return await route(values, running, routing=routing, tools=tools, parts=parts)
 
 
 async def test_without_a_knowledge_base_the_route_is_general() -> None:
@@ -46,6 +49,7 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
         "quick_tools",
         "time_reference",
         "routing_ms",
+        "parts",
         "handler",
         "kb_instructions",
         "route_undecided",
@@ -106,5 +110,5 @@ async def test_a_question_about_a_picture_is_left_to_the_model() -> None:
 
 
 async def test_they_can_be_switched_off() -> None:
-    update = await _route(state(message="What time is it?"), [], quick_tools=False)
+    update = await _route(state(message="What time is it?"), [], parts=("days", "knowledge"))
     assert update["quick_tools"] == []

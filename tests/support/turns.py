@@ -47,7 +47,7 @@ def state(**values: Any) -> ConversationState:
 
 def policy(**values: Any) -> ContextPolicy:
     """The default expert's policy."""
-    given = {"strategy": "summary", "window": 32000, "threshold": 0.7, "min_archive_messages": 20}
+    given = {"strategy": "summary", "window": 32000, "threshold": 0.7, "min_archive_messages": 20, "budget": None}
     return ContextPolicy(**{**given, **values})  # type: ignore[typeddict-item]
 
 

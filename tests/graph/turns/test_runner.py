@@ -116,7 +116,7 @@ async def test_an_explicit_knowledge_base_goes_through_retrieve(runner: TurnRunn
 async def test_with_debug_every_node_reports(runner: TurnRunner) -> None:
     events = await _run(runner, debug=True)
     nodes = [event.content["node"] for event in events if event.status == "execution_log"]
-    assert nodes == ["route", "history", "generate", "persist"]
+    assert nodes == ["route", "history", "generate_rag", "persist"]
     assert events[-1].content["context_report"]["budget"] == 4000
 
 
