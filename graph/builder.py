@@ -61,7 +61,7 @@ def build_graph(services: Services) -> TurnGraph:
             estimators=services.estimators,
         ),
         "no_record": no_record,
-        "retrieve": partial(retrieve, knowledge=services.knowledge),
+        "retrieve": partial(retrieve, knowledge=services.knowledge.search),
         "quick": partial(
             quick,
             models=services.models,

@@ -22,7 +22,6 @@ from services.erasure.erasure import Erasure
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.jobs.queue import JobQueue
-from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -43,6 +42,7 @@ from services.visits.visits import Visits
 
 if TYPE_CHECKING:
     from services.context.recalled import Memories
+    from services.knowledge.opening import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.agent import MemoryAgent
@@ -72,7 +72,7 @@ class Services:
     events: EventLog
     transcript: Transcript
     experts: Experts
-    knowledge: KnowledgeSearch
+    knowledge: "Knowledge"
     tools: ToolRegistry
     tool_executor: ToolExecutor
     estimators: TokenEstimators
@@ -132,7 +132,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             events=events,
             transcript=Transcript(database),
             experts=Experts(database),
-            knowledge=KnowledgeSearch(),
+            knowledge=_make_knowledge(settings, connected, memory),
             tools=tools,
             tool_executor=tool_executor,
             estimators=TokenEstimators(),
@@ -221,6 +221,19 @@ def _make_memory(
     from services.memory.opening import make_memory  # noqa: PLC0415 — it needs the embedder
 
     return make_memory(settings, database, cache, milvus, embedder, jobs)
+
+
+def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory") -> "Knowledge":
+    from services.knowledge.opening import make_knowledge  # noqa: PLC0415 — it needs the embedder
+
+    return make_knowledge(
+        settings,
+        connected.database,
+        connected.milvus,
+        connected.embedder,
+        connected.jobs,
+        memory.recall.embedding_quality,
+    )
 
 
 def _make_memory_agent(

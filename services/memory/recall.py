@@ -180,7 +180,7 @@ class Recall:
         hits: dict[str, UnitHit] = {}
         quality: Mapping[Language, EmbeddingQuality] = {}
         if indexed:
-            quality = await self._embedding_quality()
+            quality = await self.embedding_quality()
             lists, hits = await self._search(scope, queries, weights(quality), degraded, ends)
             if "milvus" in degraded:
                 waiting = await self._episodes.unindexed(scope)
@@ -198,7 +198,7 @@ class Recall:
         floor = Floor.of(language, cosine_floor(quality, language), own=own)
         return RecallResult(queries, ranking, stored, degraded, floor=floor)
 
-    async def _embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
+    async def embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
         """How good the embedding is for each language; not known before it has answered once."""
         if self._measuring is None or (self._measuring.done() and self._measuring.exception()):
             self._measuring = asyncio.create_task(self._measure(), name="embedding quality")

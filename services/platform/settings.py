@@ -132,6 +132,9 @@ class Settings(BaseSettings):
     memory_recall_items: int = Field(5, ge=1, le=50, description="episodes in a prompt, 1 to 50")
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
 
+    # Knowledge bases
+    knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes of a document, 1 to 65")
+
     # Tools
     tools_quick: bool = Field(True, description="on or off")
     tools_filler: bool = Field(True, description="on or off")
