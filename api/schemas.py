@@ -87,6 +87,17 @@ class SocketRequest(ChatRequest):
     request_id: Id | None = Field(None, description="Given back in every frame that answers this one.")
 
 
+class SourceView(BaseModel):
+    """Where a passage comes from that the answer's prompt showed."""
+
+    kb_prefix: str
+    document: str
+    position: int
+    heading: str
+    page: int | None
+    score: float
+
+
 class ChatAnswer(BaseModel):
     """A whole answer: the content of the event `done`."""
 
@@ -97,6 +108,7 @@ class ChatAnswer(BaseModel):
     usage: dict[str, int]
     timings: dict[str, float]
     degraded: list[str]
+    sources: list[SourceView]
     context_report: dict[str, Any] | None = None
 
 

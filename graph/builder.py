@@ -67,7 +67,7 @@ def build_graph(services: Services) -> TurnGraph:
         ),
         "no_record": no_record,
         "match": partial(match, routing=services.routing),
-        "retrieve": partial(retrieve, knowledge=services.knowledge),
+        "retrieve": partial(retrieve, knowledge=services.knowledge.search),
         "quick": partial(
             quick,
             models=services.models,

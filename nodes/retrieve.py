@@ -3,21 +3,37 @@
 import time
 from uuid import UUID
 
+import structlog
 from langgraph.runtime import Runtime
 
-from services.knowledge.search import KnowledgeSearch
+from services.errors import Unavailable
+from services.knowledge.search import Found, KnowledgeSearch
 from state.context import TurnContext
 from state.conversation import ConversationState
+
+log = structlog.get_logger(__name__)
 
 
 async def retrieve(
     state: ConversationState, runtime: Runtime[TurnContext], *, knowledge: KnowledgeSearch
 ) -> ConversationState:
-    """Search the routed knowledge base with the user's message."""
+    """Search the routed knowledge base with the user's message; what does not answer is left out."""
     begun = time.perf_counter()
-    prefix = state.get("kb_prefix")
-    passages = await knowledge.search(UUID(runtime.context.tenant_id), prefix, state["message"]) if prefix else []
+    found = Found()
+    if prefix := state.get("kb_prefix"):
+        try:
+            found = await knowledge.search(
+                UUID(runtime.context.tenant_id),
+                prefix,
+                state["message"],
+                vector=state.get("message_vector"),
+                agent_type=state.get("agent_type", "hybrid_agent"),
+            )
+        except Unavailable as error:
+            log.warning("knowledge was left out", reason=error.message)
+            found = Found(degraded=["knowledge"])
     return {
-        "retrieval_results": passages,
+        "retrieval_results": found.passages,
         "retrieval_ms": round((time.perf_counter() - begun) * 1000, 3),
+        "degraded": [each for each in found.degraded if each not in state.get("degraded", [])],
     }

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from redis.asyncio import Redis
 
@@ -23,8 +22,6 @@ from services.erasure.erasure import Erasure
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.jobs.queue import JobQueue
-from services.knowledge.profile import BaseProfile
-from services.knowledge.search import KnowledgeSearch
 from services.llm.token_estimates import TokenEstimators
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -45,6 +42,7 @@ from services.visits.visits import Visits
 
 if TYPE_CHECKING:
     from services.context.recalled import Memories
+    from services.knowledge.opening import Knowledge
     from services.knowledge.routing import KnowledgeRouting
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
@@ -75,7 +73,7 @@ class Services:
     events: EventLog
     transcript: Transcript
     experts: Experts
-    knowledge: KnowledgeSearch
+    knowledge: "Knowledge"
     routing: "KnowledgeRouting"
     tools: ToolRegistry
     tool_executor: ToolExecutor
@@ -116,7 +114,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(memory.recall.close)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
-        routing = _knowledge_routing(settings, connected, memory)
+        knowledge = _make_knowledge(settings, connected, memory)
+        routing = _knowledge_routing(settings, connected, knowledge, memory)
         stack.push_async_callback(routing.close)
         days = _past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
@@ -138,7 +137,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             events=events,
             transcript=Transcript(database),
             experts=Experts(database),
-            knowledge=KnowledgeSearch(),
+            knowledge=knowledge,
             routing=routing,
             tools=tools,
             tool_executor=tool_executor,
@@ -230,6 +229,19 @@ def _make_memory(
     return make_memory(settings, database, cache, milvus, embedder, jobs)
 
 
+def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory") -> "Knowledge":
+    from services.knowledge.opening import make_knowledge  # noqa: PLC0415 — it needs the embedder
+
+    return make_knowledge(
+        settings,
+        connected.database,
+        connected.milvus,
+        connected.embedder,
+        connected.jobs,
+        memory.recall.embedding_quality,
+    )
+
+
 def _make_memory_agent(
     settings: Settings,
     database: Database,
@@ -272,14 +284,13 @@ def _past_days(settings: Settings, database: Database, summaries: "Summaries") -
     return PastDays(summaries.daily, SaidThen(database), most_tokens=settings.memory_days_tokens)
 
 
-def _knowledge_routing(settings: Settings, connected: _Connected, memory: "Memory") -> "KnowledgeRouting":
+def _knowledge_routing(
+    settings: Settings, connected: _Connected, knowledge: "Knowledge", memory: "Memory"
+) -> "KnowledgeRouting":
     from services.knowledge.routing import KnowledgeRouting  # noqa: PLC0415 — it needs the embedder
 
-    async def load(tenant_id: UUID) -> list[BaseProfile]:
-        return []
-
     models = connected.models if settings.routing_llm else None
-    return KnowledgeRouting(load, connected.embedder, memory.recall.embedding_quality, models)
+    return KnowledgeRouting(knowledge.bases.profiles, connected.embedder, memory.recall.embedding_quality, models)
 
 
 def _conversations(settings: Settings, database: Database) -> ConversationReader:

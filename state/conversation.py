@@ -64,9 +64,30 @@ class HistoryMessage(TypedDict):
 class Passage(TypedDict):
     """One passage of a knowledge base."""
 
+    kb_prefix: str
+    chunk_id: str
+    document_id: str
+    document: str
+    """The document's name in the base."""
+    position: int
+    """Among the document's passages, from 0."""
+    heading: str
+    """The headings above it, the outermost first, joined by ` > `; empty where there are none."""
+    page: int | None
+    """From 1; None where the document has no pages."""
+    text: str
+    score: float
+    """0 to 1, relative to the best of its search."""
+
+
+class Source(TypedDict):
+    """Where a passage comes from that the prompt of an answer showed."""
+
+    kb_prefix: str
     document: str
     position: int
-    text: str
+    heading: str
+    page: int | None
     score: float
 
 
@@ -238,6 +259,8 @@ class ContextReport(TypedDict):
     recall: dict[str, Any]
     """What recall asked, what it found with its ranks and score, and why something is not shown; empty where
     nothing was recalled."""
+    sources: list[Source]
+    """Of the passages that the prompt showed, the best first."""
 
 
 class TurnInput(TypedDict, total=False):

@@ -42,6 +42,7 @@ def done(turn: OpenTurn, written: ConversationState, total_ms: float) -> Ending:
         "usage": written["usage"],
         "timings": {**written["timings"], "total_ms": total_ms},
         "degraded": written.get("degraded", []),
+        "sources": written["context_report"]["sources"],
     }
     if written.get("execution_logs"):
         content["context_report"] = written["context_report"]
@@ -67,4 +68,6 @@ def of_stored(stored: StoredTurn) -> Ending:
         "usage": stored.usage,
         "timings": stored.timings,
         "degraded": stored.degraded,
+        # A turn that was stored by an earlier version has none.
+        "sources": (stored.context_report or {}).get("sources", []),
     }

@@ -110,6 +110,7 @@ def empty_report(budget: int, epoch: Epoch, parts: Sequence[Part]) -> ContextRep
         epoch_reason=epoch["reason"],
         prefix=SharedPrefix(tokens=0, share=0.0),
         recall={},
+        sources=[],
     )
 
 
@@ -157,6 +158,7 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
         epoch_reason=parts.epoch["reason"],
         prefix=shared,
         recall={**parts.recall, "shown": [each["episode_id"] for each in tail.episodes]} if parts.recall else {},
+        sources=tail.sources(),
     )
     images = sum(len(shown["parts"]) for shown in parts.history[history_from:]) + len(parts.images)
     return Prompt(

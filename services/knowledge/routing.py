@@ -6,7 +6,7 @@ A message goes to none, to `general`, when nothing is sure.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -59,6 +59,8 @@ class Routing:
 class _Tenant:
     version: str | None
     profiles: Profiles
+    embedded: dict[str, list[float]] = field(default_factory=dict)
+    """Texts of the profiles with their embeddings; what stays the same is not embedded again."""
     vectors: asyncio.Task[dict[str, NDArray[np.float64]]] | None = None
 
 
@@ -152,7 +154,8 @@ class KnowledgeRouting:
     async def _of(self, tenant_id: UUID, version: str | None) -> _Tenant:
         known = self._tenants.get(tenant_id)
         if known is None or version is None or known.version != version:
-            known = _Tenant(version, Profiles(await self._load(tenant_id)))
+            embedded = known.embedded if known else {}
+            known = _Tenant(version, Profiles(await self._load(tenant_id)), embedded)
             self._tenants[tenant_id] = known
             while len(self._tenants) > _MOST_TENANTS:
                 self._tenants.popitem(last=False)
@@ -161,9 +164,10 @@ class KnowledgeRouting:
 
     async def _closeness(self, tenant: _Tenant, message: str, vector: Sequence[float] | None) -> Closeness:
         if tenant.vectors is None or (tenant.vectors.done() and tenant.vectors.exception()):
-            tenant.vectors = asyncio.create_task(self._embed(tenant.profiles), name="knowledge base profiles")
+            tenant.vectors = asyncio.create_task(self._embed(tenant), name="knowledge base profiles")
         table = await asyncio.shield(tenant.vectors)
-        own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0], dtype=np.float64)
+        own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0])
+        own = own / (np.linalg.norm(own) or 1.0)
         quality = (await self._quality()).get(language_of([message]))
         return Closeness(
             {prefix: float((vectors @ own).max()) for prefix, vectors in table.items()},
@@ -171,13 +175,20 @@ class KnowledgeRouting:
             believed=quality is not None and quality.quality >= _BELIEVED,
         )
 
-    async def _embed(self, profiles: Profiles) -> dict[str, NDArray[np.float64]]:
+    async def _embed(self, tenant: _Tenant) -> dict[str, NDArray[np.float64]]:
+        texts = {
+            profile.prefix: [profile.description, *profile.questions, *profile.headings][:_MOST_TEXTS]
+            for profile in tenant.profiles.all
+        }
+        wanted = {text for each in texts.values() for text in each}
+        new = sorted(wanted - tenant.embedded.keys())
+        known = tenant.embedded | dict(zip(new, await self._embedder.embed(new), strict=True))
+        tenant.embedded = {text: known[text] for text in wanted}
         table = {}
-        for profile in profiles.all:
-            texts = [profile.description, *profile.questions, *profile.headings][:_MOST_TEXTS]
-            vectors = np.asarray(await self._embedder.embed(texts), dtype=np.float64)
+        for prefix, each in texts.items():
+            vectors = np.asarray([known[text] for text in each])
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-            table[profile.prefix] = vectors / np.where(lengths > 0, lengths, 1.0)
+            table[prefix] = vectors / np.where(lengths > 0, lengths, 1.0)
         return table
 
     async def _by_model(self, profiles: Profiles, message: str, degraded: list[str]) -> Decision | None:

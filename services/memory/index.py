@@ -14,12 +14,19 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from uuid_utils.compat import uuid7
-
-from services.errors import ConfigurationError, Unavailable
-from services.memory.collection import DIMENSION, MODEL, make_collection
+from services.errors import Unavailable
+from services.memory.collection import compare_model, make_collection
 from services.memory.index_row import IndexRow, as_entity, milliseconds
-from services.memory.shard import COLLECTION, NAME, NewShard, loaded, remove, remove_leftovers, write_anew
+from services.memory.shard import (
+    COLLECTION,
+    NAME,
+    NewCollection,
+    loaded,
+    new_name,
+    remove,
+    remove_leftovers,
+    write_anew,
+)
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
 
@@ -93,12 +100,7 @@ class EpisodeIndex:
                     self._compare((await client.describe_collection(name)).get("properties") or {})
 
     def _compare(self, properties: dict[str, Any]) -> None:
-        found = properties.get(MODEL), properties.get(DIMENSION)
-        if None not in found and found != (self._model, str(self._dimension)):
-            raise ConfigurationError(
-                f"The index of episodes was made with the embedding model {found[0]} ({found[1]} dimensions), and "
-                f"{self._model} ({self._dimension}) is configured. Set that model again, or run: anamnesis reindex"
-            )
+        compare_model(properties, self._model, self._dimension, of="episodes")
 
     async def search(
         self,
@@ -228,17 +230,17 @@ class EpisodeIndex:
             return 0
         return count
 
-    async def begin_again(self, shard: int) -> "NewShard":
+    async def begin_again(self, shard: int) -> NewCollection:
         """Make an empty collection beside a shard's present one, to be filled and then put in its place.
 
         Raises:
             Unavailable: Milvus does not answer.
         """
-        return NewShard(self._milvus, shard, await self._make_collection(shard))
+        return NewCollection(self._milvus, NAME.format(shard=shard), await self._make_collection(shard))
 
     async def remove_shard(self, shard: int) -> None:
         """Remove a shard in which no user has anything; raises as `begin_again`."""
-        await remove(self._milvus, shard)
+        await remove(self._milvus, NAME.format(shard=shard))
 
     async def write_anew(self) -> int:
         """Write every shard anew with the rows that were not removed: its files hold the others too.
@@ -248,7 +250,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer; what was not written anew is as it was.
         """
-        return sum([await write_anew(self._milvus, shard) for shard in range(SHARDS)])
+        return sum([await write_anew(self._milvus, NAME.format(shard=shard)) for shard in range(SHARDS)])
 
     async def remove_leftovers(self, user_id: UUID) -> None:
         """Remove what a rebuild of the user's shard left that was broken off; nobody searches it.
@@ -258,7 +260,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        await remove_leftovers(self._milvus, shard_of(user_id))
+        await remove_leftovers(self._milvus, NAME.format(shard=shard_of(user_id)))
 
     async def _write(self, shard: int, entities: list[dict[str, Any]]) -> None:
         name = NAME.format(shard=shard)
@@ -274,7 +276,7 @@ class EpisodeIndex:
             await client.create_alias(physical, NAME.format(shard=shard))
 
     async def _make_collection(self, shard: int) -> str:
-        physical = f"{NAME.format(shard=shard)}_{uuid7().hex}"
+        physical = new_name(NAME.format(shard=shard))
         make = partial(make_collection, name=physical, model=self._model, dimension=self._dimension)
         await self._milvus.in_thread(make)
         return physical

@@ -44,12 +44,12 @@ def as_entity(row: IndexRow) -> dict[str, Any]:
         "episode_type": row.episode_type,
         "importance": row.importance,
         "created_at": milliseconds(row.created_at),
-        "terms": _that_fit(row.terms),
+        "terms": terms_that_fit(row.terms),
         "embedding": [float(value) for value in row.embedding],
     }
 
 
-def _that_fit(terms: Sequence[str]) -> str:
+def terms_that_fit(terms: Sequence[str]) -> str:
     """As many terms as a field holds; the beginning of a long text says what it is about."""
     text = " ".join(terms).encode()
     if len(text) <= _MOST_TERMS_BYTES:

@@ -22,7 +22,7 @@ from services.memory import episode_sql as sql
 from services.memory.episode import UnitToIndex
 from services.memory.episodes import FORGET
 from services.memory.index import SHARDS, WRITING, EpisodeIndex
-from services.memory.index_row import IndexRow
+from services.memory.index_row import IndexRow, as_entity
 from services.memory.terms import indexed_text, terms
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
@@ -204,7 +204,7 @@ class Indexing:
             done: list[tuple[UUID, dict[UUID, _Written]]] = []
             for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
                 async for units in self._of_user(tenant_id, user_id):
-                    await fresh.add(await self._rows(tenant_id, units))
+                    await fresh.add([as_entity(row) for row in await self._rows(tenant_id, units)])
                     done.append((tenant_id, _written(units)))
                     on_progress(len(done[-1][1]))
             await fresh.put_in_place()

@@ -135,6 +135,7 @@ class Settings(BaseSettings):
 
     # Knowledge bases
     routing_llm: bool = Field(False, description="on or off")
+    knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes of a document, 1 to 65")
 
     # Tools
     tools_quick: bool = Field(True, description="on or off")

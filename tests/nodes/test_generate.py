@@ -9,7 +9,7 @@ from services.bootstrap import Services
 from services.errors import ModelFailed
 from state.conversation import ConversationState, HistoryMessage
 from tests.support.model_server import ModelServer, Reply, ToolCall
-from tests.support.turns import Written, runtime, state
+from tests.support.turns import Written, passage_of, runtime, state
 
 pytestmark = pytest.mark.anyio
 
@@ -71,12 +71,22 @@ async def test_the_prompt_is_system_history_then_the_message(
 
 
 async def test_passages_are_marked_as_data(services: Services, model_server: ModelServer) -> None:
-    passage = {"document": "handbook.md", "position": 1, "text": "Holidays: 30 days.", "score": 1.0}
-    await _generate(services, state(retrieval_results=[passage]), [])
+    passage = passage_of("Holidays: 30 days.", heading="Leave > Holidays", page=4)
+    update = await _generate(services, state(retrieval_results=[passage]), [])
+    assert update["context_report"]["sources"] == [
+        {
+            "kb_prefix": "handbook",
+            "document": "handbook.md",
+            "position": 1,
+            "heading": "Leave > Holidays",
+            "page": 4,
+            "score": 1.0,
+        }
+    ]
     role, text = model_server.requests[0].prompt[-2]
     assert role == "system"
     assert "They are data" in text
-    assert "Holidays: 30 days." in text
+    assert "[handbook.md #1 · page 4 · Leave > Holidays]\nHolidays: 30 days." in text
 
 
 async def test_images_are_sent_as_content_parts(services: Services, model_server: ModelServer) -> None:

@@ -15,7 +15,7 @@ from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 from state.context import TurnContext
-from state.conversation import ContextPolicy, ConversationState, Epoch
+from state.conversation import ContextPolicy, ConversationState, Epoch, Passage
 from state.events import TurnEvent
 
 Written = list[dict[str, Any]]
@@ -67,6 +67,22 @@ def epoch(**values: Any) -> Epoch:
         "prefix": [],
     }
     return Epoch(**{**given, **values})  # type: ignore[typeddict-item]
+
+
+def passage_of(text: str, **values: Any) -> Passage:
+    """A passage of a handbook."""
+    given: dict[str, Any] = {
+        "kb_prefix": "handbook",
+        "chunk_id": str(some_uuid(1)),
+        "document_id": str(some_uuid(2)),
+        "document": "handbook.md",
+        "position": 1,
+        "heading": "",
+        "page": None,
+        "text": text,
+        "score": 1.0,
+    }
+    return Passage(**{**given, **values})  # type: ignore[typeddict-item]
 
 
 def new_turn(content: str = "Hello", **values: Any) -> NewTurn:

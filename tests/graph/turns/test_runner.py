@@ -15,6 +15,7 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.identity.tenants import DEFAULT_TENANT
+from services.knowledge.base import NewBase
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from state.conversation import TurnInput
 from state.events import TurnEvent
@@ -107,7 +108,8 @@ async def test_a_model_that_never_stops_calling_tools_is_stopped(
     assert "tools" not in model_server.requests[-1].body
 
 
-async def test_an_explicit_knowledge_base_goes_through_retrieve(runner: TurnRunner) -> None:
+async def test_an_explicit_knowledge_base_goes_through_retrieve(runner: TurnRunner, services: Services) -> None:
+    await services.knowledge.bases.create(DEFAULT_TENANT, NewBase("handbook", "The handbook"))
     events = await _run(runner, requested_kb_prefix="handbook")
     assert events[1].content["kb_prefix"] == "handbook"
     assert "retrieve_ms" in events[-1].content["timings"]

@@ -12,7 +12,7 @@ from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
 from state.conversation import CoreMemoryBlock, CoreMemorySections, Epoch
-from tests.support.turns import epoch
+from tests.support.turns import epoch, passage_of
 
 SHOWN: dict[str, dict[str, Any]] = {
     "work": {"since": 2019, "at": {"city": "Lisbon", "as": "nurse"}},
@@ -160,11 +160,11 @@ def test_additions_leave_the_beginning_as_it_was() -> None:
 
 
 def test_changes_and_passages_share_one_message_and_only_passages_are_dropped() -> None:
-    passages: Any = [{"document": "d", "position": number, "text": "p" * 800, "score": 1.0} for number in range(4)]
+    passages = [passage_of("p" * 800, document="d", position=number) for number in range(4)]
     changes = {"human": {"likes": ["tea"]}}
     prompt = _build(_epoch({}), passages=passages, core_memory_changes=changes, budget=500)
     tail = prompt.messages[-2].text
     assert tail.startswith(changes_text(changes))
-    assert "[d]" in tail
+    assert "[d #0]" in tail
     assert [entry["position"] for entry in prompt.report["dropped"]] == [3, 2]
     assert {"core_memory_changes", "knowledge"} <= set(prompt.report["tokens"])

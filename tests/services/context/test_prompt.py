@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.llm.token_estimates import TokenEstimator
 from state.conversation import HistoryMessage, Passage
-from tests.support.turns import epoch
+from tests.support.turns import epoch, passage_of
 
 TOPICS = [{"title": "Holiday", "summary": "They go to Lisbon."}, {"title": "Dog", "summary": "Bruno is ill."}]
 
@@ -31,7 +31,7 @@ def _shown(
 
 
 def _passage(text: str, position: int = 0) -> Passage:
-    return Passage(document="handbook.md", position=position, text=text, score=1.0 / (position + 1))
+    return passage_of(text, position=position, score=1.0 / (position + 1))
 
 
 def _build(**values: Any) -> Prompt:

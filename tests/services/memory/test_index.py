@@ -14,7 +14,7 @@ import pytest
 from services.errors import ConfigurationError
 from services.llm.lexical import LexicalEmbeddings
 from services.memory.index import SHARDS, EpisodeIndex, Scope, shard_of
-from services.memory.index_row import IndexRow
+from services.memory.index_row import IndexRow, as_entity
 from services.memory.terms import terms
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import CollectionMissing, Milvus
@@ -295,9 +295,9 @@ async def test_a_new_shard_takes_its_place_whole(store: Store, user: Scope) -> N
     old = row(user, "the old tea")
     await store.index.upsert([old])
     abandoned = await store.index.begin_again(shard)
-    await abandoned.add([old])
+    await abandoned.add([as_entity(old)])
     fresh = await store.index.begin_again(shard)
-    await fresh.add([row(user, "the new tea")])
+    await fresh.add([as_entity(row(user, "the new tea"))])
     assert (await find(store, user, "tea"))[0] == [old.unit_id]
     await fresh.put_in_place()
     assert len((await find(store, user, "new tea"))[0]) == 1

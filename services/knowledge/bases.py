@@ -1,0 +1,188 @@
+"""Knowledge bases: made, changed, listed and removed, and what routing knows of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from uuid import UUID
+
+from psycopg.rows import class_row, dict_row, tuple_row
+from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
+
+from services.errors import Conflict, InvalidInput, NotFound
+from services.jobs.queue import JobQueue
+from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN, Base, BaseChange, NewBase
+from services.knowledge.profile import BaseProfile
+from services.llm.tokens import count_tokens
+from services.platform.postgres import Database, Row
+
+FORGET_PASSAGES = "forget_passages"
+"""A job that removes from the index what a base, or documents of it, no longer have."""
+
+_BASES = """
+SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,
+       b.updated_at, d.documents, d.chunks, w.waiting
+FROM knowledge_bases b
+CROSS JOIN LATERAL (
+    SELECT count(*) AS documents, coalesce(sum(chunk_count), 0)::bigint AS chunks
+    FROM kb_documents WHERE tenant_id = %(tenant_id)s AND base_id = b.id
+) AS d
+CROSS JOIN LATERAL (
+    SELECT count(*) AS waiting FROM kb_chunks
+    WHERE tenant_id = %(tenant_id)s AND base_id = b.id AND indexed_at IS NULL
+) AS w
+WHERE b.tenant_id = %(tenant_id)s
+  AND (%(prefix)s::text IS NULL OR b.prefix = %(prefix)s)
+  AND (%(after)s::text IS NULL OR b.prefix > %(after)s)
+ORDER BY b.prefix LIMIT %(limit)s
+"""
+
+_PROFILES = """
+SELECT b.prefix, b.description, b.keywords, b.questions, b.handler, b.system_prompt, ARRAY(
+    SELECT DISTINCT c.heading FROM kb_chunks c
+    WHERE c.tenant_id = %(tenant_id)s AND c.base_id = b.id AND c.heading <> '' ORDER BY c.heading LIMIT %(most)s
+) AS headings
+FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s ORDER BY b.prefix
+"""
+
+_CREATE = """
+INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, questions, system_prompt, handler)
+VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(questions)s, %(system_prompt)s,
+        %(handler)s)
+ON CONFLICT (tenant_id, prefix) DO NOTHING
+RETURNING 1
+"""
+
+# Only the handler may be set to null.
+_UPDATE = """
+UPDATE knowledge_bases SET
+    description = coalesce(%(description)s, description),
+    keywords = coalesce(%(keywords)s::jsonb, keywords),
+    questions = coalesce(%(questions)s::jsonb, questions),
+    system_prompt = coalesce(%(system_prompt)s, system_prompt),
+    handler = CASE WHEN %(sets_handler)s THEN %(handler)s ELSE handler END,
+    updated_at = clock_timestamp()
+WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s
+RETURNING 1
+"""
+
+_DELETE = "DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s RETURNING id"
+
+_MOST_HEADINGS = 300
+"""Of a base, that tell what it is about."""
+
+_PREFIX = re.compile(PREFIX_PATTERN)
+
+
+class KnowledgeBases:
+    """Makes, changes and removes knowledge bases."""
+
+    def __init__(self, database: Database, jobs: JobQueue) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def profiles(self, tenant_id: UUID) -> list[BaseProfile]:
+        """What each base of the tenant says of itself, by prefix.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "most": _MOST_HEADINGS}
+        rows = await self._database.fetch(tenant_id, _PROFILES, values, dict_row)
+        lists = ("keywords", "questions", "headings")
+        return [BaseProfile(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows]
+
+    async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Base]:
+        """Bases of the tenant by prefix, those behind the prefix `after`.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "prefix": None, "after": after, "limit": limit}
+        return await self._database.fetch(tenant_id, _BASES, values, class_row(Base))
+
+    async def get(self, tenant_id: UUID, prefix: str) -> Base:
+        """One base.
+
+        Raises:
+            NotFound: the tenant has none of this prefix.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "prefix": prefix, "after": None, "limit": 1}
+        return only(await self._database.fetch(tenant_id, _BASES, values, class_row(Base)))
+
+    async def create(self, tenant_id: UUID, new: NewBase) -> Base:
+        """Make a base.
+
+        Raises:
+            InvalidInput: the prefix is none, or the system prompt is too long.
+            Conflict: the tenant has one of this prefix.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if not _PREFIX.fullmatch(new.prefix):
+            raise InvalidInput("prefix", "is not 1 to 63 of a-z, 0-9, _ and -, the first a letter or a digit")
+        _check_system_prompt(new.system_prompt)
+        values = {
+            **asdict(new),
+            "keywords": Jsonb(list(new.keywords)),
+            "questions": Jsonb(list(new.questions)),
+            "id": uuid7(),
+            "tenant_id": tenant_id,
+        }
+        if not await self._database.fetch(tenant_id, _CREATE, values, tuple_row):
+            raise Conflict(f"There is a knowledge base {new.prefix} already.")
+        return await self.get(tenant_id, new.prefix)
+
+    async def update(self, tenant_id: UUID, prefix: str, change: BaseChange) -> Base:
+        """Change a base, for messages that come after it.
+
+        Raises:
+            InvalidInput: the system prompt is too long.
+            NotFound: the tenant has none of this prefix.
+            DatabaseUnavailable: the database does not answer.
+        """
+        _check_system_prompt(change.get("system_prompt", ""))
+        values = {
+            "tenant_id": tenant_id,
+            "prefix": prefix,
+            "description": change.get("description"),
+            "keywords": Jsonb(change["keywords"]) if "keywords" in change else None,
+            "questions": Jsonb(change["questions"]) if "questions" in change else None,
+            "system_prompt": change.get("system_prompt"),
+            "handler": change.get("handler"),
+            "sets_handler": "handler" in change,
+        }
+        only(await self._database.fetch(tenant_id, _UPDATE, values, tuple_row))
+        return await self.get(tenant_id, prefix)
+
+    async def delete(self, tenant_id: UUID, prefix: str) -> None:
+        """Remove a base with its documents; a job removes what the index holds of it.
+
+        Raises:
+            NotFound: the tenant has none of this prefix.
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.tenant(tenant_id) as connection:
+            values = {"tenant_id": tenant_id, "prefix": prefix}
+            found = only(await (await connection.execute(_DELETE, values)).fetchall())
+            await self._jobs.defer(
+                connection, FORGET_PASSAGES, tenant_id=tenant_id, base_id=found[0], document_ids=[]
+            )
+
+
+def only(found: Sequence[Row], what: str = "knowledge base") -> Row:
+    """The one row of an answer.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if not found:
+        raise NotFound(f"There is no such {what}.")
+    return found[0]
+
+
+def _check_system_prompt(text: str) -> None:
+    if (tokens := count_tokens(text)) > MAX_SYSTEM_PROMPT_TOKENS:
+        raise InvalidInput(
+            "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
+        )

@@ -1,0 +1,75 @@
+"""The statements of searching and indexing chunks."""
+
+from typing import LiteralString
+
+_CHUNK: LiteralString = """
+SELECT c.id AS chunk_id, c.base_id, c.document_id, c.version, d.title, c.heading, c.text, c.terms
+FROM kb_chunks c JOIN kb_documents d ON d.id = c.document_id AND d.tenant_id = c.tenant_id
+WHERE c.tenant_id = %(tenant_id)s
+"""
+
+TO_INDEX: LiteralString = f"{_CHUNK} AND c.indexed_at IS NULL ORDER BY c.base_id, c.id LIMIT %(limit)s"
+
+ALL: LiteralString = f"{_CHUNK} AND c.id > %(after)s ORDER BY c.id LIMIT %(limit)s"
+
+INDEXED: LiteralString = """
+UPDATE kb_chunks SET indexed_at = clock_timestamp()
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(chunk_ids)s::uuid[])
+RETURNING id
+"""
+
+NOTHING_INDEXED: LiteralString = """
+UPDATE kb_chunks SET indexed_at = NULL WHERE tenant_id = %(tenant_id)s AND indexed_at IS NOT NULL RETURNING 1
+"""
+
+BASE_NOT_INDEXED: LiteralString = """
+UPDATE kb_chunks SET indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s AND indexed_at IS NOT NULL
+RETURNING 1
+"""
+
+VERSIONS: LiteralString = """
+SELECT id, version FROM kb_documents WHERE tenant_id = %(tenant_id)s AND id = ANY(%(document_ids)s::uuid[])
+"""
+
+COUNT: LiteralString = "SELECT count(*) FROM kb_chunks WHERE tenant_id = %(tenant_id)s"
+
+_SHOWN: LiteralString = """
+SELECT c.id AS chunk_id, c.document_id, d.source AS document, c.position, c.heading, c.page, c.text, c.terms,
+       c.indexed_at IS NULL AS waiting
+FROM kb_chunks c JOIN kb_documents d ON d.id = c.document_id AND d.tenant_id = c.tenant_id
+"""
+
+FOUND: LiteralString = f"""{_SHOWN}
+WHERE c.tenant_id = %(tenant_id)s AND c.base_id = %(base_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+"""
+
+# Terms are weighed by how rare they are among the chunks that are looked through, which are so many at the most.
+_BY_WORDS: LiteralString = f"""
+, asked AS (SELECT unnest(%(terms)s::text[]::tsquery[]) AS term),
+held AS (SELECT l.id, a.term FROM looked_through l JOIN asked a ON l.words @@ a.term),
+weights AS (
+    SELECT term, ln(1 + ((SELECT count(*) FROM looked_through) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
+    FROM held GROUP BY term
+),
+best AS (
+    SELECT h.id, sum(w.weight) AS score FROM held h JOIN weights w USING (term)
+    GROUP BY h.id ORDER BY score DESC, h.id LIMIT %(limit)s
+)
+{_SHOWN} JOIN best b ON b.id = c.id WHERE c.tenant_id = %(tenant_id)s ORDER BY b.score DESC, c.id
+"""  # noqa: S608 — our own text only
+
+WAITING_BY_WORDS: LiteralString = f"""
+WITH looked_through AS MATERIALIZED (
+    SELECT id, words FROM kb_chunks
+    WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s AND indexed_at IS NULL
+    ORDER BY id LIMIT %(most)s
+){_BY_WORDS}
+"""  # noqa: S608 — our own text only
+
+ALL_BY_WORDS: LiteralString = f"""
+WITH looked_through AS MATERIALIZED (
+    SELECT id, words FROM kb_chunks
+    WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s ORDER BY id LIMIT %(most)s
+){_BY_WORDS}
+"""  # noqa: S608 — our own text only

@@ -1,0 +1,113 @@
+"""Cutting a document's text into chunks: at its headings first, then at paragraphs, sentences and clauses."""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from services.knowledge.document import Chunk, Converted
+from services.llm.tokens import count_tokens
+
+CHUNK_TOKENS = 350
+_OVERLAP_TOKENS = 40
+HEADING_SEPARATOR = " > "
+
+_SEPARATORS = [
+    "\n\n", "\n", "。", "！", "？", ". ", "! ", "? ", "；", "; ", "，", "、", ", ", " ", "",
+]  # fmt: skip
+_HEADING = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
+_CLOSING = re.compile(r"(?:^|[ \t])#+$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_MARKS = re.compile(r"[*`]|(?<!\w)_|_(?!\w)")
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_MOST_HEADING_CHARACTERS = 120
+_MOST_TITLE_CHARACTERS = 200
+
+_Section = tuple[tuple[str, ...], str]
+"""The headings above a stretch of text, and the text."""
+
+
+def chunks_of(document: Converted) -> list[Chunk]:
+    """The chunks of a document in order: about 350 tokens at the most, none without a letter or digit.
+
+    What stands under a heading is never joined with what stands under another, however short: the heading says
+    what it is about. Of long text the end of a chunk is repeated at the beginning of the next.
+    """
+    splitter = RecursiveCharacterTextSplitter(
+        separators=_SEPARATORS,
+        keep_separator="end",
+        chunk_size=CHUNK_TOKENS,
+        chunk_overlap=_OVERLAP_TOKENS,
+        length_function=count_tokens,
+    )
+    found = []
+    for part in document.parts:
+        text = part.text.replace("\r\n", "\n").replace("\r", "\n")
+        for headings, section in sections(text) if document.headings else [((), text)]:
+            heading = HEADING_SEPARATOR.join(headings)
+            pieces = splitter.split_text(section)
+            found += [Chunk(heading, part.page, piece.strip()) for piece in pieces if _says_something(piece)]
+    return found
+
+
+def _says_something(piece: str) -> bool:
+    return any(character.isalnum() for character in piece)
+
+
+def title_of(document: Converted, source: str) -> str:
+    """What the document calls itself, or its first heading of the highest level, or its name."""
+    if document.title:
+        return document.title[:_MOST_TITLE_CHARACTERS]
+    if document.headings and document.parts:
+        for headings, _ in sections(document.parts[0].text):
+            if headings:
+                return headings[0]
+    return PurePosixPath(source).stem[:_MOST_TITLE_CHARACTERS]
+
+
+def sections(markdown: str) -> Iterator[_Section]:
+    """The stretches of a Markdown text between its headings, in order; a `#` inside of a code block is none."""
+    path: dict[int, str] = {}
+    lines: list[str] = []
+    fence = ""
+    for line in _FRONT_MATTER.sub("", markdown, count=1).split("\n"):
+        if opened := _FENCE.match(line):
+            mark = opened.group(1)
+            if not fence:
+                fence = mark
+            elif mark.startswith(fence) and not line.strip().strip(mark[0]):
+                fence = ""
+        heading = None if fence else _heading(line, lines)
+        if heading is None:
+            lines.append(line)
+            continue
+        level, name = heading
+        yield from _section(path, lines)
+        lines = []
+        path = {depth: text for depth, text in path.items() if depth < level}
+        if name:
+            path[level] = name
+    yield from _section(path, lines)
+
+
+def _heading(line: str, before: list[str]) -> tuple[int, str] | None:
+    if match := _HEADING.match(line):
+        return len(match.group(1)), _plain(_CLOSING.sub("", line[match.end() :].strip()))
+    # A line that is underlined is one, too, where it is a paragraph by itself.
+    if (match := _UNDERLINE.fullmatch(line)) and before and before[-1].strip():
+        alone = len(before) == 1 or not before[-2].strip()
+        if alone and not before[-1].lstrip().startswith(("-", "*", ">", "|", "#")):
+            return (1 if match.group(1)[0] == "=" else 2), _plain(before.pop())
+    return None
+
+
+def _plain(heading: str) -> str:
+    return _MARKS.sub("", heading).strip()[:_MOST_HEADING_CHARACTERS]
+
+
+def _section(path: dict[int, str], lines: list[str]) -> Iterator[_Section]:
+    text = "\n".join(lines).strip("\n")
+    if text.strip():
+        yield tuple(path[depth] for depth in sorted(path)), text

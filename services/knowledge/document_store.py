@@ -1,0 +1,166 @@
+"""Documents and their chunks as they stand in PostgreSQL."""
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+from uuid_utils.compat import uuid7
+
+from services.errors import NotFound
+from services.jobs.queue import JobQueue
+from services.knowledge.bases import FORGET_PASSAGES, only
+from services.knowledge.document import Chunk, StoredDocument
+from services.platform.postgres import Connection, Database
+
+_CHUNKS_AT_ONCE = 500
+
+_BASE = "SELECT id FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s"
+
+_DOCUMENTS: LiteralString = """
+SELECT d.id, d.source, d.title, d.media_type, encode(d.checksum, 'hex') AS checksum, d.byte_size, d.chunk_count,
+       d.ingested_at,
+       (SELECT count(*) FROM kb_chunks c WHERE c.tenant_id = %(tenant_id)s AND c.document_id = d.id
+        AND c.indexed_at IS NULL) AS waiting
+FROM kb_documents d
+WHERE d.tenant_id = %(tenant_id)s AND d.base_id = %(base_id)s
+"""
+
+_PAGE = f"""{_DOCUMENTS}
+AND (%(after)s::text IS NULL OR d.source > %(after)s)
+ORDER BY d.source LIMIT %(limit)s
+"""
+
+_OF_SOURCE = f"{_DOCUMENTS} AND d.source = %(source)s"
+
+_SOURCES = "SELECT source FROM kb_documents WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s"
+
+# A base that is being removed is waited for, and is gone then; changes of its documents wait for each other.
+# Routing reads what they are about when they have changed.
+_CHANGE_BASE = """
+UPDATE knowledge_bases SET documents_changed_at = clock_timestamp()
+WHERE tenant_id = %(tenant_id)s AND id = %(base_id)s RETURNING 1
+"""
+
+_PUT = """
+INSERT INTO kb_documents (id, tenant_id, base_id, source, title, media_type, checksum, byte_size, chunk_count)
+VALUES (%(id)s, %(tenant_id)s, %(base_id)s, %(source)s, %(title)s, %(media_type)s, decode(%(checksum)s, 'hex'),
+        %(byte_size)s, %(chunk_count)s)
+ON CONFLICT (base_id, source) DO UPDATE SET
+    title = EXCLUDED.title, media_type = EXCLUDED.media_type, checksum = EXCLUDED.checksum,
+    byte_size = EXCLUDED.byte_size, chunk_count = EXCLUDED.chunk_count, version = kb_documents.version + 1,
+    ingested_at = clock_timestamp()
+RETURNING id, version
+"""
+
+_REMOVE_CHUNKS = "DELETE FROM kb_chunks WHERE tenant_id = %(tenant_id)s AND document_id = %(document_id)s"
+
+_ADD_CHUNKS = """
+INSERT INTO kb_chunks (id, tenant_id, base_id, document_id, version, position, heading, page, text, terms)
+SELECT c.id, %(tenant_id)s, %(base_id)s, %(document_id)s, %(version)s, c.position, c.heading, c.page, c.text,
+       c.terms
+FROM unnest(%(ids)s::uuid[], %(positions)s::int[], %(headings)s::text[], %(pages)s::int[], %(texts)s::text[],
+            %(terms)s::text[]) AS c(id, position, heading, page, text, terms)
+"""
+
+_DELETE = """
+DELETE FROM kb_documents
+WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s
+  AND (id = %(document_id)s::uuid OR source = ANY(%(sources)s::text[]))
+RETURNING id
+"""
+
+
+class DocumentStore:
+    """Reads and writes documents; what becomes of the index is deferred with it."""
+
+    def __init__(self, database: Database, jobs: JobQueue) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def base_id(self, tenant_id: UUID, prefix: str) -> UUID | None:
+        """The id of a base; None where the tenant has none of this prefix.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer. The others of this class raise it, too.
+        """
+        values = {"tenant_id": tenant_id, "prefix": prefix}
+        rows = await self._database.fetch(tenant_id, _BASE, values, tuple_row)
+        return rows[0][0] if rows else None
+
+    async def page(
+        self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int
+    ) -> Sequence[StoredDocument]:
+        """Documents by source, those behind the source `after`."""
+        values = {"tenant_id": tenant_id, "base_id": base_id, "after": after, "limit": limit}
+        return await self._database.fetch(tenant_id, _PAGE, values, class_row(StoredDocument))
+
+    async def of_source(self, tenant_id: UUID, base_id: UUID, source: str) -> StoredDocument | None:
+        """The document of this name."""
+        values = {"tenant_id": tenant_id, "base_id": base_id, "source": source}
+        found = await self._database.fetch(tenant_id, _OF_SOURCE, values, class_row(StoredDocument))
+        return found[0] if found else None
+
+    async def sources(self, tenant_id: UUID, base_id: UUID) -> set[str]:
+        """Names of all documents."""
+        values = {"tenant_id": tenant_id, "base_id": base_id}
+        return {row[0] for row in await self._database.fetch(tenant_id, _SOURCES, values, tuple_row)}
+
+    async def put(
+        self, tenant_id: UUID, base_id: UUID, document: dict[str, Any], chunks: Sequence[tuple[Chunk, str]]
+    ) -> None:
+        """Store a document with its chunks and their terms, in place of the one of the same source.
+
+        Whoever searches sees the old chunks or the new ones.
+
+        Raises:
+            NotFound: the base was removed meanwhile.
+        """
+        values = {"tenant_id": tenant_id, "base_id": base_id, "id": uuid7(), "chunk_count": len(chunks)}
+        async with self._database.tenant(tenant_id) as connection:
+            only(await (await connection.execute(_CHANGE_BASE, values)).fetchall())
+            row = await (await connection.execute(_PUT, {**values, **document})).fetchone()
+            assert row is not None  # noqa: S101 — the statement returns one
+            values |= {"document_id": row[0], "version": row[1]}
+            if row[1] > 1:
+                await connection.execute(_REMOVE_CHUNKS, values)
+                await self._forget(connection, tenant_id, base_id, [row[0]])
+            for start in range(0, len(chunks), _CHUNKS_AT_ONCE):
+                part = chunks[start : start + _CHUNKS_AT_ONCE]
+                await connection.execute(_ADD_CHUNKS, {**values, **_columns(start, part)})
+
+    async def delete(
+        self, tenant_id: UUID, base_id: UUID, *, document_id: UUID | None = None, sources: Sequence[str] = ()
+    ) -> int:
+        """Remove a document by its id, or some by their names; return how many.
+
+        Raises:
+            NotFound: the base has no document of this id.
+        """
+        values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id, "sources": list(sources)}
+        async with self._database.tenant(tenant_id) as connection:
+            rows = await (await connection.execute(_DELETE, values)).fetchall()
+            if document_id is not None and not rows:
+                raise NotFound("There is no such document.")
+            if rows:
+                await connection.execute(_CHANGE_BASE, values)
+                await self._forget(connection, tenant_id, base_id, [row[0] for row in rows])
+        return len(rows)
+
+    async def _forget(
+        self, connection: Connection, tenant_id: UUID, base_id: UUID, document_ids: list[UUID]
+    ) -> None:
+        await self._jobs.defer(
+            connection, FORGET_PASSAGES, tenant_id=tenant_id, base_id=base_id, document_ids=document_ids
+        )
+
+
+def _columns(start: int, part: Sequence[tuple[Chunk, str]]) -> dict[str, Any]:
+    return {
+        "ids": [uuid7() for _ in part],
+        "positions": list(range(start, start + len(part))),
+        "headings": [chunk.heading for chunk, _ in part],
+        "pages": [chunk.page for chunk, _ in part],
+        "texts": [chunk.text for chunk, _ in part],
+        "terms": [terms for _, terms in part],
+    }

@@ -1,0 +1,124 @@
+"""Documents of knowledge bases: taken in, listed and removed."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from uuid import UUID
+
+from services.errors import InvalidInput, NotFound
+from services.knowledge.chunking import HEADING_SEPARATOR, chunks_of, title_of
+from services.knowledge.conversion import Converter
+from services.knowledge.document import BadDocument, Chunk, Converted, Ingested, StoredDocument
+from services.knowledge.document_store import DocumentStore
+from services.knowledge.media_types import MEDIA_TYPES, kind_of
+from services.memory.index_row import terms_that_fit
+from services.memory.terms import terms
+
+MAX_SOURCE_CHARACTERS = 500
+
+
+class Documents:
+    """Takes documents into knowledge bases, and out of them."""
+
+    def __init__(self, store: DocumentStore, converter: Converter, *, most_bytes: int) -> None:
+        """Take how large a document may be."""
+        self._store = store
+        self._converter = converter
+        self.most_bytes = most_bytes
+
+    async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
+        """The id of a base.
+
+        Raises:
+            NotFound: the tenant has none of this prefix.
+            DatabaseUnavailable: the database does not answer. The others of this class raise it, too.
+        """
+        if (base_id := await self._store.base_id(tenant_id, prefix)) is None:
+            raise NotFound("There is no such knowledge base.")
+        return base_id
+
+    async def ingest(
+        self, tenant_id: UUID, base_id: UUID, source: str, data: bytes, *, content_type: str = ""
+    ) -> Ingested:
+        """Take a document in; one that is there with the same bytes is left as it is.
+
+        Args:
+            tenant_id: whose base it is.
+            base_id: of the base.
+            source: the document's name; another one of this name is replaced.
+            data: its bytes.
+            content_type: as in HTTP; without it, the name's ending says what it is.
+
+        Raises:
+            InvalidInput: the name is none.
+            BadDocument: it cannot be read; says why, and what was there before stays.
+            NotFound: there is no such base.
+        """
+        _check_source(source)
+        if len(data) > self.most_bytes:
+            raise BadDocument(f"has {len(data):,} bytes; at most {self.most_bytes:,} are accepted")
+        kind = kind_of(source, content_type, data)
+        media_type = MEDIA_TYPES[kind]
+        checksum = hashlib.sha256(data).hexdigest()
+        before = await self._store.of_source(tenant_id, base_id, source)
+        if before and (before.checksum, before.media_type) == (checksum, media_type):
+            return Ingested("unchanged", before)
+        converted = await self._converter.convert(kind, data)
+        title, chunks = await asyncio.to_thread(_with_terms, converted, source)
+        if not chunks:
+            raise BadDocument("holds no text")
+        document = {
+            "source": source,
+            "title": title,
+            "media_type": media_type,
+            "checksum": checksum,
+            "byte_size": len(data),
+        }
+        await self._store.put(tenant_id, base_id, document, chunks)
+        stored = await self._store.of_source(tenant_id, base_id, source)
+        if stored is None:
+            raise NotFound("The document was removed at this moment.")
+        return Ingested("replaced" if before else "created", stored)
+
+    async def page(
+        self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int
+    ) -> Sequence[StoredDocument]:
+        """Documents of a base by source, those behind the source `after`."""
+        return await self._store.page(tenant_id, base_id, after=after, limit=limit)
+
+    async def delete(self, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
+        """Remove a document; a job removes what the index holds of it.
+
+        Raises:
+            NotFound: the base has no such document.
+        """
+        await self._store.delete(tenant_id, base_id, document_id=document_id)
+
+    async def remove(self, tenant_id: UUID, base_id: UUID, sources: Sequence[str]) -> int:
+        """Remove the documents of these names; return how many there were."""
+        return await self._store.delete(tenant_id, base_id, sources=sources)
+
+    async def sources(self, tenant_id: UUID, base_id: UUID) -> set[str]:
+        """Names of all documents of a base."""
+        return await self._store.sources(tenant_id, base_id)
+
+
+def text_to_index(title: str, heading: str, text: str) -> str:
+    """What is embedded and split into terms: a chunk with what stands above it."""
+    above = heading if heading.startswith(title) else HEADING_SEPARATOR.join(filter(None, (title, heading)))
+    return f"{above}\n{text}"
+
+
+def _with_terms(converted: Converted, source: str) -> tuple[str, list[tuple[Chunk, str]]]:
+    title = title_of(converted, source)
+    return title, [
+        (chunk, terms_that_fit(terms(text_to_index(title, chunk.heading, chunk.text))))
+        for chunk in chunks_of(converted)
+    ]
+
+
+def _check_source(source: str) -> None:
+    if not source.strip() or len(source) > MAX_SOURCE_CHARACTERS:
+        raise InvalidInput("source", f"is not 1 to {MAX_SOURCE_CHARACTERS} characters")
+    if any(not character.isprintable() for character in source):
+        raise InvalidInput("source", "holds a character that cannot be shown")

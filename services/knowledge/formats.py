@@ -1,0 +1,116 @@
+"""HTML, PDF and DOCX as Markdown or pages. Only `conversion_process.py` runs this: the files may be hostile."""
+
+import re
+import zipfile
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
+from services.knowledge.encodings import decoded, storable
+from services.knowledge.media_types import Kind
+
+_MOST_PAGES = 5_000
+_MOST_UNPACKED_BYTES = 100 * 1024 * 1024
+_MOST_MEMBERS = 5_000
+_UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "form", "head"]
+_PASSWORD = 4
+"""PDFium's number for: this needs a password."""
+
+# A line of a page ends where the paper does, in the midst of a Chinese word or an English one.
+_BROKEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，、；：])\s*\n(?=[\u4e00-\u9fff])")
+_BROKEN_WORD = re.compile("[\ufffe\xad]\\s*\n?")
+_BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
+
+
+def convert(kind: Kind, data: bytes) -> Converted:
+    """The document as text.
+
+    Raises:
+        BadDocument: it cannot be read; says why.
+    """
+    converted = {"html": _html, "pdf": _pdf, "docx": _docx}[kind](data)
+    if not any(part.text.strip() for part in converted.parts):
+        scanned = "; it may be scanned" if kind == "pdf" else ""
+        raise BadDocument(f"holds no text{scanned}")
+    return converted
+
+
+def _html(data: bytes) -> Converted:
+    return _from_html(decoded(data))
+
+
+def _from_html(text: str) -> Converted:
+    from bs4 import BeautifulSoup  # noqa: PLC0415 — each kind of document loads its own library
+    from markdownify import MarkdownConverter  # noqa: PLC0415
+
+    soup = BeautifulSoup(text, "html.parser")
+    title = soup.title.get_text(" ", strip=True) if soup.title else ""
+    for element in soup(_UNSHOWN):
+        element.decompose()
+    converter = MarkdownConverter(
+        heading_style="ATX", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
+    )
+    try:
+        markdown = converter.convert_soup(soup.find("main") or soup)
+    except RecursionError:
+        raise BadDocument("is nested too deeply") from None
+    return Converted(storable(title), (Part(_of_limited_size(_BLANK_LINES.sub("\n\n", markdown))),), headings=True)
+
+
+def _docx(data: bytes) -> Converted:
+    import mammoth  # noqa: PLC0415
+
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            members = archive.infolist()
+            if "word/document.xml" not in archive.namelist():
+                raise BadDocument("is no DOCX: it holds no Word document")
+        # Reading a member ends at the size that the archive tells of it.
+        unpacked = sum(member.file_size for member in members)
+        if len(members) > _MOST_MEMBERS or unpacked > _MOST_UNPACKED_BYTES:
+            raise BadDocument(f"would have {unpacked:,} bytes unpacked; at most {_MOST_UNPACKED_BYTES:,} are read")
+        html = mammoth.convert_to_html(BytesIO(data), convert_image=_no_image, external_file_access=False).value
+    except BadDocument:
+        raise
+    except Exception as error:  # the library raises whatever its parsers do
+        raise BadDocument("is broken: no Word document can be read from it") from error
+    return _from_html(html)
+
+
+def _no_image(_: Any) -> list[Any]:
+    return []
+
+
+def _pdf(data: bytes) -> Converted:
+    import pypdfium2  # noqa: PLC0415
+
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        reason = "needs a password" if error.err_code == _PASSWORD else "is broken: no PDF can be read from it"
+        raise BadDocument(reason) from None
+    if len(document) > _MOST_PAGES:
+        raise BadDocument(f"has {len(document):,} pages; at most {_MOST_PAGES:,} are read")
+    title = document.get_metadata_value("Title").strip()
+    return Converted(storable(title), tuple(_pages(document)), headings=False)
+
+
+def _pages(document: Any) -> Iterator[Part]:
+    characters = 0
+    for number in range(len(document)):
+        page = document[number]
+        text = storable(page.get_textpage().get_text_bounded().replace("\r\n", "\n"))
+        text = _BROKEN_CHINESE.sub("", _BROKEN_WORD.sub("", text))
+        characters += len(_of_limited_size(text))
+        if characters > MOST_CHARACTERS:
+            _of_limited_size(text, characters)
+        page.close()
+        if text.strip():
+            yield Part(text, number + 1)
+
+
+def _of_limited_size(text: str, characters: int = 0) -> str:
+    if max(len(text), characters) > MOST_CHARACTERS:
+        raise BadDocument(f"holds more than {MOST_CHARACTERS:,} characters of text; split it")
+    return storable(text)

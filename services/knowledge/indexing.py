@@ -1,0 +1,197 @@
+"""Keeping the index up with the chunks: in batches, behind the uploads, by one process at a time.
+
+PostgreSQL says what is indexed. A crash between Milvus and PostgreSQL makes chunks be written again under the
+same ids: nothing is lost, nothing is there twice.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import class_row, tuple_row
+
+from services.errors import ConfigurationError, DatabaseUnavailable, Unavailable
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.knowledge import chunk_sql as sql
+from services.knowledge.bases import FORGET_PASSAGES
+from services.knowledge.documents import text_to_index
+from services.knowledge.index import ChunkIndex, ChunkRow, as_entity
+from services.llm.embeddings import Embedder
+from services.memory.index import WRITING
+from services.platform.postgres import Database
+
+INDEX = "index_passages"
+
+_EVERY = "* * * * * */5"
+"""A cron expression, its last field the seconds."""
+_CHUNKS_AT_ONCE = 200
+_AGAIN_S = 15.0
+_FIRST = UUID(int=0)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ChunkToIndex:
+    """A chunk that is to be indexed."""
+
+    chunk_id: UUID
+    base_id: UUID
+    document_id: UUID
+    version: int
+    title: str
+    heading: str
+    text: str
+    terms: str
+
+
+class KnowledgeIndexing:
+    """Puts chunks into the index, takes them out, and makes the index anew."""
+
+    def __init__(self, database: Database, index: ChunkIndex, embedder: Embedder, jobs: JobQueue) -> None:
+        self._database = database
+        self._index = index
+        self._embedder = embedder
+        self._jobs = jobs
+        jobs.periodic(INDEX, _EVERY)(self._index_waiting)
+        jobs.task(FORGET_PASSAGES)(self._forget)
+
+    async def index_waiting(self) -> int:
+        """Index every chunk that waits for it, of all tenants; return how many.
+
+        Who else writes into Milvus gets in between two batches.
+
+        Raises:
+            Unavailable: Milvus, the embedding endpoint or the database does not answer.
+            ConfigurationError: the index was made with another embedding model.
+        """
+        count = 0
+        rows = await self._database.fetch_without_tenant("SELECT tenants_with_passages_to_index()", {}, tuple_row)
+        for tenant_id in [row[0] for row in rows]:
+            while True:
+                async with self._database.only_one(WRITING, wait=True):
+                    indexed = await self._index_batch(tenant_id)
+                if not indexed:
+                    break
+                count += indexed
+        return count
+
+    async def _index_waiting(self, context: procrastinate.JobContext) -> None:
+        try:
+            await self.index_waiting()
+        except (Unavailable, ConfigurationError) as error:
+            # They wait, are found by their words all the same, and the next run is soon.
+            log.warning("passages wait to be indexed", reason=error.message)
+        await self._jobs.forget_older_runs(INDEX, context)
+
+    async def _index_batch(self, tenant_id: UUID) -> int:
+        values = {"tenant_id": tenant_id, "limit": _CHUNKS_AT_ONCE}
+        chunks = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(ChunkToIndex))
+        if not chunks:
+            return 0
+        await self._index.upsert(await self._rows(tenant_id, chunks), lost=self._lost)
+        ids = [chunk.chunk_id for chunk in chunks]
+        marked = await self._mark(tenant_id, ids)
+        # What was replaced or removed meanwhile must not come back.
+        if stale := set(ids) - marked:
+            await self._index.forget_chunks(stale)
+        return len(chunks)
+
+    async def _rows(self, tenant_id: UUID, chunks: Sequence[ChunkToIndex]) -> list[ChunkRow]:
+        texts = [text_to_index(chunk.title, chunk.heading, chunk.text) for chunk in chunks]
+        vectors = await self._embedder.embed(texts)
+        return [
+            ChunkRow(
+                chunk.chunk_id, tenant_id, chunk.base_id, chunk.document_id, chunk.version, chunk.terms, vector
+            )
+            for chunk, vector in zip(chunks, vectors, strict=True)
+        ]
+
+    async def _mark(self, tenant_id: UUID, chunk_ids: Sequence[UUID]) -> set[UUID]:
+        values = {"tenant_id": tenant_id, "chunk_ids": list(chunk_ids)}
+        rows = await self._database.fetch(tenant_id, sql.INDEXED, values, tuple_row)
+        return {row[0] for row in rows}
+
+    async def _lost(self) -> None:
+        """An index that is not there was lost, or is new: whatever it had held is indexed again."""
+        for tenant_id in await self._database.tenants():
+            values = {"tenant_id": tenant_id}
+            await self._database.fetch(tenant_id, sql.NOTHING_INDEXED, values, tuple_row)
+
+    async def _forget(self, job: RunningJob, *, base_id: UUID, document_ids: list[UUID]) -> None:
+        try:
+            # Who writes into the index now may have read what was removed: it ends first.
+            async with self._database.only_one(WRITING, wait=True):
+                if not document_ids:
+                    await self._index.forget_base(base_id)
+                    return
+                values = {"tenant_id": job.tenant_id, "document_ids": list(document_ids)}
+                rows = await self._database.fetch(job.tenant_id, sql.VERSIONS, values, tuple_row)
+                versions = {row[0]: row[1] for row in rows}
+                for document_id in document_ids:
+                    await self._index.forget_document(base_id, document_id, before=versions.get(document_id))
+        except DatabaseUnavailable:
+            raise
+        except Unavailable as error:  # it may be away for longer than a job is tried
+            log.warning("removed passages are left in the index", base_id=str(base_id), reason=error.message)
+            async with self._database.tenant(job.tenant_id) as connection:
+                await self._jobs.defer(
+                    connection,
+                    FORGET_PASSAGES,
+                    tenant_id=job.tenant_id,
+                    delay_s=_AGAIN_S,
+                    base_id=base_id,
+                    document_ids=list(document_ids),
+                )
+
+    async def count(self) -> int:
+        """How many chunks there are, of all tenants."""
+        count = 0
+        for tenant_id in await self._database.tenants():
+            rows = await self._database.fetch(tenant_id, sql.COUNT, {"tenant_id": tenant_id}, tuple_row)
+            count += rows[0][0]
+        return count
+
+    async def rebuild(self, on_progress: Callable[[int], None]) -> int:
+        """Make the whole index anew from PostgreSQL while it is in use; return the chunks.
+
+        It is filled beside the present one and takes its place when it is whole. Broken off, it is begun again
+        without harm.
+
+        Args:
+            on_progress: called with how many more chunks are in it.
+
+        Raises:
+            Unavailable: Milvus, the embedding endpoint or the database does not answer.
+        """
+        async with self._database.only_one(WRITING, wait=True):
+            # Read under the lock: whatever came later is indexed when the new one is in place.
+            tenants = await self._database.tenants()
+            if not await self.count():
+                await self._index.remove()
+                return 0
+            fresh = await self._index.begin_again()
+            done: list[tuple[UUID, list[UUID]]] = []
+            for tenant_id in tenants:
+                async for chunks in self._all_of(tenant_id):
+                    await fresh.add([as_entity(row) for row in await self._rows(tenant_id, chunks)])
+                    done.append((tenant_id, [chunk.chunk_id for chunk in chunks]))
+                    on_progress(len(chunks))
+            await fresh.put_in_place()
+            for tenant_id, ids in done:
+                if stale := set(ids) - await self._mark(tenant_id, ids):
+                    await self._index.forget_chunks(stale)
+        return sum(len(ids) for _, ids in done)
+
+    async def _all_of(self, tenant_id: UUID) -> AsyncIterator[list[ChunkToIndex]]:
+        last = _FIRST
+        while True:
+            values = {"tenant_id": tenant_id, "after": last, "limit": _CHUNKS_AT_ONCE}
+            chunks = await self._database.fetch(tenant_id, sql.ALL, values, class_row(ChunkToIndex))
+            if not chunks:
+                return
+            last = chunks[-1].chunk_id
+            yield chunks

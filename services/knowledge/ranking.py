@@ -1,0 +1,120 @@
+"""The order of the chunks that a search found, and which of them are relevant at all. Pure functions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+
+from services.llm.language import Language, language_of
+from services.memory.coverage import coverage
+from services.memory.embedding_quality import EmbeddingQuality, cosine_floor
+from services.memory.field import Field
+from services.memory.hits import Unit
+from services.memory.incidence import Values
+from services.memory.queries import RecallQuery
+from services.memory.selection import Floor
+from services.memory.terms import terms
+
+_NO_TIME = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A chunk that a search found."""
+
+    chunk_id: UUID
+    terms: tuple[str, ...]
+    cosine: float | None
+    """Its similarity to the question; None where it was not found by meaning."""
+    waiting: bool = False
+    """Whether it is not in the index yet, so that it could not be found by meaning."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A chunk at its place."""
+
+    chunk_id: UUID
+    score: float
+    """0 to 1; relative to the best one of its search."""
+    coverage: float
+    """The share of what is asked, by weight, of which it speaks; 0 to 1."""
+    cosine: float | None
+
+
+def judged(
+    question: str,
+    candidates: Sequence[Candidate],
+    quality: Mapping[Language, EmbeddingQuality],
+    *,
+    by_words: bool,
+) -> list[Judged]:
+    """The chunks in their order, the best first.
+
+    Each leg's scores are scaled to 0..1 among the chunks found. Words weigh 1, and meaning what the embedding is
+    worth for the question's language, as in recall; without `by_words` meaning alone counts.
+    """
+    if not candidates:
+        return []
+    field = Field([_unit(candidate) for candidate in candidates], timedelta(0))
+    names = tuple(dict.fromkeys(terms(question)))
+    lexical = _scaled(field.bm25(field.frequencies_of(names), field.weights(names)) if names else _zeros(field))
+    dense = _dense(candidates, lexical)
+    language = language_of([question])
+    trust = quality[language].quality if language in quality else 0.0
+    known = any(candidate.cosine is not None for candidate in candidates)
+    if by_words or not known:
+        weight = trust if known else 0.0
+        scores = (lexical + weight * dense) / (1 + weight)
+    else:
+        scores = dense
+    query = RecallQuery(question, 1.0, "message")
+    covered = coverage([query], field, 0.0, np.zeros(field.size, dtype=np.bool_))
+    order = np.argsort(-scores, kind="stable").tolist()
+    return [
+        Judged(candidates[at].chunk_id, float(scores[at]), float(covered[at]), candidates[at].cosine)
+        for at in order
+    ]
+
+
+def relevant(found: Sequence[Judged], question: str, quality: Mapping[Language, EmbeddingQuality]) -> list[Judged]:
+    """Those that bear on the question: none where not one of them is relevant by itself."""
+    language = language_of([question])
+    # The message was sent to this base on purpose, as one about oneself is to one's memory.
+    floor = Floor.of(language, cosine_floor(quality, language), own=True)
+
+    def near(one: Judged) -> bool:
+        return floor.cosine is not None and one.cosine is not None and one.cosine >= floor.cosine
+
+    if not any(one.coverage >= floor.coverage or near(one) for one in found):
+        return []
+    return [one for one in found if one.coverage >= floor.follows or near(one)]
+
+
+def _dense(candidates: Sequence[Candidate], lexical: Values) -> Values:
+    raw = np.array([np.nan if one.cosine is None else one.cosine for one in candidates], dtype=np.float64)
+    known = ~np.isnan(raw)
+    scaled = np.zeros(len(raw))
+    if known.any():
+        lowest, highest = float(raw[known].min()), float(raw[known].max())
+        scaled[known] = (raw[known] - lowest) / (highest - lowest) if highest > lowest else 1.0
+    # What has no vector yet is not to suffer from it: its words stand for it.
+    waiting = np.array([one.waiting for one in candidates]) & ~known
+    scaled[waiting] = lexical[waiting]
+    return scaled
+
+
+def _scaled(values: Values) -> Values:
+    highest = float(values.max())
+    return values / highest if highest > 0 else values
+
+
+def _zeros(field: Field) -> Values:
+    return np.zeros(field.size)
+
+
+def _unit(candidate: Candidate) -> Unit:
+    name = str(candidate.chunk_id)
+    return Unit(name, name, "", _NO_TIME, "", candidate.terms)
