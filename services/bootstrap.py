@@ -290,7 +290,8 @@ def _knowledge_routing(
     from services.knowledge.routing import KnowledgeRouting  # noqa: PLC0415 — it needs the embedder
 
     models = connected.models if settings.routing_llm else None
-    return KnowledgeRouting(knowledge.bases.profiles, connected.embedder, memory.recall.embedding_quality, models)
+    quality = memory.recall.embedding_quality
+    return KnowledgeRouting(knowledge.bases.profiles, knowledge.evidence.of, connected.embedder, quality, models)
 
 
 def _conversations(settings: Settings, database: Database) -> ConversationReader:

@@ -44,6 +44,12 @@ FOUND: LiteralString = f"""{_SHOWN}
 WHERE c.tenant_id = %(tenant_id)s AND c.base_id = %(base_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
+FOUND_ANYWHERE: LiteralString = """
+SELECT c.id AS chunk_id, b.prefix, c.terms
+FROM kb_chunks c JOIN knowledge_bases b ON b.id = c.base_id AND b.tenant_id = c.tenant_id
+WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
+"""
+
 # Terms are weighed by how rare they are among the chunks that are looked through, which are so many at the most.
 _BY_WORDS: LiteralString = f"""
 , asked AS (SELECT unnest(%(terms)s::text[]::tsquery[]) AS term),

@@ -1,21 +1,36 @@
 """When it is sure enough which base a message belongs to. Pure; the numbers are tuned on questions of our own."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from services.knowledge.evidence import Evidence
 from services.knowledge.matching import Hit
 from services.knowledge.profile import BaseProfile
 
-_SURE = 0.65
-_AHEAD = 0.2
 _MOST_KEYWORDS = 2.0
+
+# By words alone: one keyword is worth a word, and decides where the message is about little else.
 _KEYWORD = 0.4
+_SURE_BY_WORDS = 1.0
+_AHEAD_BY_WORDS = 0.4
+
+# With all that is known, a passage that speaks of what is asked counts most.
+_KEYWORD_BESIDE = 0.2
+_PROFILE = 0.4
+_PASSAGE = 1.3
+_PASSAGE_OF_ONE_TERM = 0.4
 _MEANING = 0.5
 """What a cosine beyond the floor counts, where the embedding is not known to understand the language."""
 _MEANING_BELIEVED = 1.5
-_TALK = 0.3
-"""Who speaks of himself and asks nothing wants no document."""
-_OWN_AFFAIRS = 0.15
+_SURE = 0.65
+_AHEAD = 0.2
+
+_SEVERAL_TERMS = 2
+_OWN_AFFAIRS = 0.3
+"""Who asks about himself asks his memory rather than a document."""
+_TELLS = 0.15
+"""Who asks nothing may still name a fault; who tells of himself wants no document."""
+_TELLS_OF_HIMSELF = 0.5
 
 
 @dataclass(frozen=True)
@@ -35,48 +50,68 @@ class Manner:
     own: bool
     """Of the user's own affairs."""
 
+    @property
+    def penalty(self) -> float:
+        """By how much a base must be the closer."""
+        if self.own:
+            return _OWN_AFFAIRS if self.asks else _TELLS_OF_HIMSELF
+        return 0.0 if self.asks else _TELLS
+
 
 @dataclass(frozen=True)
 class Closeness:
-    """How close a message is to the bases by meaning."""
+    """How close a message is to the bases by meaning, and by what their documents say."""
 
-    cosines: Mapping[str, float]
+    cosines: Mapping[str, float] = field(default_factory=dict)
     """By prefix the greatest cosine similarity of the message and a text of the profile."""
-    floor: float
+    floor: float = 1.0
     """From which cosine on two texts are about the same, with this embedding."""
-    believed: bool
+    believed: bool = False
     """Whether the embedding is known to understand the language."""
+    passages: Mapping[str, Evidence] = field(default_factory=dict)
+    """By prefix the passage that speaks most of what is asked."""
 
 
-def decide(hits: Sequence[Hit], manner: Manner, closeness: Closeness | None = None) -> Decision | None:
-    """The base that a message belongs to; None where none is sure, or two are nearly as close.
-
-    Args:
-        hits: the bases as they were compared with the message.
-        manner: of the message.
-        closeness: where it is known; without it only words decide, and a keyword has to be among them.
-    """
-    scores = sorted(((_score(hit, closeness), hit) for hit in hits), key=lambda scored: -scored[0])
-    if not scores:
+def by_words(hits: Sequence[Hit], manner: Manner) -> Decision | None:
+    """The base whose keywords a message has, where it is about little else; None where that is not sure."""
+    scores = {hit.profile.prefix: hit.coverage + _KEYWORD * min(hit.weight, _MOST_KEYWORDS) for hit in hits}
+    best, score, next_score = _best(hits, scores)
+    if best is None or score - manner.penalty < _SURE_BY_WORDS or score - next_score < _AHEAD_BY_WORDS:
         return None
-    score, best = scores[0]
-    next_score = scores[1][0] if len(scores) > 1 else 0.0
-    score -= (_OWN_AFFAIRS if manner.asks else _TALK) if manner.own else 0.0
-    if score < _SURE or score - next_score < _AHEAD or (closeness is None and not best.keywords):
+    if not best.keywords or (len(best.keywords) == 1 and best.terms < _SEVERAL_TERMS):
         return None
-    confidence = round(min(0.99, 0.5 + score / 3), 2)
-    return Decision(best.profile, confidence, _reason(best))
+    return _decision(best, score - manner.penalty, f"keywords: {', '.join(best.keywords[:3])}")
 
 
-def _score(hit: Hit, closeness: Closeness | None) -> float:
-    score = hit.coverage + _KEYWORD * min(hit.weight, _MOST_KEYWORDS)
-    if closeness:
-        beyond = closeness.cosines.get(hit.profile.prefix, 0.0) - closeness.floor
-        score += max(0.0, beyond) * (_MEANING_BELIEVED if closeness.believed else _MEANING)
+def by_closeness(hits: Sequence[Hit], manner: Manner, closeness: Closeness) -> Decision | None:
+    """The base that a message is close to by all that is known; None where none is, or two are nearly as close."""
+    best, score, next_score = _best(hits, {hit.profile.prefix: _score(hit, closeness) for hit in hits})
+    if best is None or score - manner.penalty < _SURE or score - next_score < _AHEAD:
+        return None
+    passage = closeness.passages.get(best.profile.prefix)
+    near = "its documents" if passage and passage.shared else "its description, questions and headings"
+    return _decision(best, score - manner.penalty, f"close to {near}")
+
+
+def _score(hit: Hit, closeness: Closeness) -> float:
+    score = _PROFILE * hit.coverage + _KEYWORD_BESIDE * min(hit.weight, _MOST_KEYWORDS)
+    beyond = closeness.cosines.get(hit.profile.prefix, 0.0) - closeness.floor
+    score += max(0.0, beyond) * (_MEANING_BELIEVED if closeness.believed else _MEANING)
+    if (passage := closeness.passages.get(hit.profile.prefix)) and passage.shared:
+        score += passage.coverage * (_PASSAGE if passage.shared >= _SEVERAL_TERMS else _PASSAGE_OF_ONE_TERM)
     return score
 
 
-def _reason(hit: Hit) -> str:
-    if hit.keywords:
-        return f"keywords: {', '.join(hit.keywords[:3])}"
-    return "close to its description, questions and headings"
+def _best(hits: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit | None, float, float]:
+    """The best base, its score, and that of the next."""
+    ordered = sorted(hits, key=lambda hit: -scores[hit.profile.prefix])
+    best, following = [*ordered, None, None][:2]
+    return (
+        best,
+        scores[best.profile.prefix] if best else 0.0,
+        scores[following.profile.prefix] if following else 0.0,
+    )
+
+
+def _decision(hit: Hit, score: float, reason: str) -> Decision:
+    return Decision(hit.profile, round(min(0.99, 0.5 + score / 3), 2), reason)

@@ -92,20 +92,20 @@ class ChunkIndex:
     async def search(
         self,
         tenant_id: UUID,
-        base_id: UUID,
+        base_id: UUID | None,
         terms: Sequence[str],
         vector: Sequence[float],
         limit: int,
         *,
         within_s: float,
     ) -> tuple[list[ChunkHit], list[ChunkHit]]:
-        """Chunks of a base by words and by meaning, each the best first; without terms or a vector none by these.
+        """Chunks of a base (None = of all) by words and by meaning, the best first.
 
         Raises:
             CollectionMissing: the index is not there.
             Unavailable: Milvus does not answer, or not in time.
         """
-        chosen = f'tenant_id == "{tenant_id}" and base_id == "{base_id}"'
+        chosen = f'tenant_id == "{tenant_id}"' + (f' and base_id == "{base_id}"' if base_id else "")
         words = [" ".join(terms)] if terms else []
         vectors = [list(vector)] if vector else []
         cosine = {"metric_type": "COSINE", "params": {"ef": 2 * limit}}

@@ -29,6 +29,8 @@ class Hit:
     weight: float
     """Of these keywords: 1 for each that no other base has."""
     coverage: float
+    terms: int
+    """How many informative terms the message has."""
 
 
 class Profiles:
@@ -55,7 +57,7 @@ class Profiles:
             keywords = found.get(place, {})
             shared = sum(self._weights[term] for term in about & self._terms[place])
             coverage = shared / len(about) if about else 0.0
-            hits.append(Hit(profile, tuple(keywords), sum(keywords.values()), coverage))
+            hits.append(Hit(profile, tuple(keywords), sum(keywords.values()), coverage, len(about)))
         return hits
 
 

@@ -7,6 +7,7 @@ from services.knowledge.bases import KnowledgeBases
 from services.knowledge.conversion import Converter
 from services.knowledge.document_store import DocumentStore
 from services.knowledge.documents import Documents
+from services.knowledge.evidence import DocumentEvidence
 from services.knowledge.index import ChunkIndex
 from services.knowledge.indexing import KnowledgeIndexing
 from services.knowledge.search import KnowledgeSearch, Quality
@@ -25,6 +26,7 @@ class Knowledge:
     index: ChunkIndex
     indexing: KnowledgeIndexing
     search: KnowledgeSearch
+    evidence: DocumentEvidence
 
 
 def make_knowledge(
@@ -39,6 +41,7 @@ def make_knowledge(
         index=index,
         indexing=KnowledgeIndexing(database, index, embedder, jobs),
         search=KnowledgeSearch(database, store, index, embedder, quality),
+        evidence=DocumentEvidence(database, index),
     )
 
 

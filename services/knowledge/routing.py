@@ -6,7 +6,7 @@ A message goes to none, to `general`, when nothing is sure.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from services.errors import BadModelOutput, ModelFailed, Unavailable
 from services.knowledge.choosing import ask_which
-from services.knowledge.deciding import Closeness, Decision, Manner, decide
+from services.knowledge.deciding import Closeness, Decision, Manner, by_closeness, by_words
+from services.knowledge.evidence import Evidence
 from services.knowledge.matching import Profiles, ends_of
 from services.knowledge.profile import BaseProfile
 from services.llm.language import Language, language_of
@@ -39,6 +40,7 @@ _UNKNOWN_FLOOR = 0.35
 _BELIEVED = 0.5
 
 LoadProfiles = Callable[[UUID], Awaitable[Sequence[BaseProfile]]]
+LookForPassages = Callable[[UUID, str, Sequence[float] | None], Awaitable[Mapping[str, Evidence]]]
 Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 
 log = structlog.get_logger(__name__)
@@ -68,10 +70,19 @@ class KnowledgeRouting:
     """Decides between a tenant's knowledge bases, and none."""
 
     def __init__(
-        self, load: LoadProfiles, embedder: "Embedder", quality: Quality, models: "ChatModels | None" = None
+        self,
+        load: LoadProfiles,
+        passages: LookForPassages,
+        embedder: "Embedder",
+        quality: Quality,
+        models: "ChatModels | None" = None,
     ) -> None:
-        """Take what reads a tenant's profiles, and how good the embedding is; `models` are asked last."""
+        """Take what reads a tenant's profiles, what looks into all its bases, and how good the embedding is.
+
+        `models` are asked last, if they are given.
+        """
         self._load = load
+        self._look_for_passages = passages
         self._embedder = embedder
         self._quality = quality
         self._models = models
@@ -110,7 +121,7 @@ class KnowledgeRouting:
             return _explicit(requested, profiles.get(requested))
         if not open_question or is_small_talk(message):
             return general("nothing is asked that a knowledge base would answer")
-        decision = decide(profiles.compare(message), _manner(message))
+        decision = by_words(profiles.compare(message), _manner(message))
         if decision:
             return _to(decision, "keywords")
         return Routing(general("no knowledge base is close enough").decision, None, undecided=True)
@@ -118,7 +129,7 @@ class KnowledgeRouting:
     async def by_similarity(
         self, tenant_id: UUID, version: str | None, message: str, vector: Sequence[float] | None
     ) -> Routing:
-        """Decide also by how close the message is to the bases' profiles, then, if that is on, by the small model.
+        """Decide also by how close the message is to the bases' profiles and passages, then by the small model.
 
         Args:
             tenant_id: whose bases.
@@ -131,13 +142,11 @@ class KnowledgeRouting:
             tenant = await self._of(tenant_id, version)
         except Unavailable:
             return Routing(general("the knowledge bases could not be read").decision, degraded=("knowledge",))
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                closeness = await self._closeness(tenant, message, vector)
-        except (Unavailable, TimeoutError):
-            closeness = Closeness({}, _UNKNOWN_FLOOR, believed=False)
-            degraded.append("embedding")
-        decision = decide(tenant.profiles.compare(message), _manner(message), closeness)
+        near, passages = await asyncio.gather(
+            self._near(tenant, message, vector, degraded), self._passages(tenant_id, message, vector, degraded)
+        )
+        closeness = replace(near, passages=passages)
+        decision = by_closeness(tenant.profiles.compare(message), _manner(message), closeness)
         if decision:
             return _to(decision, "similarity", degraded)
         if self._models is not None and (chosen := await self._by_model(tenant.profiles, message, degraded)):
@@ -162,18 +171,38 @@ class KnowledgeRouting:
         self._tenants.move_to_end(tenant_id)
         return known
 
-    async def _closeness(self, tenant: _Tenant, message: str, vector: Sequence[float] | None) -> Closeness:
-        if tenant.vectors is None or (tenant.vectors.done() and tenant.vectors.exception()):
-            tenant.vectors = asyncio.create_task(self._embed(tenant), name="knowledge base profiles")
-        table = await asyncio.shield(tenant.vectors)
-        own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0])
+    async def _near(
+        self, tenant: _Tenant, message: str, vector: Sequence[float] | None, degraded: list[str]
+    ) -> Closeness:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                table = await self._vectors(tenant)
+                own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0])
+                quality = (await self._quality()).get(language_of([message]))
+        except (Unavailable, TimeoutError):
+            degraded.append("embedding")
+            return Closeness()
         own = own / (np.linalg.norm(own) or 1.0)
-        quality = (await self._quality()).get(language_of([message]))
         return Closeness(
             {prefix: float((vectors @ own).max()) for prefix, vectors in table.items()},
             quality.cosine_floor if quality else _UNKNOWN_FLOOR,
             believed=quality is not None and quality.quality >= _BELIEVED,
         )
+
+    async def _passages(
+        self, tenant_id: UUID, message: str, vector: Sequence[float] | None, degraded: list[str]
+    ) -> Mapping[str, Evidence]:
+        try:
+            return await self._look_for_passages(tenant_id, ends_of(message), vector)
+        except Unavailable as error:
+            log.warning("routing goes without documents", reason=error.message)
+            degraded.append("milvus")
+            return {}
+
+    async def _vectors(self, tenant: _Tenant) -> dict[str, NDArray[np.float64]]:
+        if tenant.vectors is None or (tenant.vectors.done() and tenant.vectors.exception()):
+            tenant.vectors = asyncio.create_task(self._embed(tenant), name="knowledge base profiles")
+        return await asyncio.shield(tenant.vectors)
 
     async def _embed(self, tenant: _Tenant) -> dict[str, NDArray[np.float64]]:
         texts = {

@@ -5,6 +5,7 @@ import pytest
 from nodes.route import route
 from services.context.parts import PARTS
 from services.identity.tenants import DEFAULT_TENANT
+from services.knowledge.evidence import Evidence
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.llm.embeddings import Embedder
@@ -19,7 +20,9 @@ from tests.support.turns import Written, runtime, state
 pytestmark = pytest.mark.anyio
 
 
-COFFEE = BaseProfile("coffee", "The coffee machine", ("descale",), handler="cited", system_prompt="Be brief.")
+COFFEE = BaseProfile(
+    "coffee", "The coffee machine", ("descale", "brew group"), handler="cited", system_prompt="Be brief."
+)
 
 
 async def _route(
@@ -31,7 +34,11 @@ async def _route(
     async def quality() -> dict[Language, EmbeddingQuality]:
         return {}
 
-    routing = KnowledgeRouting(load, Embedder(LexicalEmbeddings(64), model="lexical", dimension=64), quality)
+    async def no_passages(tenant_id: UUID, message: str, vector: object) -> dict[str, Evidence]:
+        return {}
+
+    embedder = Embedder(LexicalEmbeddings(64), model="lexical", dimension=64)
+    routing = KnowledgeRouting(load, no_passages, embedder, quality)
     tools = ToolRegistry.of_builtin_tools(ToolServices())
     tenant = str(DEFAULT_TENANT)
     running = runtime(written, tenant_id=tenant)
@@ -74,7 +81,7 @@ async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
 
 async def test_a_knowledge_base_whose_words_the_message_has_is_used_with_its_handler() -> None:
     written: Written = []
-    update = await _route(state(message="How do I descale it?", knowledge_version="1"), written)
+    update = await _route(state(message="How do I descale the brew group?", knowledge_version="1"), written)
     assert (update["kb_prefix"], update["worker_name"]) == ("coffee", "cited")
     assert (update["handler"], update["kb_instructions"]) == ("cited", "Be brief.")
     assert update["route_decision"]["method"] == "keywords"

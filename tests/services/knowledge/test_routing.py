@@ -6,7 +6,8 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from services.bootstrap import Services
-from services.errors import DatabaseUnavailable
+from services.errors import DatabaseUnavailable, Unavailable
+from services.knowledge.evidence import Evidence
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.llm.embeddings import Embedder
@@ -23,7 +24,9 @@ COFFEE = BaseProfile(
     keywords=("Brevo", "descale"),
     questions=("How do I descale the machine?", "Which beans fit?"),
 )
-GARDEN = BaseProfile("garden", "植物园参观指南", keywords=("门票",), questions=("几点闭园？",), handler="cited")
+GARDEN = BaseProfile(
+    "garden", "植物园参观指南", keywords=("门票", "植物园"), questions=("几点闭园？",), handler="cited"
+)
 ANN, BOB = uuid4(), uuid4()
 
 
@@ -40,6 +43,12 @@ class Bases:
         if self.away:
             raise DatabaseUnavailable
         return self.by_tenant.get(tenant_id, [])
+
+
+async def _passages(tenant_id: UUID, message: str, vector: object) -> dict[str, Evidence]:
+    if "milk" in message:
+        raise Unavailable("Milvus does not answer.")
+    return {"coffee": Evidence(0.8, 2)} if "grounds" in message else {}
 
 
 class Counting(Embeddings):
@@ -81,7 +90,7 @@ def counting() -> Counting:
 
 @pytest.fixture
 def routing(bases: Bases, counting: Counting) -> KnowledgeRouting:
-    return KnowledgeRouting(bases.load, Embedder(counting, model="m", dimension=64), _quality)
+    return KnowledgeRouting(bases.load, _passages, Embedder(counting, model="m", dimension=64), _quality)
 
 
 async def test_without_knowledge_bases_nothing_is_read(routing: KnowledgeRouting, bases: Bases) -> None:
@@ -91,18 +100,18 @@ async def test_without_knowledge_bases_nothing_is_read(routing: KnowledgeRouting
 
 async def test_profiles_are_read_once_until_they_change(routing: KnowledgeRouting, bases: Bases) -> None:
     for version, reads in (("1", 1), ("1", 1), ("2", 2), (None, 3), (None, 4)):
-        found = await routing.by_rules(ANN, version, "门票多少钱？")
+        found = await routing.by_rules(ANN, version, "植物园门票多少钱？")
         assert found.decision["kb_prefix"] == "garden"
         assert bases.read == reads
     bases.by_tenant[ANN] = [COFFEE]
-    assert (await routing.by_rules(ANN, "3", "门票多少钱？")).decision["kb_prefix"] is None
+    assert (await routing.by_rules(ANN, "3", "植物园门票多少钱？")).decision["kb_prefix"] is None
 
 
 async def test_another_tenant_has_bases_of_its_own(routing: KnowledgeRouting) -> None:
-    assert (await routing.by_rules(ANN, "1", "门票多少钱？")).base is GARDEN
-    found = await routing.by_rules(BOB, "1", "门票多少钱？")
+    assert (await routing.by_rules(ANN, "1", "植物园门票多少钱？")).base is GARDEN
+    found = await routing.by_rules(BOB, "1", "植物园门票多少钱？")
     assert found.base is None
-    assert (await routing.by_similarity(BOB, "1", "门票多少钱？", None)).decision["kb_prefix"] is None
+    assert (await routing.by_similarity(BOB, "1", "植物园门票多少钱？", None)).decision["kb_prefix"] is None
 
 
 async def test_what_the_caller_names_outweighs_the_words(routing: KnowledgeRouting) -> None:
@@ -138,16 +147,26 @@ async def test_what_is_close_to_none_goes_to_none(routing: KnowledgeRouting) -> 
     assert found.decision["method"] == "default"
 
 
-async def test_an_embedding_that_is_away_or_late_leaves_the_words(
+async def test_a_passage_that_speaks_of_what_is_asked_decides(routing: KnowledgeRouting) -> None:
+    found = await routing.by_similarity(ANN, "1", "Where do the grounds go?", None)
+    assert (found.decision["kb_prefix"], found.decision["reason"]) == ("coffee", "close to its documents")
+
+
+async def test_an_embedding_that_is_away_or_late_leaves_words_and_documents(
     routing: KnowledgeRouting, counting: Counting
 ) -> None:
     counting.away = True
-    found = await routing.by_similarity(ANN, "1", "Is it hard to descale this thing at home?", None)
-    assert found.degraded == ("embedding",)
-    counting.away, counting.wait_s = False, 5.0
-    found = await routing.by_similarity(ANN, "2", "Which beans fit the machine?", None)
+    found = await routing.by_similarity(ANN, "1", "Where do the grounds go?", None)
     assert (found.decision["kb_prefix"], found.degraded) == ("coffee", ("embedding",))
+    counting.away, counting.wait_s = False, 5.0
+    found = await routing.by_similarity(ANN, "2", "Which cups are nicest?", None)
+    assert (found.decision["kb_prefix"], found.degraded) == (None, ("embedding",))
     await routing.close()
+
+
+async def test_documents_that_cannot_be_searched_leave_the_rest(routing: KnowledgeRouting) -> None:
+    found = await routing.by_similarity(ANN, "1", "Which beans fit the machine with milk?", None)
+    assert (found.decision["kb_prefix"], found.degraded) == ("coffee", ("milvus",))
 
 
 async def test_bases_that_cannot_be_read_leave_the_turn_without(routing: KnowledgeRouting, bases: Bases) -> None:
@@ -160,7 +179,7 @@ async def test_bases_that_cannot_be_read_leave_the_turn_without(routing: Knowled
     named = await routing.by_rules(ANN, "1", "descale?", requested="coffee")
     assert (named.decision["kb_prefix"], named.degraded) == ("coffee", ("knowledge",))
     bases.away = False
-    assert (await routing.by_rules(ANN, "1", "How to descale?")).decision["kb_prefix"] == "coffee"
+    assert (await routing.by_rules(ANN, "1", "How to descale the Brevo?")).decision["kb_prefix"] == "coffee"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +201,9 @@ async def test_the_small_model_is_asked_last_and_checked(
     prefix: str | None,
     degraded: tuple[str, ...],
 ) -> None:
-    routing = KnowledgeRouting(bases.load, Embedder(counting, model="m", dimension=64), _quality, services.models)
+    routing = KnowledgeRouting(
+        bases.load, _passages, Embedder(counting, model="m", dimension=64), _quality, services.models
+    )
     model_server.script(*(Reply([reply]) for reply in replies))
     found = await routing.by_similarity(ANN, "1", "It hums strangely since Monday", None)
     assert found.decision["kb_prefix"] == prefix
@@ -195,7 +216,9 @@ async def test_the_small_model_is_asked_last_and_checked(
 async def test_the_small_model_that_is_away_decides_nothing(
     services: Services, model_server: ModelServer, bases: Bases, counting: Counting
 ) -> None:
-    routing = KnowledgeRouting(bases.load, Embedder(counting, model="m", dimension=64), _quality, services.models)
+    routing = KnowledgeRouting(
+        bases.load, _passages, Embedder(counting, model="m", dimension=64), _quality, services.models
+    )
     model_server.script(*(Reply(status=500) for _ in range(12)))
     found = await routing.by_similarity(ANN, "1", "It hums strangely since Monday", None)
     assert (found.decision["kb_prefix"], found.degraded) == (None, ("routing_model",))
