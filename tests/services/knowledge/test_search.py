@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -10,6 +11,7 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.platform.settings import Settings
+from state.conversation import AgentType
 from tests.conftest import free_port
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks
@@ -30,7 +32,7 @@ async def _filled(services: Services) -> None:
         await put(services, base, source, text)
 
 
-async def _best(services: Services, question: str, **values: object) -> str:
+async def _best(services: Services, question: str, **values: Any) -> str:
     return (await found(services, question, **values))[0][0]
 
 
@@ -133,11 +135,8 @@ async def test_without_the_embedding_endpoint_words_find_it_and_it_is_said(
         }
     )
     async with open_services(nowhere, replace(engines, milvus_uri=milvus_uri)) as services:
-        for agent_type in ("hybrid_agent", "naive_rag_agent"):
+        for agent_type in get_args(AgentType):
             answer = await services.knowledge.search.search(
-                DEFAULT_TENANT,
-                "handbook",
-                QUESTIONS[0][0],
-                agent_type=agent_type,  # type: ignore[arg-type]
+                DEFAULT_TENANT, "handbook", QUESTIONS[0][0], agent_type=agent_type
             )
             assert (answer.passages[0]["document"], answer.degraded) == ("leave.md", ["embedding"])
