@@ -89,12 +89,17 @@ async def main(options: argparse.Namespace) -> None:
                     await _ingest(services, console, options.pages)
 
 
-async def _search(services: Services, console: Console, *, show_misses: bool) -> None:
+async def ingest_all(services: Services) -> None:
+    """Make the bases, take their documents in, and index them."""
     for new in bases():
         base = await services.knowledge.bases.create(DEFAULT_TENANT, new)
         for file in sorted((DATA / new.prefix / "documents").iterdir()):
             await services.knowledge.documents.ingest(DEFAULT_TENANT, base.id, file.name, file.read_bytes())
     await _index(services)
+
+
+async def _search(services: Services, console: Console, *, show_misses: bool) -> None:
+    await ingest_all(services)
     table = Table("agent", "base", "questions", "hit@1", f"hit@{_DEPTH}", "MRR", box=None, pad_edge=False)
     misses: list[tuple[str, Asked]] = []
     for agent in get_args(AgentType):

@@ -2,10 +2,10 @@
 
 `python -m benchmarks.routing [--misses]`
 
-Four bases of our own with their documents (`benchmarks/data/knowledge`), and three sets of messages: those on which
-the numbers of `services/knowledge/deciding.py` were tuned, others, and the questions that the documents answer. A
-message that no base is about belongs to none. The stores are embedded, and the embedder is the lexical one unless
-the environment names another.
+Four bases of our own with their documents (`benchmarks/data/knowledge`), and three sets of messages: those on
+which the numbers of `services/knowledge/deciding.py` were tuned, others, and the questions that the documents
+answer. A message that no base is about belongs to none. The stores are embedded, and the embedder is the lexical
+one unless the environment names another.
 """
 
 import argparse
@@ -102,7 +102,9 @@ def _print(console: Console, name: str, routed: Sequence[Routed], *, show_misses
     rules = statistics.median(one.rules_ms for one in routed)
     longest = max(one.rules_ms for one in routed[1:])
     near = [one.similarity_ms for one in routed if one.similarity_ms]
-    console.print(f"by {dict(by)}; rules {rules:.2f} ms, at most {longest:.2f}; then {statistics.median(near):.1f} ms")
+    console.print(
+        f"by {dict(by)}; rules {rules:.2f} ms, at most {longest:.2f}; then {statistics.median(near):.1f} ms"
+    )
     for one in routed if show_misses else ():
         if one.went != one.base:
             console.print(f"{one.base} → {one.went} ({one.method}): {one.text}", markup=False)

@@ -25,13 +25,12 @@ async def begin_check(services: "Services") -> "asyncio.Task[None]":
     Raises:
         ConfigurationError: the index was made with another model; says what to do.
     """
-    waits = services.settings.memory_episodes
-    if waits:
-        try:
-            await services.memory.index.check()
-            waits = False
-        except Unavailable:
-            log.info("the index cannot be looked at yet")
+    waits = True
+    try:
+        await _check(services)
+        waits = False
+    except Unavailable:
+        log.info("the index cannot be looked at yet")
     return asyncio.create_task(_go_on(services, waits=waits), name="check of the index")
 
 
@@ -39,6 +38,12 @@ async def _go_on(services: "Services", *, waits: bool) -> None:
     while waits:
         await asyncio.sleep(_LOOK_AGAIN_S)
         with contextlib.suppress(Unavailable):
-            await services.memory.index.check()
+            await _check(services)
             waits = False
     await asyncio.Event().wait()
+
+
+async def _check(services: "Services") -> None:
+    if services.settings.memory_episodes:
+        await services.memory.index.check()
+    await services.knowledge.index.check()

@@ -7,6 +7,7 @@ from api.cli import (
     erase,
     evaluate,
     keys,
+    knowledge,
     migrate,
     reindex,
     serve,
@@ -29,6 +30,7 @@ app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)
 app.command(name="reindex")(reindex.reindex)
 app.command(name="eval")(evaluate.evaluate)
+app.add_typer(knowledge.app, name="kb")
 app.add_typer(backfill.app, name="backfill")
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`anamnesis reindex`: make the index of episodes anew."""
+"""`anamnesis reindex`: make the indexes of episodes and knowledge bases anew."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from services.platform.settings import Settings
 
 
 def reindex() -> None:
-    """Make the index in Milvus anew from PostgreSQL, while the service runs. Broken off, run it again.
+    """Make the indexes in Milvus anew from PostgreSQL, while the service runs. Broken off, run it again.
 
     Also what to do after the embedding model, or its dimensions, were changed.
 
@@ -24,24 +24,28 @@ def reindex() -> None:
     if settings.log_level == "info":
         configure_logs(settings.log_format, "warning")
     try:
-        count = asyncio.run(_reindex(settings))
+        episodes, passages = asyncio.run(_reindex(settings))
     except AnamnesisError as error:
         fail(f"{error.message} What was indexed before is still in use; run the command again.")
     except KeyboardInterrupt:
         fail("stopped; what was indexed before is still in use. Run the command again")
-    typer.echo(f"{count} episodes are in the index.")
+    typer.echo(f"{episodes} episodes and {passages} passages of knowledge bases are in the index.")
 
 
-async def _reindex(settings: Settings) -> int:
+async def _reindex(settings: Settings) -> tuple[int, int]:
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
-            indexing = services.memory.indexing
+            memory, knowledge = services.memory.indexing, services.knowledge.indexing
             with _progress() as progress:
-                bar = progress.add_task("episodes", total=await indexing.count())
-                return await indexing.rebuild(lambda more: progress.advance(bar, more))
+                episodes = progress.add_task("episodes", total=await memory.count())
+                passages = progress.add_task("passages", total=await knowledge.count())
+                return (
+                    await memory.rebuild(lambda more: progress.advance(episodes, more)),
+                    await knowledge.rebuild(lambda more: progress.advance(passages, more)),
+                )
 
 
 def _progress() -> Progress:

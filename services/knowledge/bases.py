@@ -9,6 +9,7 @@ from psycopg.rows import class_row, dict_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.context.strategies import HANDLERS
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN, Base, BaseChange, NewBase
@@ -115,13 +116,14 @@ class KnowledgeBases:
         """Make a base.
 
         Raises:
-            InvalidInput: the prefix is none, or the system prompt is too long.
+            InvalidInput: the prefix is none, the system prompt is too long, or there is no such handler.
             Conflict: the tenant has one of this prefix.
             DatabaseUnavailable: the database does not answer.
         """
         if not _PREFIX.fullmatch(new.prefix):
             raise InvalidInput("prefix", "is not 1 to 63 of a-z, 0-9, _ and -, the first a letter or a digit")
         _check_system_prompt(new.system_prompt)
+        _check_handler(new.handler)
         values = {
             **asdict(new),
             "keywords": Jsonb(list(new.keywords)),
@@ -137,11 +139,12 @@ class KnowledgeBases:
         """Change a base, for messages that come after it.
 
         Raises:
-            InvalidInput: the system prompt is too long.
+            InvalidInput: the system prompt is too long, or there is no such handler.
             NotFound: the tenant has none of this prefix.
             DatabaseUnavailable: the database does not answer.
         """
         _check_system_prompt(change.get("system_prompt", ""))
+        _check_handler(change.get("handler"))
         values = {
             "tenant_id": tenant_id,
             "prefix": prefix,
@@ -186,3 +189,8 @@ def _check_system_prompt(text: str) -> None:
         raise InvalidInput(
             "system_prompt", f"has some {tokens} tokens; at most {MAX_SYSTEM_PROMPT_TOKENS} are accepted"
         )
+
+
+def _check_handler(name: str | None) -> None:
+    if name is not None and name not in HANDLERS:
+        raise InvalidInput("handler", f"there is none named {name!r}; there is {', '.join(sorted(HANDLERS))}")

@@ -133,7 +133,10 @@ async def test_after_its_folder_was_deleted_the_index_answers_as_before(
     milvus_server.restart(empty=True)
     for _ in range(2):  # a second time changes nothing
         done = await _run("reindex", engines, model_server)
-        assert (done.returncode, done.stdout) == (0, "20 episodes are in the index.\n"), done.stderr
+        assert (done.returncode, done.stdout) == (
+            0,
+            "20 episodes and 0 passages of knowledge bases are in the index.\n",
+        ), done.stderr
         assert "20/20" in done.stderr
         assert of_user(milvus_server.uri, turns[0].user_id) == _units(turns)
         assert len(collections(milvus_server.uri)) == 1

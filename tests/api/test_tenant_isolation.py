@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 import httpx
@@ -21,6 +22,7 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.knowledge.base import NewBase
 from services.platform.embedded_postgres import EmbeddedPostgres
 from services.platform.settings import Settings, load_settings
 from state.conversation import TurnInput
@@ -112,6 +114,12 @@ async def _tenant(services: Services, superuser_url: str, number: int) -> Party:
             [tenant.id, f"expert-{party.canary}", f"You are of {party.canary}."],
         )
     await _failed_jobs(services, party, superuser_url)
+    known = services.knowledge
+    base = await known.bases.create(tenant.id, NewBase(f"base-{party.canary}", f"What {party.canary} knows."))
+    text = f"# Tea\n\n{party.canary} says hello over tea.".encode()
+    taken = await known.documents.ingest(tenant.id, base.id, "tea.md", text)
+    party.add("own base", base.prefix)
+    party.add("document", str(taken.document.id))
     return party
 
 
@@ -139,6 +147,8 @@ async def _user(number: int) -> Party:
         party.add(kind, "default")
     party.add("job", "1")
     party.add("kept job", "1")
+    party.add("own base", "commons")
+    party.add("document", str(uuid4()))
     return party
 
 
@@ -154,6 +164,9 @@ async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
     party.add("shared expert", "shared-1", "shared-2")
     party.add("expert place", "default", "shared-1")
     party.add("key", f"key-{party.canary}")
+    party.add("shared base", "shared-1", "shared-2")
+    party.add("leaving base", f"leaving-{party.canary}")
+    party.add("base place", "a", "shared-1")
     leaving = () if party.user else ("leaving",)
     for user in dict.fromkeys((*party.things["user"], *party.things["own user"], *leaving)):
         for session in party.things["session"]:
@@ -230,6 +243,7 @@ async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
 async def test_users_of_one_tenant_neither_see_nor_touch_each_other(
     walk: Walk, services: Services, runner: TurnRunner, superuser_url: str, model_server: ModelServer
 ) -> None:
+    await services.knowledge.bases.create(DEFAULT_TENANT, NewBase("commons", "Of all users."))
     parties = [await _user(number) for number in range(4)]
     await asyncio.gather(*(_settle(walk, runner, party) for party in parties))
     assert await services.memory.indexing.index_waiting() > len(parties)

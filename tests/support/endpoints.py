@@ -9,6 +9,7 @@ from tests.support.walk import Endpoint, Entry
 
 CHAT: Endpoint = ("POST", "/api/v1/chat")
 CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
+BASES = "/api/v1/knowledge-bases"
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 EPISODES = "/api/v1/users/{user_id}/episodes"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
@@ -115,6 +116,45 @@ def _remove_expert(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"name": ids.pick("own expert" if _is_anothers(me, ids) else "leaving expert", chance)})
 
 
+def _bases(_: Party, __: Names, more: Names, chance: Random) -> Ask:
+    return Ask(query=_page(more, chance, "base place"))
+
+
+def _base(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    return Ask({"prefix": ids.pick("own base", chance)})
+
+
+def _make_base(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    prefix = ids.pick("shared base" if _is_anothers(me, ids) else "leaving base", chance)
+    return Ask(body={"prefix": prefix, "description": _of(me, more, chance)[:2000]})
+
+
+def _change_base(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_base(me, ids, more, chance).path, body={"description": _of(me, more, chance)[:2000]})
+
+
+def _remove_base(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({"prefix": ids.pick("own base" if _is_anothers(me, ids) else "leaving base", chance)})
+
+
+def _base_documents(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_base(me, ids, more, chance).path, _page(more, chance, "phrase"))
+
+
+def _put_document(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    # Bodies are sent as JSON, which is a kind of document that is not read.
+    return Ask(_base(me, ids, more, chance).path, {"source": more.pick("expert place", chance)}, body={"a": 1})
+
+
+def _remove_document(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({**_base(me, ids, _, chance).path, "document_id": ids.pick("document", chance)})
+
+
+def _search_base(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"query": more.pick("phrase", chance) or "tea", "top_k": 20}
+    return Ask(_base(me, ids, more, chance).path, body=body)
+
+
 def _core_memory(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     # Both have users of the shared names.
     return Ask({"user_id": ids.pick("own user" if _is_anothers(me, ids) else "user", chance)})
@@ -190,6 +230,7 @@ def _export(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
 OK, GONE = frozenset({200}), frozenset({404})
 MADE, REMOVED = frozenset({201, 409}), frozenset({204})  # 409: the name is taken
 FOUND = OK | GONE
+UNREAD = frozenset({415})
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
 TABLE: dict[Endpoint, Entry] = {
@@ -213,6 +254,18 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/experts/{name}"): Entry(_expert, OK, GONE, OK),
     ("PATCH", "/api/v1/experts/{name}"): Entry(_change_expert, OK, GONE, OK, is_admins=True),
     ("DELETE", "/api/v1/experts/{name}"): Entry(_remove_expert, REMOVED | GONE, GONE, GONE, is_admins=True),
+    # Users share their tenant's knowledge bases, too.
+    ("GET", BASES): Entry(_bases, OK, OK, OK),
+    ("POST", BASES): Entry(_make_base, MADE, MADE, MADE, is_admins=True),
+    ("GET", f"{BASES}/{{prefix}}"): Entry(_base, OK, GONE, FOUND),
+    ("PATCH", f"{BASES}/{{prefix}}"): Entry(_change_base, OK, GONE, GONE, is_admins=True),
+    ("DELETE", f"{BASES}/{{prefix}}"): Entry(_remove_base, REMOVED | GONE, GONE, GONE, is_admins=True),
+    ("GET", f"{BASES}/{{prefix}}/documents"): Entry(_base_documents, OK, GONE, FOUND),
+    ("POST", f"{BASES}/{{prefix}}/documents"): Entry(_put_document, UNREAD, GONE, GONE, is_admins=True),
+    ("DELETE", f"{BASES}/{{prefix}}/documents/{{document_id}}"): Entry(
+        _remove_document, REMOVED | GONE, GONE, GONE, is_admins=True
+    ),
+    ("POST", f"{BASES}/{{prefix}}/search"): Entry(_search_base, OK, GONE, FOUND),
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
     ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
     # A section may just have been removed.

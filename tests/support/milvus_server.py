@@ -78,13 +78,28 @@ def indexed(uri: str) -> list[IndexedUnit]:
     """Every row of every shard in use, as Milvus itself tells."""
     with _client(uri) as client:
         found: list[dict[str, Any]] = []
-        for name in sorted({each.rpartition("_")[0] for each in client.list_collections()}):
+        names = {each.rpartition("_")[0] for each in client.list_collections()} - {"kb_chunks"}
+        for name in sorted(names):
             client.load_collection(name)
             rows = client.query_iterator(name, output_fields=["id", "episode_id", "user_id", "terms"])
             while batch := rows.next():
                 found += batch
             rows.close()
     return [IndexedUnit(UUID(r["id"]), UUID(r["episode_id"]), UUID(r["user_id"]), r["terms"]) for r in found]
+
+
+def indexed_chunks(uri: str, base_id: UUID) -> Counter[UUID]:
+    """How often each chunk of a knowledge base is in the index."""
+    with _client(uri) as client:
+        if not client.has_collection("kb_chunks"):
+            return Counter()
+        client.load_collection("kb_chunks")
+        rows = client.query_iterator("kb_chunks", filter=f'base_id == "{base_id}"', output_fields=["id"])
+        found: list[dict[str, Any]] = []
+        while batch := rows.next():
+            found += batch
+        rows.close()
+    return Counter(UUID(row["id"]) for row in found)
 
 
 def of_user(uri: str, user_id: UUID) -> Counter[UUID]:

@@ -11,7 +11,12 @@ from services.engines import Engines
 from services.errors import ConfigurationError, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
+from services.knowledge.base import NewBase
+from services.knowledge.bases import KnowledgeBases
+from services.knowledge.document import Chunk
+from services.knowledge.document_store import DocumentStore
 from services.platform.postgres import Database
+from tests.support.knowledge import a_document
 from tests.support.turns import exchange, new_turn, remember
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +40,9 @@ ISOLATED = (
     "memory_operations",
     "visits",
     "daily_summaries",
+    "knowledge_bases",
+    "kb_documents",
+    "kb_chunks",
 )
 
 
@@ -53,7 +61,12 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
             "INSERT INTO api_keys (id, tenant_id, name, hash, scopes) SELECT gen_random_uuid(), id, 'a key', "
             "sha256(name::bytea), '{chat}' FROM tenants"
         )
-    turns = Turns(database, JobQueue(database))
+    jobs = JobQueue(database)
+    documents = DocumentStore(database, jobs)
+    for tenant_id in (DEFAULT_TENANT, OTHER):
+        base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
+        await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])
+    turns = Turns(database, jobs)
     await remember(database, await exchange(turns, "ours", "answer"))
     await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER))
     return database

@@ -1,0 +1,196 @@
+"""Knowledge bases and their documents. Whoever may chat sees and searches them, an admin changes them."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Body, Path, Query, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from api.access import Admin, Chatter, ServicesOf
+from api.knowledge_schemas import (
+    BaseChangeRequest,
+    BasePage,
+    BaseRequest,
+    BaseView,
+    DocumentPage,
+    IngestedView,
+    KnowledgeQuery,
+    PassageList,
+    Prefix,
+)
+from api.problems import documented
+from api.schemas import MAX_PAGE
+from services.bootstrap import Services
+from services.conversations.values import no_nul
+from services.errors import InvalidInput
+from services.knowledge.base import NewBase
+from services.knowledge.document import UnknownKind
+from services.knowledge.documents import MAX_SOURCE_CHARACTERS
+from services.knowledge.media_types import MEDIA_TYPES
+
+router = APIRouter(
+    prefix="/api/v1/knowledge-bases",
+    tags=["knowledge bases"],
+    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+OfBase = Annotated[Prefix, Path()]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
+Source = Annotated[
+    str, Query(min_length=1, max_length=MAX_SOURCE_CHARACTERS, description="The document's name in the base.")
+]
+_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
+_CONFLICT = documented(HTTPStatus.CONFLICT)
+
+
+@router.get("", response_model=BasePage)
+async def bases(
+    services: ServicesOf,
+    caller: Chatter,
+    after: Annotated[Prefix | None, Query(description="The `next` of the page before.")] = None,
+    limit: Limit = 50,
+) -> Any:
+    """Knowledge bases of the tenant, by prefix."""
+    items = await services.knowledge.bases.page(caller.tenant_id, after=after, limit=limit)
+    return {"items": items, "next": items[-1].prefix if len(items) == limit else None}
+
+
+@router.post("", response_model=BaseView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+async def create(base: BaseRequest, services: ServicesOf, caller: Admin) -> Any:
+    """Make a knowledge base; 409 when there is one of this prefix."""
+    given = base.model_dump()
+    new = NewBase(**given | {"keywords": tuple(base.keywords), "questions": tuple(base.questions)})
+    return await services.knowledge.bases.create(caller.tenant_id, new)
+
+
+@router.get("/{prefix}", response_model=BaseView, responses=_NOT_FOUND)
+async def get(prefix: OfBase, services: ServicesOf, caller: Chatter) -> Any:
+    """One knowledge base."""
+    return await services.knowledge.bases.get(caller.tenant_id, prefix)
+
+
+@router.patch("/{prefix}", response_model=BaseView, responses=_NOT_FOUND)
+async def change(
+    prefix: OfBase, changed: Annotated[BaseChangeRequest, Body()], services: ServicesOf, caller: Admin
+) -> Any:
+    """Change what is given of a knowledge base, for messages that are sent after it."""
+    return await services.knowledge.bases.update(caller.tenant_id, prefix, changed)
+
+
+@router.delete(
+    "/{prefix}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+    responses=_NOT_FOUND,
+)
+async def delete(prefix: OfBase, services: ServicesOf, caller: Admin) -> None:
+    """Remove a knowledge base with its documents."""
+    await services.knowledge.bases.delete(caller.tenant_id, prefix)
+
+
+@router.get("/{prefix}/documents", response_model=DocumentPage, responses=_NOT_FOUND)
+async def documents(
+    prefix: OfBase,
+    services: ServicesOf,
+    caller: Chatter,
+    after: Annotated[
+        str | None, Query(max_length=MAX_SOURCE_CHARACTERS, description="The `next` of the page before.")
+    ] = None,
+    limit: Limit = 50,
+) -> Any:
+    """Documents of a knowledge base, by source."""
+    after = None if after is None else _storable("after", after)
+    known = services.knowledge.documents
+    base_id = await known.base_id(caller.tenant_id, prefix)
+    items = await known.page(caller.tenant_id, base_id, after=after, limit=limit)
+    return {"items": items, "next": items[-1].source if len(items) == limit else None}
+
+
+@router.post(
+    "/{prefix}/documents",
+    response_model=IngestedView,
+    status_code=HTTPStatus.CREATED,
+    responses=_NOT_FOUND
+    | documented(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    | {200: {"model": IngestedView, "description": "It is there already, with the same bytes."}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "The bytes of the document; with `application/octet-stream` the ending of `source` "
+            "says what it is.",
+            "content": {
+                kind: {"schema": {"type": "string", "format": "binary"}}
+                for kind in (*MEDIA_TYPES.values(), "application/octet-stream")
+            },
+        }
+    },
+)
+async def ingest(
+    prefix: OfBase,
+    source: Source,
+    request: Request,
+    response: Response,
+    services: ServicesOf,
+    caller: Admin,
+) -> Any:
+    """Take a document in, in place of the one of the same `source`; it is found at once, and indexed behind."""
+    known = services.knowledge.documents
+    base_id = await known.base_id(caller.tenant_id, prefix)
+    try:
+        data = await _body(request, services)
+    except ClientDisconnect:
+        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody reads it
+    kind = request.headers.get("content-type", "")
+    try:
+        taken = await known.ingest(caller.tenant_id, base_id, _storable("source", source), data, content_type=kind)
+    except UnknownKind as error:
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"The document {error.message}.") from None
+    if taken.status == "unchanged":
+        response.status_code = HTTPStatus.OK
+    return taken
+
+
+@router.delete(
+    "/{prefix}/documents/{document_id}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+    responses=_NOT_FOUND,
+)
+async def delete_document(prefix: OfBase, document_id: UUID, services: ServicesOf, caller: Admin) -> None:
+    """Remove a document."""
+    known = services.knowledge.documents
+    base_id = await known.base_id(caller.tenant_id, prefix)
+    await known.delete(caller.tenant_id, base_id, document_id)
+
+
+@router.post("/{prefix}/search", response_model=PassageList, responses=_NOT_FOUND)
+async def search(prefix: OfBase, asked: KnowledgeQuery, services: ServicesOf, caller: Chatter) -> Any:
+    """The passages that an answer to this question would be given."""
+    await services.knowledge.documents.base_id(caller.tenant_id, prefix)
+    found = await services.knowledge.search.search(
+        caller.tenant_id, prefix, asked.query, agent_type=asked.agent_type, limit=asked.top_k
+    )
+    return {"items": found.passages, "degraded": found.degraded}
+
+
+async def _body(request: Request, services: Services) -> bytes:
+    most = services.knowledge.documents.most_bytes
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > most:
+            raise HTTPException(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The document is larger than {most} bytes.",
+                headers={"Connection": "close"},
+            )
+    return bytes(data)
+
+
+def _storable(name: str, text: str) -> str:
+    try:
+        return no_nul(text)
+    except ValueError as error:
+        raise InvalidInput(name, str(error)) from None

@@ -1,0 +1,159 @@
+"""What requests and answers about knowledge bases look like, and their limits."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
+from typing_extensions import TypedDict
+
+from services.conversations.values import Id, Text, no_nul, not_blank
+from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN
+from services.knowledge.document import IngestStatus
+from state.conversation import AgentType
+
+MAX_FOUND = 50
+_MAX_PROMPT_CHARACTERS = 32_000
+"""No text so long has few enough tokens; a longer one is not even counted."""
+
+Prefix = Annotated[str, StringConstraints(pattern=PREFIX_PATTERN)]
+_Phrase = Annotated[
+    str, StringConstraints(min_length=1, max_length=100), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+_Question = Annotated[
+    str, StringConstraints(min_length=1, max_length=500), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+Description = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=2000),
+    AfterValidator(no_nul),
+    AfterValidator(not_blank),
+    Field(description="What its documents are about, in a sentence or two; messages are routed by it."),
+]
+Keywords = Annotated[
+    list[_Phrase], Field(max_length=200, description="Words and phrases that only its subject has.")
+]
+Questions = Annotated[
+    list[_Question], Field(max_length=200, description="Questions that it answers, as people ask them.")
+]
+SystemPrompt = Annotated[
+    str,
+    StringConstraints(max_length=_MAX_PROMPT_CHARACTERS),
+    AfterValidator(no_nul),
+    Field(
+        description="What the model is told beside the expert's own system prompt, when it answers from this "
+        f"base; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens."
+    ),
+]
+Handler = Annotated[
+    Id | None, Field(description="Name of the strategy that answers from it; null = the usual one.")
+]
+
+
+class BaseRequest(BaseModel):
+    """A knowledge base that is to be made."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"prefix": "handbook", "description": "The handbook of our staff."}]},
+    )
+
+    prefix: Prefix = Field(description="Its name, in messages as `kb_prefix`; it cannot be changed.")
+    description: Description
+    keywords: Keywords = []
+    questions: Questions = []
+    system_prompt: SystemPrompt = ""
+    handler: Handler = None
+
+
+@with_config(ConfigDict(extra="forbid"))
+class BaseChangeRequest(TypedDict, total=False):
+    """What is to be changed of a knowledge base; what is not given stays."""
+
+    description: Description
+    keywords: Keywords
+    questions: Questions
+    system_prompt: SystemPrompt
+    handler: Handler
+
+
+class BaseView(BaseModel):
+    """A knowledge base."""
+
+    prefix: str
+    description: str
+    keywords: list[str]
+    questions: list[str]
+    system_prompt: str
+    handler: str | None
+    documents: int
+    chunks: int = Field(description="Pieces that its documents were cut into.")
+    waiting: int = Field(description="Of them, those that wait to be indexed; they are found by their words.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class BasePage(BaseModel):
+    """Knowledge bases by prefix. `next` is the `after` of the next page, or null."""
+
+    items: list[BaseView]
+    next: str | None
+
+
+class DocumentView(BaseModel):
+    """A document of a knowledge base."""
+
+    id: UUID
+    source: str = Field(description="Its name in the base.")
+    title: str
+    media_type: str
+    checksum: str = Field(description="SHA-256 of its bytes.")
+    byte_size: int
+    chunk_count: int
+    waiting: int
+    ingested_at: datetime
+
+
+class DocumentPage(BaseModel):
+    """Documents by source. `next` is the `after` of the next page, or null."""
+
+    items: list[DocumentView]
+    next: str | None
+
+
+class IngestedView(BaseModel):
+    """What became of a document that was sent."""
+
+    status: IngestStatus
+    document: DocumentView
+
+
+class KnowledgeQuery(BaseModel):
+    """A question to a knowledge base."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: Text
+    top_k: int = Field(5, ge=1, le=MAX_FOUND)
+    agent_type: AgentType = Field(
+        "hybrid_agent", description="`hybrid_agent` searches by words and meaning, `naive_rag_agent` by meaning."
+    )
+
+
+class PassageView(BaseModel):
+    """A passage that was found."""
+
+    document_id: UUID
+    document: str
+    position: int
+    heading: str
+    page: int | None
+    text: str
+    score: float
+
+
+class PassageList(BaseModel):
+    """Passages that bear on a question, the best first."""
+
+    items: list[PassageView]
+    degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`.")

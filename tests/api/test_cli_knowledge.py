@@ -1,0 +1,133 @@
+"""`anamnesis kb` as a process, beside the running service and without it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from services.engines import Engines
+from tests.support.knowledge import pdf, word
+from tests.support.service_process import ROOT, ServiceProcess
+
+pytestmark = pytest.mark.slow
+
+
+def _anamnesis(variables: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+    fixed = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"}
+    return subprocess.run(
+        [sys.executable, "-m", "api.cli.main", "kb", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**fixed, **measured, **variables},
+    )
+
+
+@pytest.fixture
+def database(engines: Engines) -> dict[str, str]:
+    """The variable that names the test's database."""
+    return {"ANAMNESIS_DATABASE_URL": engines.database_url}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Documents, good and bad, in folders."""
+    files = {
+        "leave.md": b"# Leave\n\nThirty days of holidays a year.",
+        "zh/手册.pdf": pdf("年假有八天。"),
+        "zh/制度.docx": word((1, "考勤"), (0, "忘记打卡可以补签。")),
+        ".git/config.md": b"not a document",
+        "bad/broken.pdf": b"%PDF-1.7 nothing",
+        "bad/empty.md": b"",
+        "bad/picture.png": b"\x89PNG",
+    }
+    place = tmp_path / "documents"
+    for name, data in files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    return place
+
+
+def test_bad_files_are_named_and_the_others_taken_in(database: dict[str, str], folder: Path) -> None:
+    made = _anamnesis(
+        database, "add", "handbook", "--description", "Ours.", "--keyword", "leave", "--keyword", "年假"
+    )
+    assert made.returncode == 0, made.stderr
+    done = _anamnesis(database, "ingest", "handbook", str(folder), "--json")
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["created"], report["replaced"], report["unchanged"], report["removed"]) == (3, 0, 0, 0)
+    assert {failure["file"]: failure["reason"].split(":")[0] for failure in report["failed"]} == {
+        str(folder / "bad/broken.pdf"): "is broken",
+        str(folder / "bad/empty.md"): "is empty",
+        str(
+            folder / "bad/picture.png"
+        ): "is of an unknown kind (.png); plain text, Markdown, HTML, PDF and DOCX are read",
+    }
+    assert "broken.pdf: is broken" in done.stderr
+    assert "ingest" in done.stderr
+    (folder / "leave.md").write_text("# Leave\n\nTwenty days of holidays a year.")
+    (folder / "zh/手册.pdf").unlink()
+    again = _anamnesis(database, "ingest", "handbook", str(folder / "leave.md"), str(folder / "zh"))
+    assert (again.returncode, again.stdout) == (0, "1 new, 1 replaced, 0 unchanged, 0 removed, 0 failed.\n")
+    kept = _anamnesis(database, "ingest", "handbook", str(folder / "leave.md"), "--remove-missing")
+    assert (kept.returncode, kept.stdout) == (0, "0 new, 0 replaced, 1 unchanged, 3 removed, 0 failed.\n")
+    (listed,) = json.loads(_anamnesis(database, "list", "--json").stdout)
+    assert (listed["prefix"], listed["keywords"], listed["documents"]) == ("handbook", ["leave", "年假"], 1)
+    assert "handbook" in _anamnesis(database, "list").stdout
+
+
+def test_what_is_not_there_is_told_in_one_line(database: dict[str, str], folder: Path) -> None:
+    lines = {
+        ("ingest", "nothing", str(folder / "leave.md")): (1, "There is no such knowledge base."),
+        ("ingest", "nothing", str(folder / "missing.md")): (2, "there is no file or folder"),
+        ("remove", "nothing", "--yes"): (1, "There is no such knowledge base."),
+        ("add", "No", "--description", "x"): (1, "is not 1 to 63"),
+        ("list", "--tenant", "nobody"): (1, "There is no tenant nobody"),
+    }
+    for arguments, (code, line) in lines.items():
+        done = _anamnesis(database, *arguments)
+        assert done.returncode == code, done.stderr
+        assert line in done.stderr
+        assert "Traceback" not in done.stderr
+    for command in ("add", "ingest", "list", "remove"):
+        told = _anamnesis(database, command, "--help")
+        assert "Example: anamnesis kb" in told.stdout.replace("`", "")
+
+
+def test_documents_and_bases_are_removed(database: dict[str, str], folder: Path) -> None:
+    assert _anamnesis(database, "add", "handbook", "--description", "Ours.").returncode == 0
+    assert _anamnesis(database, "ingest", "handbook", str(folder / "leave.md")).returncode == 0
+    missing = _anamnesis(database, "remove", "handbook", "--document", "x.md", "--yes")
+    assert (missing.returncode, "there is no document x.md" in missing.stderr) == (1, True)
+    assert _anamnesis(database, "remove", "handbook", "--document", "leave.md", "--yes").returncode == 0
+    assert json.loads(_anamnesis(database, "list", "--json").stdout)[0]["documents"] == 0
+    assert _anamnesis(database, "remove", "handbook", "--yes").returncode == 0
+    assert json.loads(_anamnesis(database, "list", "--json").stdout) == []
+
+
+def test_what_is_taken_in_beside_the_service_is_answered_from_and_indexed(
+    service: ServiceProcess, data_dir: Path, folder: Path
+) -> None:
+    beside = {"ANAMNESIS_DATA_DIR": str(data_dir)}
+    assert _anamnesis(beside, "add", "handbook", "--description", "Ours.").returncode == 0
+    assert _anamnesis(beside, "ingest", "handbook", str(folder / "zh")).returncode == 0
+    ask = {"user_id": "u-1", "session_id": "s-1", "message": "年假有几天？", "kb_prefix": "handbook"}
+    answer = httpx.post(f"{service.url}/api/v1/chat", json=ask, timeout=30).json()
+    assert [(each["document"], each["page"]) for each in answer["sources"]] == [("手册.pdf", 1)]
+    ends = time.monotonic() + 40
+    while httpx.get(f"{service.url}/api/v1/knowledge-bases/handbook").json()["waiting"]:
+        assert time.monotonic() < ends, service.text
+        time.sleep(0.2)
+    found = httpx.post(
+        f"{service.url}/api/v1/knowledge-bases/handbook/search",
+        json={"query": "年假有几天？", "agent_type": "naive_rag_agent"},
+    ).json()
+    assert (found["items"][0]["document"], found["degraded"]) == ("手册.pdf", [])

@@ -1,0 +1,240 @@
+"""Knowledge bases over HTTP: made, filled, searched, changed, removed; and the sources of an answer."""
+
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from services.engines import Engines
+from services.identity.api_keys import ApiKeys
+from services.identity.caller import Scope
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.platform.settings import Settings, load_settings
+from tests.support.issuer import bearer
+from tests.support.knowledge import a_base, pdf, put, word
+from tests.support.model_server import ModelServer
+
+pytestmark = pytest.mark.anyio
+
+BASES = "/api/v1/knowledge-bases"
+DOCUMENTS = f"{BASES}/handbook/documents"
+HANDBOOK: dict[str, Any] = {"prefix": "handbook", "description": "Our handbook.", "keywords": ["leave"]}
+LEAVE = "# Leave\n\n## Holidays\n\nThirty days of holidays a year.\n\n## Illness\n\nBring a certificate."
+ASK = {"user_id": "u-1", "session_id": "s-1", "message": "How many days of holidays?", "kb_prefix": "handbook"}
+SOURCE = {
+    "kb_prefix": "handbook",
+    "document": "leave.md",
+    "position": 0,
+    "heading": "Leave > Holidays",
+    "page": None,
+    "score": 1.0,
+}
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_uri: str) -> Engines:
+    """With an index."""
+    return replace(engines, milvus_uri=milvus_uri)
+
+
+@pytest.fixture
+def settings(request: pytest.FixtureRequest, model_server: ModelServer) -> Settings:
+    """Settings without authentication, or with API keys; documents may have a megabyte."""
+    auth = getattr(request, "param", "none")
+    return load_settings(
+        auth=auth,
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="k",
+        knowledge_max_document_mb=1,
+    )
+
+
+async def _sent(
+    client: httpx.AsyncClient, source: str, data: bytes, kind: str = "text/markdown"
+) -> httpx.Response:
+    return await client.post(DOCUMENTS, params={"source": source}, content=data, headers={"Content-Type": kind})
+
+
+def _assert_problem(response: httpx.Response, status: int, *names: str) -> None:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    for name in names:
+        assert name in response.json()["detail"]
+
+
+async def test_a_base_is_made_filled_searched_and_removed(client: httpx.AsyncClient, services: Services) -> None:
+    made = await client.post(BASES, json=HANDBOOK)
+    assert made.status_code == 201, made.text
+    assert made.json() | {"created_at": 0, "updated_at": 0} == {
+        **HANDBOOK,
+        "questions": [],
+        "system_prompt": "",
+        "handler": None,
+        "documents": 0,
+        "chunks": 0,
+        "waiting": 0,
+        "created_at": 0,
+        "updated_at": 0,
+    }
+    sent = await _sent(client, "leave.md", LEAVE.encode())
+    assert (sent.status_code, sent.json()["status"]) == (201, "created"), sent.text
+    again = await _sent(client, "leave.md", LEAVE.encode())
+    assert (again.status_code, again.json()["status"]) == (200, "unchanged")
+    listed = (await client.get(DOCUMENTS)).json()
+    assert listed == {"items": [sent.json()["document"]], "next": None}
+    assert (listed["items"][0]["chunk_count"], listed["items"][0]["waiting"]) == (2, 2)
+    await services.knowledge.indexing.index_waiting()
+    for agent_type in ("hybrid_agent", "naive_rag_agent"):
+        asked = {"query": "How many days of holidays?", "top_k": 1, "agent_type": agent_type}
+        found = (await client.post(f"{BASES}/handbook/search", json=asked)).json()
+        assert [(each["heading"], each["text"]) for each in found["items"]] == [
+            ("Leave > Holidays", "Thirty days of holidays a year.")
+        ]
+        assert found["degraded"] == []
+    assert (await client.get(f"{BASES}/handbook")).json()["chunks"] == 2
+    document = f"{DOCUMENTS}/{listed['items'][0]['id']}"
+    assert (await client.delete(document)).status_code == 204
+    _assert_problem(await client.delete(document), 404, "document")
+    assert (await client.delete(f"{BASES}/handbook")).status_code == 204
+    assert (await client.get(BASES)).json() == {"items": [], "next": None}
+
+
+@pytest.mark.parametrize(
+    ("source", "data", "kind"),
+    [
+        ("a.pdf", pdf("年假有八天"), "application/pdf"),
+        ("b", word((0, "年假有八天")), "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        ("c.html", "<p>年假有八天</p>".encode("gb18030"), "application/octet-stream"),
+        ("文件夹/d.txt", "年假有八天".encode(), "text/plain; charset=utf-8"),
+    ],
+)
+async def test_every_kind_is_taken_in(
+    client: httpx.AsyncClient, services: Services, source: str, data: bytes, kind: str
+) -> None:
+    await a_base(services)
+    sent = await _sent(client, source, data, kind)
+    assert (sent.status_code, sent.json()["document"]["source"]) == (201, source), sent.text
+    found = (await client.post(f"{BASES}/handbook/search", json={"query": "年假几天"})).json()["items"]
+    assert [each["document"] for each in found] == [source]
+
+
+async def test_what_cannot_be_taken_in_is_told(client: httpx.AsyncClient, services: Services) -> None:
+    _assert_problem(await _sent(client, "a.md", b"x"), 404, "knowledge base")
+    await a_base(services)
+    _assert_problem(await _sent(client, "a.md", b" "), 422, "document: is empty")
+    _assert_problem(await _sent(client, "a.pdf", pdf("x", password="p"), "application/pdf"), 422, "password")
+    _assert_problem(await _sent(client, "a.png", b"x", "image/png"), 415, "unknown kind")
+    _assert_problem(await _sent(client, "a\x00.md", b"x"), 422, "source")
+    _assert_problem(await _sent(client, "", b"x"), 422, "source")
+    _assert_problem(await client.post(DOCUMENTS, content=b"x"), 422, "source")
+    _assert_problem(await _sent(client, "a.txt", b"x" * 1_048_577, "text/plain"), 413, "larger than 1048576")
+    assert (await client.get(DOCUMENTS)).json()["items"] == []
+
+
+async def test_a_base_is_changed(client: httpx.AsyncClient) -> None:
+    made = (await client.post(BASES, json=HANDBOOK)).json()
+    changed = await client.patch(f"{BASES}/handbook", json={"questions": ["When?"], "handler": "cited"})
+    assert changed.json() | {"updated_at": 0} == made | {
+        "questions": ["When?"],
+        "handler": "cited",
+        "updated_at": 0,
+    }
+    assert changed.json()["updated_at"] > made["updated_at"]
+    _assert_problem(await client.patch(f"{BASES}/handbook", json={"prefix": "other"}), 422, "prefix")
+    _assert_problem(await client.patch(f"{BASES}/other", json={}), 404)
+    _assert_problem(await client.post(BASES, json=HANDBOOK), 409, "handbook")
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"prefix": "Handbook"}, "prefix"),
+        ({"description": " "}, "description"),
+        ({"keywords": ["a\u0000"]}, "keywords.0"),
+        ({"questions": ["x" * 501]}, "questions.0"),
+        ({"system_prompt": "word " * 2000}, "system_prompt"),
+        ({"more": 1}, "more"),
+    ],
+)
+async def test_a_wrong_field_is_named(client: httpx.AsyncClient, values: dict[str, Any], name: str) -> None:
+    _assert_problem(await client.post(BASES, json={**HANDBOOK, **values}), 422, name)
+
+
+async def test_lists_are_paged(client: httpx.AsyncClient, services: Services) -> None:
+    for prefix in ("c", "a", "b"):
+        base = await a_base(services, prefix)
+    for source in ("三.md", "1.md", "2 b.md"):
+        await put(services, base, source, "x")
+    for address, name in ((BASES, "prefix"), (f"{BASES}/b/documents", "source")):
+        seen: list[str] = []
+        after: dict[str, str] = {}
+        for _ in range(3):
+            page = (await client.get(address, params={"limit": 1, **after})).json()
+            seen += [item[name] for item in page["items"]]
+            after = {"after": page["next"]}
+        assert seen == sorted(seen)
+        assert len(seen) == 3
+        assert (await client.get(address, params=after)).json() == {"items": [], "next": None}
+
+
+async def test_an_answer_tells_its_sources_also_later(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    base = await a_base(services)
+    await put(services, base, "leave.md", LEAVE)
+    await services.knowledge.indexing.index_waiting()
+    answer = (await client.post("/api/v1/chat", json=ASK)).json()
+    assert answer["sources"] == [SOURCE]
+    role, tail = model_server.requests[0].prompt[-2]
+    assert role == "system"
+    assert "[leave.md #0 · Leave > Holidays]\nThirty days of holidays a year." in tail
+    turn = (await client.get(f"/api/v1/turns/{answer['turn_id']}")).json()
+    assert turn["context_report"]["sources"] == [SOURCE]
+    await services.redis.flushall()
+    replayed = await client.get(f"/api/v1/turns/{answer['turn_id']}/stream")
+    assert '"heading":"Leave > Holidays"' in replayed.text
+    without = (await client.post("/api/v1/chat", json={**ASK, "kb_prefix": None, "message": "Hello"})).json()
+    assert without["sources"] == []
+
+
+async def test_what_the_prompt_has_no_room_for_is_no_source(client: httpx.AsyncClient, services: Services) -> None:
+    base = await a_base(services)
+    for number in range(8):
+        await put(services, base, f"{number}.md", f"{number} days of holidays. " + f"Part {number} of it. " * 45)
+    answer = (await client.post("/api/v1/chat", json={**ASK, "debug": True})).json()
+    report = answer["context_report"]
+    dropped = [each["document"] for each in report["dropped"] if each["section"] == "knowledge"]
+    assert dropped
+    assert report["tokens"]["knowledge"] <= 1200
+    assert not set(dropped) & {each["document"] for each in answer["sources"]}
+    assert len(dropped) + len(answer["sources"]) == 8
+
+
+@pytest.mark.parametrize("settings", ["api_key"], indirect=True)
+async def test_who_may_chat_reads_and_an_admin_writes(client: httpx.AsyncClient, services: Services) -> None:
+    async def key(tenant_id: Any, *scopes: Scope) -> dict[str, str]:
+        _, made = await ApiKeys(services.database).create(tenant_id, "test", list(scopes))
+        return bearer(made)
+
+    base = await a_base(services)
+    taken = await put(services, base, "leave.md", LEAVE)
+    document = f"{DOCUMENTS}/{taken.document.id}"
+    chatter, nobody = await key(DEFAULT_TENANT, "chat"), await key(DEFAULT_TENANT, "memory:read")
+    other = await key((await Tenants(services.database).create("other")).id, "admin")
+    query = {"query": "How many days of holidays?"}
+    for address in (BASES, f"{BASES}/handbook", DOCUMENTS):
+        assert (await client.get(address, headers=chatter)).status_code == 200
+        _assert_problem(await client.get(address, headers=nobody), 403)
+    assert (await client.post(f"{BASES}/handbook/search", json=query, headers=chatter)).json()["items"]
+    for headers, status in ((chatter, 403), (other, 404)):
+        _assert_problem(await client.patch(f"{BASES}/handbook", json={}, headers=headers), status)
+        _assert_problem(await client.delete(f"{BASES}/handbook", headers=headers), status)
+        _assert_problem(await client.delete(document, headers=headers), status)
+        sent = await client.post(DOCUMENTS, params={"source": "a.md"}, content=b"x", headers=headers)
+        _assert_problem(sent, status)
+    _assert_problem(await client.post(BASES, json=HANDBOOK, headers=chatter), 403)
+    _assert_problem(await client.post(f"{BASES}/handbook/search", json=query, headers=other), 404)
+    assert (await client.get(BASES, headers=other)).json()["items"] == []

@@ -1,0 +1,45 @@
+"""retrieve, over a knowledge base with a document; what is away is left out and named."""
+
+import pytest
+
+from nodes.retrieve import retrieve
+from services.bootstrap import Services
+from tests.support.knowledge import a_base, put
+from tests.support.turns import runtime, state
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_routed_base_is_searched_with_the_message(services: Services) -> None:
+    base = await a_base(services)
+    await put(services, base, "leave.md", "# Leave\n\n## Holidays\n\nThirty days of holidays.")
+    asked = state(kb_prefix="handbook", message="How many days of holidays?", message_vector=None)
+    update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
+    (passage,) = update["retrieval_results"]
+    assert (passage["document"], passage["heading"], passage["position"]) == ("leave.md", "Leave > Holidays", 0)
+    assert (passage["kb_prefix"], passage["page"], passage["text"]) == (
+        "handbook",
+        None,
+        "Thirty days of holidays.",
+    )
+    assert update["degraded"] == ["milvus"]
+
+
+async def test_what_is_degraded_already_is_named_once(services: Services) -> None:
+    base = await a_base(services)
+    await put(services, base, "leave.md", "Thirty days of holidays.")
+    asked = state(kb_prefix="handbook", message="How many days of holidays?", degraded=["milvus"])
+    assert (await retrieve(asked, runtime(), knowledge=services.knowledge.search))["degraded"] == []
+
+
+@pytest.mark.parametrize("prefix", [None, "nothing"])
+async def test_without_a_base_there_are_no_passages(services: Services, prefix: str | None) -> None:
+    update = await retrieve(state(kb_prefix=prefix), runtime(), knowledge=services.knowledge.search)
+    assert (update["retrieval_results"], update["degraded"]) == ([], [])
+
+
+async def test_without_the_database_the_turn_goes_on(services: Services) -> None:
+    await services.database.close()
+    asked = state(kb_prefix="handbook", message="How many days of holidays?")
+    update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
+    assert (update["retrieval_results"], update["degraded"]) == ([], ["knowledge"])

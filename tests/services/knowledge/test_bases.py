@@ -1,0 +1,105 @@
+import pytest
+
+from services.bootstrap import Services
+from services.errors import Conflict, InvalidInput, NotFound
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.knowledge.base import NewBase
+from services.knowledge.profile import BaseProfile
+from tests.support.knowledge import a_base, put
+from tests.support.turns import new_turn
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_profiles_are_what_the_bases_of_the_tenant_say_of_themselves(services: Services) -> None:
+    bases = services.knowledge.bases
+    other = await Tenants(services.database).create("other")
+    await a_base(services, "b", tenant_id=other.id)
+    assert await bases.profiles(DEFAULT_TENANT) == []
+    await a_base(services, "z", description="Zoo.", keywords=("zebra",), questions=("Where?",), handler="cited")
+    await a_base(services, "b", system_prompt="Be brief.")
+    assert await bases.profiles(DEFAULT_TENANT) == [
+        BaseProfile("b", "Our handbook.", system_prompt="Be brief."),
+        BaseProfile("z", "Zoo.", ("zebra",), ("Where?",), handler="cited"),
+    ]
+
+
+async def test_a_change_changes_what_is_given_and_the_time(services: Services) -> None:
+    bases = services.knowledge.bases
+    made = await a_base(services, keywords=("leave",), handler="cited")
+    await put(services, made, "a.md", "x")
+    assert (await bases.get(DEFAULT_TENANT, "handbook")).updated_at == made.updated_at
+    changed = await bases.update(DEFAULT_TENANT, "handbook", {"questions": ["When?"], "handler": None})
+    assert (changed.keywords, changed.questions, changed.handler) == (["leave"], ["When?"], None)
+    assert changed.updated_at > made.updated_at == made.created_at
+    assert (await bases.update(DEFAULT_TENANT, "handbook", {"keywords": []})).keywords == []
+
+
+async def test_a_handler_that_there_is_not_is_refused_and_the_ones_there_are_named(services: Services) -> None:
+    with pytest.raises(InvalidInput, match="there is none named 'poet'; there is cited"):
+        await services.knowledge.bases.create(DEFAULT_TENANT, NewBase("b", "x", handler="poet"))
+    await a_base(services)
+    with pytest.raises(InvalidInput, match="poet"):
+        await services.knowledge.bases.update(DEFAULT_TENANT, "handbook", {"handler": "poet"})
+    changed = await services.knowledge.bases.update(DEFAULT_TENANT, "handbook", {"handler": "cited"})
+    assert changed.handler == "cited"
+
+
+async def test_routing_knows_what_documents_are_about_and_when_that_changes(services: Services) -> None:
+    base = await a_base(services)
+    before = await services.turns.open(new_turn("Hi"))
+    await put(services, base, "a.md", "# Leave\n\n## Sick leave\n\nCall before nine.")
+    after = await services.turns.open(new_turn("Hi", session_key="s-2"))
+    assert before.knowledge_version != after.knowledge_version
+    [profile] = await services.knowledge.bases.profiles(DEFAULT_TENANT)
+    assert any("Sick leave" in heading for heading in profile.headings)
+
+
+async def test_a_turn_knows_that_there_is_no_base(services: Services) -> None:
+    assert (await services.turns.open(new_turn("Hi"))).knowledge_version == ""
+
+
+async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(services: Services) -> None:
+    await a_base(services)
+    with pytest.raises(InvalidInput, match="there is no knowledge base with the prefix 'cellar'"):
+        await services.turns.open(new_turn("Hi", kb_prefix="cellar"))
+    with pytest.raises(InvalidInput, match="there is no expert named 'nobody'"):
+        await services.turns.open(new_turn("Hi", kb_prefix="handbook", expert="nobody"))
+    assert (await services.turns.open(new_turn("Hi", kb_prefix="handbook"))).knowledge_version
+
+
+@pytest.mark.parametrize("prefix", ["", "A", "-a", "a b", "a" * 64, "a\n", "手册", "a/b"])
+async def test_a_prefix_that_is_none_is_refused(services: Services, prefix: str) -> None:
+    with pytest.raises(InvalidInput, match="is not 1 to 63"):
+        await services.knowledge.bases.create(DEFAULT_TENANT, NewBase(prefix, "x"))
+
+
+async def test_a_prefix_is_taken_once_in_a_tenant_and_free_in_another(services: Services) -> None:
+    await a_base(services)
+    with pytest.raises(Conflict):
+        await a_base(services)
+    other = await Tenants(services.database).create("other")
+    assert (await a_base(services, tenant_id=other.id)).prefix == "handbook"
+
+
+async def test_what_is_not_there_or_anothers_is_not_found(services: Services) -> None:
+    bases, documents = services.knowledge.bases, services.knowledge.documents
+    other = await Tenants(services.database).create("other")
+    base = await a_base(services)
+    taken = await put(services, base, "a.md", "x")
+    for doing in (
+        bases.get(other.id, "handbook"),
+        bases.update(other.id, "handbook", {"description": "x"}),
+        bases.delete(other.id, "handbook"),
+        documents.base_id(other.id, "handbook"),
+        documents.ingest(other.id, base.id, "b.md", b"x"),
+        documents.delete(other.id, base.id, taken.document.id),
+    ):
+        with pytest.raises(NotFound):
+            await doing
+    assert (await bases.get(DEFAULT_TENANT, "handbook")).documents == 1
+
+
+async def test_a_system_prompt_has_a_limit(services: Services) -> None:
+    with pytest.raises(InvalidInput, match="at most 1000"):
+        await a_base(services, system_prompt="word " * 2000)
