@@ -49,6 +49,8 @@ class Manner:
     asks: bool
     own: bool
     """Of the user's own affairs."""
+    defines: bool = False
+    """It asks what a word means."""
 
     @property
     def penalty(self) -> float:
@@ -78,7 +80,7 @@ def by_words(hits: Sequence[Hit], manner: Manner) -> Decision | None:
     best, score, next_score = _best(hits, scores)
     if best is None or score - manner.penalty < _SURE_BY_WORDS or score - next_score < _AHEAD_BY_WORDS:
         return None
-    if not best.keywords or (len(best.keywords) == 1 and best.terms < _SEVERAL_TERMS):
+    if not best.keywords or (manner.defines and len(best.keywords) == 1):
         return None
     return _decision(best, score - manner.penalty, f"keywords: {', '.join(best.keywords[:3])}")
 

@@ -17,6 +17,10 @@ from services.memory.terms import informative_terms, simplified
 _READ = 600
 """Characters at either end of a message that are looked at: a question stands at one of them."""
 _FIRST_CHARACTERS = 2
+_HOW_MUCH = frozenset(
+    {"几天", "几点", "几个", "几次", "几年", "几月", "几号", "多久", "多大", "多长", "多高", "多少钱"}
+)
+"""What a Chinese question asks for, not what it is about."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Hit:
     """Of these keywords: 1 for each that no other base has."""
     coverage: float
     terms: int
-    """How many informative terms the message has."""
+    """How many keywords and other informative terms the message has."""
 
 
 class Profiles:
@@ -51,13 +55,20 @@ class Profiles:
         """Every base, with what it has of the message."""
         text = folded(ends_of(message))
         found = self._keywords.found_in(text)
-        about = informative_terms(text)
+        named = {folded(keyword) for keywords in found.values() for keyword in keywords}
+        # What a keyword says is not said once more by the words that it is made of, however they are cut.
+        rest = {
+            term
+            for term in informative_terms(text) - _HOW_MUCH
+            if not any(term in keyword or keyword in term for keyword in named)
+        }
+        terms = len(named) + len(rest)
         hits = []
         for place, profile in enumerate(self.all):
             keywords = found.get(place, {})
-            shared = sum(self._weights[term] for term in about & self._terms[place])
-            coverage = shared / len(about) if about else 0.0
-            hits.append(Hit(profile, tuple(keywords), sum(keywords.values()), coverage, len(about)))
+            weight = sum(keywords.values())
+            shared = weight + sum(self._weights[term] for term in rest & self._terms[place])
+            hits.append(Hit(profile, tuple(keywords), weight, shared / terms if terms else 0.0, terms))
         return hits
 
 

@@ -4,6 +4,7 @@ A message goes to none, to `general`, when nothing is sure.
 """
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,11 @@ _MOST_TEXTS = 200
 """Of a base, that are embedded."""
 _UNKNOWN_FLOOR = 0.35
 _BELIEVED = 0.5
+
+_DEFINES = re.compile(
+    r"(?:what(?:'s| is| are) (?:a |an )?[\w-]+\s*\??|什么是.{1,12}|.{1,12}(?:是什么意思|是什么))[？?]?$",
+    re.IGNORECASE,
+)
 
 LoadProfiles = Callable[[UUID], Awaitable[Sequence[BaseProfile]]]
 LookForPassages = Callable[[UUID, str, Sequence[float] | None], Awaitable[Mapping[str, Evidence]]]
@@ -271,4 +277,5 @@ def _worker(base: BaseProfile | None, prefix: str) -> str:
 def _manner(message: str) -> Manner:
     text = ends_of(message)
     language = language_of([text])
-    return Manner(asks=asks(text, language), own=is_about_oneself(text, language))
+    defines = bool(_DEFINES.match(text.strip()))
+    return Manner(asks=asks(text, language), own=is_about_oneself(text, language), defines=defines)

@@ -23,7 +23,7 @@ def test_one_keyword_decides_where_the_message_is_about_little_else() -> None:
     assert decision is not None
     assert (decision.profile, decision.reason) == (COFFEE, "keywords: descale")
     assert by_words([hit(COFFEE, 0.5, "descale")], ASKS) is None
-    assert by_words([hit(COFFEE, 1.0, "descale", terms=1)], ASKS) is None
+    assert by_words([hit(COFFEE, 1.0, "descale", terms=1)], Manner(asks=True, own=False, defines=True)) is None
     assert by_words([hit(COFFEE, 1.0)], ASKS) is None
 
 
