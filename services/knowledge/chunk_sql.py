@@ -45,7 +45,7 @@ WHERE c.tenant_id = %(tenant_id)s AND c.base_id = %(base_id)s AND c.id = ANY(%(c
 """
 
 # Terms are weighed by how rare they are among the chunks that are looked through, which are so many at the most.
-# Each step is made once: of a table that was just filled the planner knows nothing, and may repeat it for each row.
+# Each step is made once: of a table just filled the planner knows nothing, and may repeat it for each row.
 _BY_WORDS: LiteralString = f"""
 , asked AS (SELECT unnest(%(terms)s::text[]::tsquery[]) AS term),
 held AS MATERIALIZED (SELECT l.id, a.term FROM looked_through l JOIN asked a ON l.words @@ a.term),
