@@ -51,18 +51,19 @@ WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
 # Terms are weighed by how rare they are among the chunks that are looked through, which are so many at the most.
+# Each step is made once: of a table just filled the planner knows nothing, and may repeat it for each row.
 _BY_WORDS: LiteralString = f"""
 , asked AS (SELECT unnest(%(terms)s::text[]::tsquery[]) AS term),
-held AS (SELECT l.id, a.term FROM looked_through l JOIN asked a ON l.words @@ a.term),
-weights AS (
+held AS MATERIALIZED (SELECT l.id, a.term FROM looked_through l JOIN asked a ON l.words @@ a.term),
+weights AS MATERIALIZED (
     SELECT term, ln(1 + ((SELECT count(*) FROM looked_through) - count(*) + 0.5) / (count(*) + 0.5)) AS weight
     FROM held GROUP BY term
 ),
-best AS (
-    SELECT h.id, sum(w.weight) AS score FROM held h JOIN weights w USING (term)
-    GROUP BY h.id ORDER BY score DESC, h.id LIMIT %(limit)s
+best AS MATERIALIZED (
+    SELECT h.id FROM held h JOIN weights w USING (term)
+    GROUP BY h.id ORDER BY sum(w.weight) DESC, h.id LIMIT %(limit)s
 )
-{_SHOWN} JOIN best b ON b.id = c.id WHERE c.tenant_id = %(tenant_id)s ORDER BY b.score DESC, c.id
+{_SHOWN} WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(ARRAY(SELECT id FROM best))
 """  # noqa: S608 — our own text only
 
 WAITING_BY_WORDS: LiteralString = f"""

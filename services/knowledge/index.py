@@ -25,6 +25,7 @@ _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""
 _DELETED_AT_ONCE = 200
 _CHECK_S = 5.0
+_WARM_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,22 @@ class ChunkIndex:
         async with self._milvus.use() as client:
             await client.flush(NAME)
         self._unflushed = 0
+
+    async def warm(self) -> None:
+        """Let Milvus load what was written, with a search in no hurry: the first one behind it takes seconds.
+
+        Raises:
+            CollectionMissing: the index is not there.
+            Unavailable: Milvus does not answer.
+        """
+        nobodys = f'base_id == "{UUID(int=0)}"'
+        vector = [1.0, *[0.0] * (self._dimension - 1)]
+        try:
+            async with asyncio.timeout(_WARM_S):
+                await self._find(nobodys, "sparse", ["a"], {"metric_type": "BM25"}, 1)
+                await self._find(nobodys, "embedding", [vector], {"metric_type": "COSINE", "params": {"ef": 1}}, 1)
+        except TimeoutError:
+            raise Unavailable("Milvus does not answer in time.") from None
 
     async def forget_chunks(self, chunk_ids: Iterable[UUID]) -> None:
         """Remove these chunks; raises as `flush`."""

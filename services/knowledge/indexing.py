@@ -77,6 +77,8 @@ class KnowledgeIndexing:
                 if not indexed:
                     break
                 count += indexed
+        if count:
+            await self._index.warm()
         return count
 
     async def _index_waiting(self, context: procrastinate.JobContext) -> None:
@@ -181,6 +183,7 @@ class KnowledgeIndexing:
                     done.append((tenant_id, [chunk.chunk_id for chunk in chunks]))
                     on_progress(len(chunks))
             await fresh.put_in_place()
+            await self._index.warm()
             for tenant_id, ids in done:
                 if stale := set(ids) - await self._mark(tenant_id, ids):
                     await self._index.forget_chunks(stale)

@@ -20,7 +20,7 @@ from services.knowledge.ranking import Candidate, judged, relevant
 from services.llm.embeddings import Embedder
 from services.llm.language import Language
 from services.memory.embedding_quality import EmbeddingQuality
-from services.memory.terms import terms
+from services.memory.terms import is_weak, terms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database, Query
 from state.conversation import AgentType, Passage
@@ -30,6 +30,7 @@ Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 _MOST_CHARACTERS = 2_000
 """Of a question: what stands behind them is seldom asked."""
 _MOST_TERMS = 120
+_MOST_TELLING_TERMS = 60
 _DEPTH = 50
 _BY_WORDS = 30
 _LOOKED_THROUGH = 5_000
@@ -70,6 +71,8 @@ class _Asked:
     tenant_id: UUID
     base_id: UUID
     words: list[str]
+    telling: list[str]
+    """Of the words those that say something by themselves, for where chunks are compared one by one."""
     vector: list[float]
     by_words: bool
     degraded: list[str] = field(default_factory=list)
@@ -80,7 +83,7 @@ class _Asked:
             "base_id": self.base_id,
             "chunk_ids": list(hits),
             # No term holds a quotation mark or any other sign.
-            "terms": [f"'{word}'" for word in self.words],
+            "terms": [f"'{word}'" for word in self.telling],
             "limit": _BY_WORDS,
             "most": _LOOKED_THROUGH,
         }
@@ -127,7 +130,10 @@ class KnowledgeSearch:
         words = list(dict.fromkeys(terms(question)))[:_MOST_TERMS]
         if base_id is None or not words:
             return Found()
-        asked = _Asked(tenant_id, base_id, words, [], by_words=agent_type == "hybrid_agent")
+        telling = [word for word in words if len(word) > 1 and not is_weak(word)] or words
+        asked = _Asked(
+            tenant_id, base_id, words, telling[:_MOST_TELLING_TERMS], [], by_words=agent_type == "hybrid_agent"
+        )
         asked.vector = list(vector) if vector else await self._embedded(question, asked)
         quality = await self._quality()
         shown, cosines = await self._find(asked)

@@ -15,9 +15,9 @@ CREATE TABLE knowledge_bases (
     questions     jsonb NOT NULL DEFAULT '[]',
     system_prompt text NOT NULL DEFAULT '',
     handler       text,
-    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    updated_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    documents_changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    created_at    timestamptz NOT NULL DEFAULT now(),
+    updated_at    timestamptz NOT NULL DEFAULT now(),
+    documents_changed_at timestamptz NOT NULL DEFAULT now(),
     UNIQUE (tenant_id, prefix)
 );
 """
