@@ -55,6 +55,7 @@ def build_graph(services: Services) -> TurnGraph:
             conversations=services.conversations,
             core_memory=services.memory.core,
             memories=services.memories,
+            acquaintances=services.acquaintances,
             days=services.past_days,
             topics=services.topics,
             tools=services.tools,
@@ -79,6 +80,7 @@ def build_graph(services: Services) -> TurnGraph:
             turns=services.turns,
             episodes=settings.memory_episodes,
             memory_agent=settings.memory_agent,
+            tone_opinion=services.tone_opinions.on,
         ),
     }
     graph = TurnGraph(ConversationState, context_schema=TurnContext)

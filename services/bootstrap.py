@@ -32,6 +32,7 @@ from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.said_then import SaidThen
 from services.summaries.schedule import summary_schedule
+from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
@@ -42,6 +43,7 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
+    from services.context.acquaintances import Acquaintances
     from services.context.recalled import Memories
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from services.summaries.past_days import PastDays
     from services.summaries.rolling import RollingSummaries
     from services.summaries.topics import TopicArchive
+    from services.tone.opinion import ToneOpinions
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,9 @@ class Services:
     users: Users
     memory: "Memory"
     memories: "Memories"
+    acquaintances: "Acquaintances"
+    tones: ToneStates
+    tone_opinions: "ToneOpinions"
     past_days: "PastDays"
     memory_agent: "MemoryAgent"
     jobs: JobQueue
@@ -117,6 +123,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http)
         )
         tool_executor = ToolExecutor(tools)
+        tones = ToneStates(database)
         agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
         yield Services(
             settings=settings,
@@ -145,6 +152,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memories=_memories(settings, memory),
+            acquaintances=_acquaintances(settings, database),
+            tones=tones,
+            tone_opinions=_tone_opinions(settings, tones, models, jobs),
             past_days=days,
             memory_agent=agent,
             jobs=jobs,
@@ -210,8 +220,10 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
     from services.llm.chat_models import ChatModels  # noqa: PLC0415
     from services.llm.embeddings import Embedder  # noqa: PLC0415
     from services.memory.terms import warm  # noqa: PLC0415
+    from services.tone.lexicon import load  # noqa: PLC0415
 
     warm()  # else the first message would wait for the dictionaries
+    load()
     return ChatModels(settings), Embedder.of(settings)
 
 
@@ -259,6 +271,20 @@ def _memories(settings: Settings, memory: "Memory") -> "Memories":
     )
 
 
+def _acquaintances(settings: Settings, database: Database) -> "Acquaintances":
+    # Commands that answer nobody do without the words of feeling and the dictionaries below them.
+    from services.context.acquaintances import Acquaintances, Parts  # noqa: PLC0415
+
+    parts = Parts(tone=settings.tone, persona=settings.memory_persona, time=settings.context_time)
+    return Acquaintances(database, parts)
+
+
+def _tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":
+    from services.tone.opinion import ToneOpinions  # noqa: PLC0415 — it needs the models
+
+    return ToneOpinions(states, models, jobs, on=settings.tone and settings.tone_llm)
+
+
 def _past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":
     from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
 
@@ -268,7 +294,9 @@ def _past_days(settings: Settings, database: Database, summaries: "Summaries") -
 def _conversations(settings: Settings, database: Database) -> ConversationReader:
     budget = ContextBudget(settings.context_budget_tokens)
     idle = timedelta(minutes=settings.context_idle_minutes)
-    return ConversationReader(database, budget, summary_schedule(settings), idle=idle)
+    return ConversationReader(
+        database, budget, summary_schedule(settings), idle=idle, persona=settings.memory_persona
+    )
 
 
 def _make_summaries(settings: Settings, database: Database, models: "ChatModels", jobs: JobQueue) -> "Summaries":

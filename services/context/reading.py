@@ -11,6 +11,7 @@ from services.context import epochs
 from services.context.budget import ARCHIVE_SOON, HIGH_WATER, TOPICS_SHARE, ContextBudget
 from services.context.core_memory import changes_since, core_memory_text
 from services.context.epochs import Moment, NewestSummary
+from services.context.persona import STRANGER, Acquaintance, card_text, persona_of
 from services.context.prompt import size_of_stored, topic_line
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
@@ -25,7 +26,7 @@ _MOST_TOPICS = 10
 _BEGINNING: LiteralString = """
 SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e.summary_version AS epoch_version,
        e.topics AS epoch_topics, e.history_from_created_at, e.history_from_message_id, e.prefix,
-       e.core_memory, e.core_versions,
+       e.core_memory, e.core_versions, e.persona_card,
        s.summary, s.summary_version, s.covered_through_created_at, s.covered_through_message_id,
        s.rewritten_version,
        CASE WHEN %(strategy)s::text = 'topics' THEN (
@@ -83,6 +84,7 @@ class _Beginning:
     prefix: Any = None
     core_memory: Any = None
     core_versions: Any = None
+    persona_card: str | None = None
     summary: str | None = None
     summary_version: int | None = None
     covered_through_created_at: datetime | None = None
@@ -105,6 +107,7 @@ class _Beginning:
             history_from=(at, str(message_id)) if at and message_id else None,
             core_memory=self.core_memory or {},
             core_versions=self.core_versions or {},
+            persona_card=self.persona_card or "",
             prefix=self.prefix or [],
         )
 
@@ -165,30 +168,48 @@ class ConversationReader:
     """Reads what a prompt shows of a conversation."""
 
     def __init__(
-        self, database: Database, budget: ContextBudget, schedule: SummarySchedule, *, idle: timedelta
+        self,
+        database: Database,
+        budget: ContextBudget,
+        schedule: SummarySchedule,
+        *,
+        idle: timedelta,
+        persona: bool = True,
     ) -> None:
-        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt."""
+        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt;
+        with `persona` false no prompt shows a persona card."""
         self._database = database
         self._budget = budget
         self._schedule = schedule
         self._idle = idle
+        self._persona = persona
 
     async def read(
-        self, asked: Asked, tokens: TokenEstimator, core: CoreMemorySections | None
+        self,
+        asked: Asked,
+        tokens: TokenEstimator,
+        core: CoreMemorySections | None,
+        known: Acquaintance | None = None,
     ) -> ShownConversation:
         """Fetch the conversation, and say what is shown of it.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        return self.show(asked, await self.fetch(asked), tokens, core)
+        return self.show(asked, await self.fetch(asked), tokens, core, known)
 
     def show(
-        self, asked: Asked, fetched: FetchedConversation, tokens: TokenEstimator, core: CoreMemorySections | None
+        self,
+        asked: Asked,
+        fetched: FetchedConversation,
+        tokens: TokenEstimator,
+        core: CoreMemorySections | None,
+        known: Acquaintance | None = None,
     ) -> ShownConversation:
         """The epoch and the messages behind it; a new epoch begins where it must.
 
-        `core` is core memory as it is now; None = it could not be read, and an epoch does not end for it.
+        `core` is core memory as it is now; None = it could not be read, and an epoch does not end for it. `known`
+        is what else the persona card of a new epoch tells.
         """
         policy = asked.policy
         whole = self._budget.of(policy)
@@ -209,14 +230,23 @@ class ConversationReader:
             core_memory=core,
             core_memory_reason=core_reason,
             core_memory_grew=bool(changes),
+            persona_card=self._card(core, known),
         )
         reason = epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
             shown = epochs.behind(history, epoch["history_from"], late)
+        if not self._persona and epoch["persona_card"]:
+            epoch = Epoch(**{**epoch, "persona_card": ""})
         full, jobs = self._due(asked, whole, epoch, shown, summary, late, tokens)
         return ShownConversation(epoch, shown, budget, changes, full, jobs)
+
+    def _card(self, core: CoreMemorySections | None, known: Acquaintance | None) -> str:
+        if not self._persona or core is None:
+            return ""
+        content = {section: block["content"] for section, block in core.items()}
+        return card_text(persona_of(content, known or STRANGER))
 
     async def fetch(self, asked: Asked) -> FetchedConversation:
         """Read what is stored of the conversation.
@@ -269,7 +299,8 @@ class ConversationReader:
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
             size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
-            size += tokens.count(core_memory_text(epoch["core_memory"])[0])
+            card = epoch["persona_card"]
+            size += tokens.count(card) + tokens.count(core_memory_text(epoch["core_memory"], card)[0])
             share = (asked.fixed_tokens + asked.message_tokens + size) / budget
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []

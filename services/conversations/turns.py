@@ -31,7 +31,7 @@ from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Connection, Database
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
-from state.conversation import ContextPolicy, Epoch
+from state.conversation import ContextPolicy, Epoch, Tone
 
 _EPOCH_VALUES = (
     "epoch_number",
@@ -46,7 +46,9 @@ _EPOCH_VALUES = (
     "epoch_prefix",
     "epoch_core_memory",
     "epoch_core_versions",
+    "epoch_persona_card",
 )
+_TONE_VALUES = ("tone_message_scores", "tone_scores", "tone_dominant", "tone_empathy", "tone_pace")
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,7 @@ class Turns:
             "visit_idle": self._visits.idle,
             "messages": 2 if message_id and outcome.status == "completed" else 1,
             **_epoch_values(outcome.epoch),
+            **_tone_values(outcome.tone if outcome.status == "completed" else None),
         }
         async with self._database.tenant(tenant_id) as connection:
             row = await (await connection.execute(turn_sql.END, values)).fetchone()
@@ -276,8 +279,22 @@ def _epoch_values(epoch: Epoch | None) -> dict[str, Any]:
         Jsonb(epoch["prefix"]),
         Jsonb(epoch["core_memory"]),
         Jsonb(epoch["core_versions"]),
+        epoch["persona_card"],
     )
     return dict(zip(_EPOCH_VALUES, values, strict=True))
+
+
+def _tone_values(tone: Tone | None) -> dict[str, Any]:
+    if tone is None:
+        return dict.fromkeys(_TONE_VALUES)
+    values = (
+        Jsonb(tone["message_scores"]),
+        Jsonb(tone["scores"]),
+        tone["dominant"],
+        tone["empathy"],
+        tone["pace"],
+    )
+    return dict(zip(_TONE_VALUES, values, strict=True))
 
 
 def _refuse_conflict(found: _Found, new: NewTurn) -> None:

@@ -51,6 +51,7 @@ async def _history(
         conversations=services.conversations,
         core_memory=core or services.memory.core,
         memories=services.memories,
+        acquaintances=services.acquaintances,
         days=days or services.past_days,
         topics=services.topics,
         tools=services.tools,
@@ -82,8 +83,12 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
         "epoch",
         "core_memory",
         "core_memory_changes",
+        "persona_card",
         "context_budget",
         "after_turn",
+        "tone",
+        "last_visit",
+        "time_note",
     }
     shown = [(message["role"], message["content"]) for message in update["history"]]
     # The equal earlier message stays, the broken answer does not enter, nor does the message itself.

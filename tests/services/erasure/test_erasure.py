@@ -132,6 +132,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "memory_operations": 2,
             "visits": 2,
             "daily_summaries": 1,
+            "tone_states": 1,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},

@@ -35,6 +35,7 @@ ISOLATED = (
     "memory_operations",
     "visits",
     "daily_summaries",
+    "tone_states",
 )
 
 
