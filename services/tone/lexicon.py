@@ -24,6 +24,8 @@ _ROLES: Mapping[str, Role] = {
     "negators": "negator",
 }
 _VOWELS = "aeiou"
+_WIDEST_GAP = 6
+"""Units between the parts of a pair."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,24 @@ class Entry:
     feelings: Mapping[Emotion, float]
     """Weight for each emotion; 1.0 is a plain word of it."""
     roles: frozenset[Role]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An expression in two parts, with other units between them."""
+
+    head: tuple[str, ...]
+    tail: tuple[str, ...]
+    emotion: Emotion
+
+    def stands_at(self, place: int, units: Sequence[str]) -> bool:
+        """Whether it begins at that place."""
+        behind = place + len(self.head)
+        if tuple(units[place:behind]) != self.head:
+            return False
+        size = len(self.tail)
+        starts = range(behind, min(behind + _WIDEST_GAP, len(units) - size) + 1)
+        return any(tuple(units[start : start + size]) == self.tail for start in starts)
 
 
 class Phrases:
@@ -69,6 +89,8 @@ class Lexicon:
     entries: Mapping[str, Entry]
     phrases: Phrases
     """Those of `entries`."""
+    pairs: Mapping[str, Sequence[Pair]]
+    """By their first unit."""
     dissatisfied: Phrases
     """What is said of an answer that was no good."""
     satisfied: Phrases
@@ -124,13 +146,30 @@ def _lexicon(table: dict[str, Any], split: Callable[[str], Iterable[str]], joint
         phrase: Entry(feelings.get(phrase, {}), frozenset(roles.get(phrase, ())))
         for phrase in feelings.keys() | roles.keys()
     }
+    pairs: dict[str, list[Pair]] = {}
+    for emotion in EMOTIONS:
+        for pair in _pairs(table["gaps"][emotion], emotion, joint):
+            pairs.setdefault(pair.head[0], []).append(pair)
     reactions = table["reactions"]
     return Lexicon(
         entries,
         Phrases(entries, joint),
+        pairs,
         Phrases(split(reactions["dissatisfied"]), joint),
         Phrases(split(reactions["satisfied"]), joint),
     )
+
+
+def _pairs(text: str, emotion: Emotion, joint: str) -> Iterator[Pair]:
+    # 甲 … 乙 丙 … 丁 in Chinese, a … b, c … d in English; of three parts the outer two are taken.
+    parts = [each.split("…") for each in text.split(",")] if joint else _two_by_two(text.split())
+    for part in parts:
+        head, tail = (tuple(each.split()) if joint else tuple(each) for each in (part[0], part[-1]))
+        yield Pair(head, tail, emotion)
+
+
+def _two_by_two(words: list[str]) -> list[list[str]]:
+    return [[words[place - 1], words[place + 1]] for place, word in enumerate(words) if word == "…"]
 
 
 def _words(text: str) -> list[str]:

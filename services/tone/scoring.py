@@ -24,13 +24,17 @@ _HIDDEN = re.compile(
     re.DOTALL,
 )
 _CLAUSE = re.compile(r"([^,.!?;…。！？；，、\n—~]*)([,.!?;…。！？；，、\n—~]*)")
+_PLEASE = r"^\W*(?:(?:please|can you|could you|请|请你|帮我|麻烦你?|给我)\s*)*"
 _TO_WRITE = re.compile(
-    r"^\W*(?:(?:please|can you|could you|请|请你|帮我|麻烦你?|给我)\s*)*"
-    r"(?:translate|write|draft|compose|rewrite|rephrase|paraphrase|proofread|summari[sz]e|give me|list|define|"
-    r"what (?:is|are)|recommend|can you recommend|how (?:do|can|should) (?!i not)|"
-    r"把.{0,20}(?:翻译|改写|润色)|翻译|写一?[个篇首段封份]?|改写|润色|造句|总结|推荐|列出|什么是|怎样|如何)"
+    _PLEASE + r"(?:translate|write|draft|compose|rewrite|rephrase|paraphrase|proofread|summari[sz]e|give me|list\b|"
+    r"把.{0,20}(?:翻译|改写|润色|换成)|翻译|写一?[个篇首段封份]?|改写|润色|造句|总结|列出)"
+)
+_ASKS_ABOUT = re.compile(
+    _PLEASE + r"(?:what (?:is|are|does)\b(?! (?:going|happening|wrong|that|this|it))|define\b|recommend|"
+    r"how (?:do|can|should|does) (?!i not)(?!this|that|it)|推荐|什么是|怎样|如何)[^.?!。？！\n]*"
 )
 _CONTRAST = re.compile(r"\b(?:but|however|yet)\b|但是|但|不过|可是|然而")
+_LOUDLY = re.compile("[!！]{2}")
 _UNIT = re.compile(rf"[a-z]+(?:'[a-z]+)*|[0-9]+|[{_HAN}]|[^\s\w]")
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 
@@ -40,19 +44,18 @@ _BOOST_REACH = 3
 _LOOK_BACK = 12
 """Entries before a word that are looked at."""
 _BOOST, _DAMP = 1.35, 0.65
-_OF_OTHERS, _ANGER_AT_OTHERS = 0.3, 0.6
+_OF_OTHERS, _ANGER_AT_OTHERS = 0.2, 0.25
 _BEFORE_CONTRAST = 0.6
 _SHOUTED = 1.3
 _AGAIN = 0.4
 """Of a word that is said again."""
 _PUZZLED = 0.5
 """Of several question marks."""
+_OF_PAIRS = 0.9
+_CHEERS = 0.5
+"""Of several exclamation marks where nothing else is felt."""
 _STEEPNESS = 1.1
 _DIGITS = 3
-_TURNED: Mapping[Emotion, float] = {"excitement": 0.7, "trust": 0.6}
-"""What is denied of these is frustration: not happy, not reliable."""
-_TURNING_WORDS = 0.9
-"""From this weight on."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ def scores_of(text: str) -> EmotionScores:
     seen: set[tuple[str, Emotion]] = set()
     folded = _folded(text)
     share = 0.0 if _TO_WRITE.search(folded) else 1.0
+    folded = _ASKS_ABOUT.sub(" ", folded)
     clauses = [(found[1], found[2]) for found in _CLAUSE.finditer(folded) if found[0]]
     turns = [place for place, (clause, _) in enumerate(clauses) if _CONTRAST.match(clause.strip())]
     last_turn = turns[-1] if turns else 0
@@ -86,6 +90,8 @@ def scores_of(text: str) -> EmotionScores:
             raw["confusion"] += _PUZZLED * share
     for emotion, found in _signs(text):
         raw[emotion] += found
+    if not any(raw.values()) and _LOUDLY.search(folded):
+        raw["excitement"] = _CHEERS * share
     return {emotion: round(1 - math.exp(-_STEEPNESS * value), _DIGITS) for emotion, value in raw.items()}
 
 
@@ -113,15 +119,18 @@ def _feelings(clause: str) -> Iterator[tuple[Emotion, float, str]]:
         ),
         key=lambda item: item.place,
     )
+    for lexicon in (chinese(), english()):
+        for place, unit in enumerate(units):
+            for pair in lexicon.pairs.get(unit, ()):
+                if pair.stands_at(place, units):
+                    yield pair.emotion, _OF_PAIRS, "".join((*pair.head, *pair.tail))
     for number, item in enumerate(items):
         if not item.entry.feelings:
             continue
-        factor, negated, of_others = _surroundings(items[max(0, number - _LOOK_BACK) : number], item.place)
+        factor, denied, of_others = _surroundings(items[max(0, number - _LOOK_BACK) : number], item.place)
+        if denied:
+            continue
         for emotion, weight in item.entry.feelings.items():
-            if negated:
-                if emotion in _TURNED and weight >= _TURNING_WORDS:
-                    yield "frustration", weight * _TURNED[emotion], item.text
-                continue
             share = 1.0
             if of_others:
                 share = _ANGER_AT_OTHERS if emotion == "frustration" else _OF_OTHERS
@@ -130,7 +139,7 @@ def _feelings(clause: str) -> Iterator[tuple[Emotion, float, str]]:
 
 def _surroundings(before: Sequence[_Item], place: int) -> tuple[float, bool, bool]:
     """How much stronger a word is made by those before it, whether it is denied, and whether it is of others."""
-    factor, negated, subject = 1.0, False, None
+    factor, denied, subject = 1.0, False, None
     stopped = False
     for item in reversed(before):
         distance = place - item.end
@@ -146,8 +155,8 @@ def _surroundings(before: Sequence[_Item], place: int) -> tuple[float, bool, boo
         elif "damper" in roles and distance <= _BOOST_REACH:
             factor = min(factor, _DAMP)
         if "negator" in roles and "booster" not in roles and distance < _REACH:
-            negated = not negated
-    return factor, negated, subject == "other"
+            denied = not denied
+    return factor, denied, subject == "other"
 
 
 def _signs(text: str) -> Iterator[tuple[Emotion, float]]:
