@@ -173,4 +173,5 @@ def _text(value: Any) -> str:
         return "; ".join(value)
     if isinstance(value, str) and value.isprintable():
         return value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return text if text.isprintable() else json.dumps(value, sort_keys=True)

@@ -8,7 +8,7 @@ not how the user feels.
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.memory.terms import simplified
@@ -26,7 +26,8 @@ _HIDDEN = re.compile(
 _CLAUSE = re.compile(r"([^,.!?;…。！？；，、\n—~]*)([,.!?;…。！？；，、\n—~]*)")
 _PLEASE = r"^\W*(?:(?:please|can you|could you|请|请你|帮我|麻烦你?|给我)\s*)*"
 _TO_WRITE = re.compile(
-    _PLEASE + r"(?:translate|write|draft|compose|rewrite|rephrase|paraphrase|proofread|summari[sz]e|give me|list\b|"
+    _PLEASE
+    + r"(?:translate|write|draft|compose|rewrite|rephrase|paraphrase|proofread|summari[sz]e|give me|list\b|"
     r"把.{0,20}(?:翻译|改写|润色|换成)|翻译|写一?[个篇首段封份]?|改写|润色|造句|总结|列出)"
 )
 _ASKS_ABOUT = re.compile(
@@ -44,7 +45,7 @@ _BOOST_REACH = 3
 _LOOK_BACK = 12
 """Entries before a word that are looked at."""
 _BOOST, _DAMP = 1.35, 0.65
-_OF_OTHERS, _ANGER_AT_OTHERS = 0.2, 0.25
+_OF_OTHERS = 0.2
 _BEFORE_CONTRAST = 0.6
 _SHOUTED = 1.3
 _AGAIN = 0.4
@@ -131,10 +132,7 @@ def _feelings(clause: str) -> Iterator[tuple[Emotion, float, str]]:
         if denied:
             continue
         for emotion, weight in item.entry.feelings.items():
-            share = 1.0
-            if of_others:
-                share = _ANGER_AT_OTHERS if emotion == "frustration" else _OF_OTHERS
-            yield emotion, weight * factor * share, item.text
+            yield emotion, weight * (_OF_OTHERS if of_others else factor), item.text
 
 
 def _surroundings(before: Sequence[_Item], place: int) -> tuple[float, bool, bool]:
