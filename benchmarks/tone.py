@@ -20,7 +20,7 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 Part = Literal["tuning", "held out"]
 PARTS: tuple[Part, ...] = get_args(Part)
-"""The lexicons were tuned on the first; the second was written before them and never looked at for tuning."""
+"""The lexicons were tuned on the first; the second was written afterwards, and nothing was mended by it."""
 LABELS: tuple[DominantTone, ...] = get_args(DominantTone)
 
 _SENTENCES = Path(__file__).parent / "tone_sentences"

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
 
-from services.context.budget import ContextBudget
+from services.context.opening import make_acquaintances, make_conversations, make_memories
 from services.context.reading import ConversationReader
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
@@ -143,7 +142,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tools=tools,
             tool_executor=tool_executor,
             estimators=TokenEstimators(),
-            conversations=_conversations(settings, database),
+            conversations=make_conversations(settings, database),
             summaries=summaries.rolling,
             topics=summaries.topics,
             daily=summaries.daily,
@@ -151,8 +150,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             users=Users(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
-            memories=_memories(settings, memory),
-            acquaintances=_acquaintances(settings, database),
+            memories=make_memories(settings, memory),
+            acquaintances=make_acquaintances(settings, database),
             tones=tones,
             tone_opinions=_tone_opinions(settings, tones, models, jobs),
             past_days=days,
@@ -260,25 +259,6 @@ def _make_memory_agent(
     )
 
 
-def _memories(settings: Settings, memory: "Memory") -> "Memories":
-    from services.context.recalled import Memories  # noqa: PLC0415 — it needs the embedder
-
-    return Memories(
-        memory.recall,
-        on=settings.memory_recall and settings.memory_episodes,
-        max_items=settings.memory_recall_items,
-        max_tokens=settings.memory_recall_tokens,
-    )
-
-
-def _acquaintances(settings: Settings, database: Database) -> "Acquaintances":
-    # Commands that answer nobody do without the words of feeling and the dictionaries below them.
-    from services.context.acquaintances import Acquaintances, Parts  # noqa: PLC0415
-
-    parts = Parts(tone=settings.tone, persona=settings.memory_persona, time=settings.context_time)
-    return Acquaintances(database, parts)
-
-
 def _tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":
     from services.tone.opinion import ToneOpinions  # noqa: PLC0415 — it needs the models
 
@@ -289,14 +269,6 @@ def _past_days(settings: Settings, database: Database, summaries: "Summaries") -
     from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
 
     return PastDays(summaries.daily, SaidThen(database), most_tokens=settings.memory_days_tokens)
-
-
-def _conversations(settings: Settings, database: Database) -> ConversationReader:
-    budget = ContextBudget(settings.context_budget_tokens)
-    idle = timedelta(minutes=settings.context_idle_minutes)
-    return ConversationReader(
-        database, budget, summary_schedule(settings), idle=idle, persona=settings.memory_persona
-    )
 
 
 def _make_summaries(settings: Settings, database: Database, models: "ChatModels", jobs: JobQueue) -> "Summaries":

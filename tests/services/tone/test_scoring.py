@@ -71,8 +71,8 @@ def test_the_sentences_are_heard_as_they_are_labelled(language: Language) -> Non
     assert {label for label, _ in every} == set(LABELS)
     assert sum(label == "neutral" for label, _ in every) * 4 >= len(every)
     assert macro_f1(judged(tuned)) >= 0.95
-    assert macro_f1(judged(held_out)) >= 0.55
-    assert macro_f1(judged(every)) >= 0.85
+    assert macro_f1(judged(held_out)) >= 0.8
+    assert macro_f1(judged(every)) >= 0.9
 
 
 def test_the_files_hold_no_entry_that_can_never_be_found() -> None:
