@@ -60,6 +60,7 @@ def build_graph(services: Services) -> TurnGraph:
             conversations=services.conversations,
             core_memory=services.memory.core,
             memories=services.memories,
+            acquaintances=services.acquaintances,
             days=services.past_days,
             topics=services.topics,
             tools=services.tools,
@@ -83,6 +84,7 @@ def build_graph(services: Services) -> TurnGraph:
             persist,
             turns=services.turns,
             episodes=settings.memory_episodes,
+            tone_opinion=services.tone_opinions.on,
         ),
     }
     graph = TurnGraph(ConversationState, context_schema=TurnContext)

@@ -98,6 +98,8 @@ _FRESH: dict[str, Any] = {
     "quick_tools": [],
     "episodic_memory": [],
     "recall": {},
+    "persona_card": "",
+    "time_note": "",
     "retrieval_results": [],
     "messages": Overwrite([]),
     "tool_rounds": 0,

@@ -6,8 +6,10 @@ from uuid import UUID
 import structlog
 from langgraph.runtime import Runtime
 
+from services.context.acquaintances import Acquaintances
 from services.context.days_shown import shown_days
 from services.context.parts import is_on
+from services.context.persona import STRANGER
 from services.context.reading import Asked, ConversationReader, ShownConversation
 from services.context.recalled import Memories
 from services.errors import Unavailable
@@ -37,13 +39,14 @@ async def history(
     conversations: ConversationReader,
     core_memory: CoreMemory,
     memories: Memories,
+    acquaintances: Acquaintances,
     days: PastDays,
     topics: TopicArchive,
     tools: ToolRegistry,
     estimators: TokenEstimators,
 ) -> ConversationState:
-    """Read what the prompt shows of the conversation, core memory, past episodes that bear on the message, and the
-    days that it asks about.
+    """Read what the prompt shows of the conversation, core memory, past episodes that bear on the message, the
+    days that it asks about, and how the user has sounded; and say how they sound now.
 
     Where the conversation is full, topics are archived first.
     """
@@ -59,14 +62,17 @@ async def history(
             remembering = group.create_task(_core_memory(core_memory, owner, newest))
             recalling = group.create_task(memories.recall(_sought(state, context, owner)))
             looking = group.create_task(days.for_turn(days_asked))
+            acquainting = group.create_task(acquaintances.for_turn(owner, asked.conversation_id))
     except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
         raise failed.exceptions[0] from None
-    core, recalled = remembering.result(), recalling.result()
-    shown = conversations.show(asked, fetching.result(), tokens, core)
+    core, recalled, acquaintance = remembering.result(), recalling.result(), acquainting.result()
+    shown = conversations.show(asked, fetching.result(), tokens, core, acquaintance)
     degraded = [] if core is not None else ["core_memory"]
+    if acquaintance is None:
+        degraded.append("tone")
     if shown.full:
         if await topics.archive_in_time(asked.tenant_id, asked.conversation_id):
-            shown = await conversations.read(asked, tokens, core)
+            shown = await conversations.read(asked, tokens, core, acquaintance)
         else:
             degraded.append("topics")
     found = looking.result()
@@ -75,6 +81,14 @@ async def history(
     update = _update(shown, core, degraded + list(recalled.degraded))
     if recalled.message_vector is not None and (state.get("route_undecided") or state.get("use_retrieval")):
         update["message_vector"] = list(recalled.message_vector)
+    update |= acquaintances.told(
+        acquaintance or STRANGER,
+        state["message"],
+        state["now"],
+        context.timezone,
+        tone=is_on(state, "tone"),
+        time=is_on(state, "time"),
+    )
     ids = {message["message_id"] for message in shown.history}
     if days_asked and found:
         told = shown_days(days_asked, found, recalled, tokens, most_tokens=days.most_tokens)
@@ -101,6 +115,7 @@ def _asked(state: ConversationState, context: TurnContext, tools: ToolRegistry, 
         + IMAGE_TOKENS * len(state.get("images", [])),
         now=state["now"],
         begins=state.get("begins", False),
+        persona=is_on(state, "persona_card"),
         most_tokens=state.get("max_context_tokens"),
     )
 
@@ -155,6 +170,7 @@ def _update(shown: ShownConversation, core: CoreMemorySections | None, degraded:
         epoch=shown.epoch,
         core_memory=core,
         core_memory_changes=shown.core_memory_changes,
+        persona_card=shown.epoch["persona_card"] if core is not None else "",
         context_budget=shown.budget,
         after_turn=shown.jobs,
     )

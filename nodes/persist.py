@@ -9,6 +9,7 @@ from services.context.parts import is_on
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.schedule import jobs_of_turn
+from services.tone.schedule import GIVE_OPINION
 from state.context import TurnContext
 from state.conversation import ConversationState
 
@@ -19,16 +20,22 @@ async def persist(
     *,
     turns: Turns,
     episodes: bool,
+    tone_opinion: bool = False,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and defer the jobs that it causes.
 
     With `episodes`, the turn becomes one: it can be recalled from the next turn on. A turn that says something
-    worth remembering is looked at behind the answer.
+    worth remembering is looked at behind the answer. With `tone_opinion`, a model is asked there how the user
+    sounds.
     """
     context = runtime.context
     # That there is no record is nothing to remember.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
+    remembers = is_on(state, "memory_agent") and asks_model
+    own_jobs = jobs_of_turn(state["message"], state["answer"]) if remembers else []
+    if tone_opinion and state.get("tone"):
+        own_jobs.append(GIVE_OPINION)
     total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
     outcome = TurnOutcome(
         status="completed",
@@ -39,12 +46,11 @@ async def persist(
         degraded=state.get("degraded", []),
         context_report=state["context_report"],
         epoch=state.get("epoch"),
+        tone=state.get("tone"),
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         jobs=state.get("after_turn", []),
-        own_jobs=jobs_of_turn(state["message"], state["answer"])
-        if is_on(state, "memory_agent") and asks_model
-        else [],
+        own_jobs=own_jobs,
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )
     answer_message_id = state["answer_message_id"]

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
 
-from services.context.budget import ContextBudget
+from services.context.opening import make_acquaintances, make_conversations, make_memories
 from services.context.reading import ConversationReader
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
@@ -31,6 +30,7 @@ from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.said_then import SaidThen
 from services.summaries.schedule import summary_schedule
+from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
@@ -41,6 +41,7 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
+    from services.context.acquaintances import Acquaintances
     from services.context.recalled import Memories
     from services.knowledge.opening import Knowledge
     from services.knowledge.routing import KnowledgeRouting
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from services.summaries.past_days import PastDays
     from services.summaries.rolling import RollingSummaries
     from services.summaries.topics import TopicArchive
+    from services.tone.opinion import ToneOpinions
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,9 @@ class Services:
     users: Users
     memory: "Memory"
     memories: "Memories"
+    acquaintances: "Acquaintances"
+    tones: ToneStates
+    tone_opinions: "ToneOpinions"
     past_days: "PastDays"
     memory_agent: "MemoryAgent"
     jobs: JobQueue
@@ -122,6 +127,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http)
         )
         tool_executor = ToolExecutor(tools)
+        tones = ToneStates(database)
         agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
         yield Services(
             settings=settings,
@@ -142,7 +148,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tools=tools,
             tool_executor=tool_executor,
             estimators=TokenEstimators(),
-            conversations=_conversations(settings, database),
+            conversations=make_conversations(settings, database),
             summaries=summaries.rolling,
             topics=summaries.topics,
             daily=summaries.daily,
@@ -150,7 +156,10 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             users=Users(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
-            memories=_memories(settings, memory),
+            memories=make_memories(settings, memory),
+            acquaintances=make_acquaintances(settings, database),
+            tones=tones,
+            tone_opinions=_tone_opinions(settings, tones, models, jobs),
             past_days=days,
             memory_agent=agent,
             jobs=jobs,
@@ -216,8 +225,10 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
     from services.llm.chat_models import ChatModels  # noqa: PLC0415
     from services.llm.embeddings import Embedder  # noqa: PLC0415
     from services.memory.terms import warm  # noqa: PLC0415
+    from services.tone.lexicon import load  # noqa: PLC0415
 
     warm()  # else the first message would wait for the dictionaries
+    load()
     return ChatModels(settings), Embedder.of(settings)
 
 
@@ -267,15 +278,10 @@ def _make_memory_agent(
     )
 
 
-def _memories(settings: Settings, memory: "Memory") -> "Memories":
-    from services.context.recalled import Memories  # noqa: PLC0415 — it needs the embedder
+def _tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":
+    from services.tone.opinion import ToneOpinions  # noqa: PLC0415 — it needs the models
 
-    return Memories(
-        memory.recall,
-        on=settings.memory_recall and settings.memory_episodes,
-        max_items=settings.memory_recall_items,
-        max_tokens=settings.memory_recall_tokens,
-    )
+    return ToneOpinions(states, models, jobs, on=settings.tone and settings.tone_llm)
 
 
 def _past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":
@@ -292,12 +298,6 @@ def _knowledge_routing(
     models = connected.models if settings.routing_llm else None
     quality = memory.recall.embedding_quality
     return KnowledgeRouting(knowledge.bases.profiles, knowledge.evidence.of, connected.embedder, quality, models)
-
-
-def _conversations(settings: Settings, database: Database) -> ConversationReader:
-    budget = ContextBudget(settings.context_budget_tokens)
-    idle = timedelta(minutes=settings.context_idle_minutes)
-    return ConversationReader(database, budget, summary_schedule(settings), idle=idle)
 
 
 def _make_summaries(settings: Settings, database: Database, models: "ChatModels", jobs: JobQueue) -> "Summaries":

@@ -22,10 +22,27 @@ ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages alone."""
 
 
-Part = Literal["core_memory", "recall", "days", "knowledge", "quick_tools", "memory_agent"]
-"""What can be switched off by a setting, or for an expert: what is always known of the user; what earlier
-conversations said; prepared answers to questions about days; knowledge bases where the caller names none; tools
-that run by themselves; the agent that files what is worth remembering."""
+Part = Literal[
+    "core_memory",
+    "persona_card",
+    "recall",
+    "days",
+    "tone",
+    "time",
+    "knowledge",
+    "quick_tools",
+    "memory_agent",
+]
+"""What can be switched off for an expert, and mostly by a setting: what is always known of the user, and them in
+brief; what earlier conversations said; prepared answers to questions about days; how the user sounds; the present time;
+knowledge bases where the caller names none; tools that run by themselves; the agent that files what is worth
+remembering."""
+Emotion = Literal["anxiety", "excitement", "confusion", "trust", "frustration"]
+DominantTone = Literal["anxiety", "excitement", "confusion", "trust", "frustration", "neutral"]
+Pace = Literal["slow", "steady", "brisk"]
+"""How an answer should go on: step by step, as usual, or straight to the point."""
+EmotionScores = dict[Emotion, float]
+"""How much there is of each emotion, 0 to 1."""
 
 
 class RouteDecision(TypedDict):
@@ -156,6 +173,19 @@ class AskedDays(TypedDict):
     """What the budget left no room for, for the report."""
 
 
+class Tone(TypedDict):
+    """How the user sounds, by what they said themselves."""
+
+    message_scores: EmotionScores
+    """Of this turn's message alone."""
+    scores: EmotionScores
+    """Over the last five messages, the newest weighing most."""
+    dominant: DominantTone
+    empathy: float
+    """How much the answer should attend to how the user feels, 0 to 1; it follows how they took the answers."""
+    pace: Pace
+
+
 class TokenUsage(TypedDict):
     """Tokens of all model calls of the turn, as the provider reported them."""
 
@@ -229,6 +259,8 @@ class Epoch(TypedDict):
     """Content of each section when it began."""
     core_versions: dict[str, int]
     """Their versions then."""
+    persona_card: str
+    """What was known of the user in brief when it began; empty = nothing, or none is shown."""
     prefix: list[PrefixMark]
     """Of the last prompt of the epoch."""
 
@@ -354,6 +386,15 @@ class ConversationState(TurnInput, total=False):
     """Episodes that bear on the message, best first."""
     recall: dict[str, Any]
     """What recall asked, found and left out, for the report."""
+
+    tone: Tone | None
+    """How the user sounds; None = it is not looked at."""
+    last_visit: datetime | None
+    """When the user was last active with this expert before this message; None = never, or it is not known."""
+    persona_card: str
+    """What the prompt's beginning says of the user in brief, as of the epoch; empty = nothing."""
+    time_note: str
+    """What the prompt says of the present time; empty = nothing."""
 
     asked_days: AskedDays | None
     """What there is of the past that the message asks about; None = it asks about none."""

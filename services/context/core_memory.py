@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from services.context.persona import told_by
 from services.llm.language import language_of
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
 from state.conversation import CoreMemorySections, Epoch
@@ -29,8 +30,10 @@ _CHANGES = {
 _FIRST = ("human", "persona")
 
 
-def core_memory_text(content: Content) -> tuple[str, list[str]]:
+def core_memory_text(content: Content, card: str = "") -> tuple[str, list[str]]:
     """Core memory as the model reads it, always the same for the same content; and the fields left out.
+
+    What the persona card tells is not told again, and takes of the same tokens.
 
     What matters most comes first (human, persona, then by name) and is kept when not everything fits; of lists
     that do not fit, the newest items, where there is room left. Sizes are estimates that do not learn: what is
@@ -38,7 +41,14 @@ def core_memory_text(content: Content) -> tuple[str, list[str]]:
     """
     heading = _HEADING[_language(content)]
     left = MOST_TOKENS - MESSAGE_OVERHEAD - count_tokens(heading)
-    fields = [(section, key) for section in sorted(content, key=_rank) for key in sorted(content[section])]
+    left -= MESSAGE_OVERHEAD + count_tokens(card) if card else 0
+    told = told_by(card, content)
+    fields = [
+        (section, key)
+        for section in sorted(content, key=_rank)
+        for key in sorted(content[section])
+        if (section, key) not in told
+    ]
     shown: dict[tuple[str, str], str] = {}
     left_out: list[tuple[str, str]] = []
     for make in (_line, _newest_items):

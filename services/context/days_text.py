@@ -6,7 +6,7 @@ from datetime import date
 from services.llm.language import Language
 from state.conversation import AskedDays, TimeReference
 
-_WEEKDAYS: dict[Language, Sequence[str]] = {
+WEEKDAYS: dict[Language, Sequence[str]] = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     "zh": ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
 }
@@ -68,7 +68,7 @@ def _named(start: str, end: str, language: Language) -> str:
 
 def _day(day: str, language: Language) -> str:
     found = date.fromisoformat(day)
-    weekday = _WEEKDAYS[language][found.weekday()]
+    weekday = WEEKDAYS[language][found.weekday()]
     if language == "zh":
         return f"{found.year}年{found.month}月{found.day}日{weekday}"
     return f"{weekday}, {found.isoformat()}"

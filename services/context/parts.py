@@ -14,6 +14,9 @@ def parts_on(settings: Settings) -> tuple[Part, ...]:
     switches: dict[Part, bool] = {
         "core_memory": settings.memory_core,
         "recall": settings.memory_recall and settings.memory_episodes,
+        "persona_card": settings.memory_persona,
+        "tone": settings.tone,
+        "time": settings.context_time,
         "memory_agent": settings.memory_agent,
         "quick_tools": settings.tools_quick,
     }

@@ -1,7 +1,7 @@
 """The prompt of a turn: rebuilt from data every time, from what never changes to what always does.
 
 1 system prompt            stable: it never changes
-2 core memory              stable: that of the epoch
+2 core memory and card     stable: those of the epoch
 3 summary, or topics       stable: those of the epoch
 4 history                  stable: grows at its end, until the next epoch
 5 volatile tail            one message, made anew every turn
@@ -26,6 +26,7 @@ from services.conversations.messages import image_part
 from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from services.tone.guidance import guidance
 from state.conversation import (
     AskedDays,
     ContextReport,
@@ -35,6 +36,7 @@ from state.conversation import (
     Passage,
     RecalledEpisode,
     SharedPrefix,
+    Tone,
     TopicSummary,
 )
 
@@ -88,12 +90,18 @@ class Ingredients:
     """Content of each section when the epoch began."""
     core_memory_changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What was added to it since."""
+    persona_card: str = ""
+    """What is known of the user in brief, as of the epoch."""
     asked_days: AskedDays | None = None
     """The days that the message asks about, if it does."""
     episodes: Sequence[RecalledEpisode] = ()
     """What was recalled, the best first."""
     recall: Mapping[str, Any] = field(default_factory=dict)
     """What is reported of the recall."""
+    tone: Tone | None = None
+    """How the user sounds."""
+    time_note: str = ""
+    """What is said of the present time."""
     after: Sequence[AnyMessage] = ()
     """What the model and its tools have said in this turn already; not counted."""
 
@@ -121,20 +129,26 @@ def build_prompt(parts: Ingredients, tokens: TokenEstimator) -> Prompt:
     """
     system = SystemMessage(parts.system_prompt)
     fixed: list[Section] = [("system", [(system, _size(system, tokens) + tokens.count(parts.tools))])]
-    core_memory, left_out = core_memory_text(parts.core_memory)
+    core_memory, left_out = core_memory_text(parts.core_memory, parts.persona_card)
     summary = "topics" if parts.epoch["topics"] else "summary"
-    for name, text in (("core_memory", core_memory), (summary, _summary_of(parts.epoch))):
+    for name, text in (
+        ("core_memory", core_memory),
+        ("persona_card", parts.persona_card),
+        (summary, _summary_of(parts.epoch)),
+    ):
         if text:
             message = SystemMessage(text)
             fixed.append((name, [(message, _size(message, tokens))]))
     history = [(_as_message(shown), size_of_stored(shown, tokens)) for shown in parts.history]
-    days = days_text(parts.asked_days, language_of([parts.message])) if parts.asked_days else ""
+    language = language_of([parts.message])
     tail = Tail(
         changes_text(parts.core_memory_changes),
-        days,
+        days_text(parts.asked_days, language) if parts.asked_days else "",
         list(parts.episodes),
         list(parts.passages),
-        partial(parts.strategy.text, instructions=parts.kb_instructions, language=language_of([parts.message])),
+        partial(parts.strategy.text, instructions=parts.kb_instructions, language=language),
+        tone=guidance(parts.tone, language) if parts.tone else "",
+        time_note=parts.time_note,
     )
     history_from, dropped = _fit(parts, fixed, history, tail, tokens)
     dropped += parts.asked_days["dropped"] if parts.asked_days else []
@@ -178,7 +192,8 @@ def _fit(
     tail: Tail,
     tokens: TokenEstimator,
 ) -> tuple[int, list[dict[str, object]]]:
-    """Drop items of the tail, then the oldest messages; from which message on they stay, and what was dropped."""
+    """Drop items of the tail, then the oldest messages, then the tail's notes; from which message on they stay,
+    and what was dropped."""
     left = parts.budget - sum(size for _, messages in fixed for _, size in messages)
     left -= sum(size for _, size in history)
     dropped = tail.keep_within_limits(tokens)
@@ -189,6 +204,9 @@ def _fit(
     while size > left and first < len(history):
         left += history[first][1]
         first += 1
+    while size > left and (entry := tail.drop_notes()):
+        dropped.append(entry)
+        size = sum(tail.sizes(tokens).values())
     if first:
         # The next summary covers them: it takes everything behind its point.
         ids = [message["message_id"] for message in parts.history[:first]]

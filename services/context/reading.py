@@ -8,9 +8,11 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
+from services.context.beginning import BEGINNING, Beginning
 from services.context.budget import ARCHIVE_SOON, HIGH_WATER, TOPICS_SHARE, ContextBudget
 from services.context.core_memory import changes_since, core_memory_text
 from services.context.epochs import Moment, NewestSummary
+from services.context.persona import STRANGER, Acquaintance, card_text, persona_of
 from services.context.prompt import size_of_stored, topic_line
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
@@ -20,24 +22,6 @@ from state.conversation import ContextPolicy, CoreMemorySections, Epoch, History
 
 _SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1
 _MOST_TOPICS = 10
-
-# What the next epoch would begin with, and what the present one is.
-_BEGINNING: LiteralString = """
-SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e.summary_version AS epoch_version,
-       e.topics AS epoch_topics, e.history_from_created_at, e.history_from_message_id, e.prefix,
-       e.core_memory, e.core_versions,
-       s.summary, s.summary_version, s.covered_through_created_at, s.covered_through_message_id,
-       s.rewritten_version,
-       CASE WHEN %(strategy)s::text = 'topics' THEN (
-           SELECT jsonb_agg(jsonb_build_object('title', title, 'summary', summary) ORDER BY last_message_at, id)
-           FROM (SELECT * FROM topics t WHERE t.conversation_id = c.id
-                 ORDER BY last_message_at DESC, id DESC LIMIT %(most_topics)s) AS newest
-       ) END AS topics
-FROM conversations c
-LEFT JOIN context_epochs e ON e.conversation_id = c.id
-LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
-WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
-"""
 
 # The newest first, as many as could fit; messages that came late stand before the epoch's history. The bounds
 # are bare values where they are compared: anything else would be checked, under row-level security, for every
@@ -70,54 +54,6 @@ ORDER BY created_at, id
 
 
 @dataclass(frozen=True)
-class _Beginning:
-    number: int | None = None
-    strategy: Any = None
-    reason: str | None = None
-    begun_at: datetime | None = None
-    epoch_summary: str | None = None
-    epoch_version: int | None = None
-    epoch_topics: list[TopicSummary] | None = None
-    history_from_created_at: datetime | None = None
-    history_from_message_id: UUID | None = None
-    prefix: Any = None
-    core_memory: Any = None
-    core_versions: Any = None
-    summary: str | None = None
-    summary_version: int | None = None
-    covered_through_created_at: datetime | None = None
-    covered_through_message_id: UUID | None = None
-    rewritten_version: int | None = None
-    topics: list[TopicSummary] | None = None
-
-    def epoch(self) -> Epoch | None:
-        if self.number is None or self.begun_at is None:
-            return None
-        at, message_id = self.history_from_created_at, self.history_from_message_id
-        return Epoch(
-            number=self.number,
-            strategy=self.strategy,
-            reason=self.reason or "",
-            begun_at=self.begun_at,
-            summary=self.epoch_summary or "",
-            summary_version=self.epoch_version or 0,
-            topics=self.epoch_topics or [],
-            history_from=(at, str(message_id)) if at and message_id else None,
-            core_memory=self.core_memory or {},
-            core_versions=self.core_versions or {},
-            prefix=self.prefix or [],
-        )
-
-    def newest_summary(self) -> NewestSummary:
-        at, message_id = self.covered_through_created_at, self.covered_through_message_id
-        if self.summary is None or at is None or message_id is None:
-            return epochs.NO_SUMMARY
-        return NewestSummary(
-            self.summary, self.summary_version or 0, (at, str(message_id)), self.rewritten_version or 0
-        )
-
-
-@dataclass(frozen=True)
 class Asked:
     """Which prompt is to be made."""
 
@@ -134,13 +70,15 @@ class Asked:
     """A smaller budget for this prompt."""
     begins: bool = False
     """Whether the conversation begins with this message: then nothing is read."""
+    persona: bool = True
+    """Whether the expert shows a persona card."""
 
 
 @dataclass(frozen=True)
 class FetchedConversation:
     """What is stored of a conversation."""
 
-    beginning: _Beginning
+    beginning: Beginning
     history: list[HistoryMessage]
     late: frozenset[str]
     """Ids of the messages that came late and that no summary covers."""
@@ -165,30 +103,48 @@ class ConversationReader:
     """Reads what a prompt shows of a conversation."""
 
     def __init__(
-        self, database: Database, budget: ContextBudget, schedule: SummarySchedule, *, idle: timedelta
+        self,
+        database: Database,
+        budget: ContextBudget,
+        schedule: SummarySchedule,
+        *,
+        idle: timedelta,
+        persona: bool = True,
     ) -> None:
-        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt."""
+        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt;
+        with `persona` false no prompt shows a persona card."""
         self._database = database
         self._budget = budget
         self._schedule = schedule
         self._idle = idle
+        self._persona = persona
 
     async def read(
-        self, asked: Asked, tokens: TokenEstimator, core: CoreMemorySections | None
+        self,
+        asked: Asked,
+        tokens: TokenEstimator,
+        core: CoreMemorySections | None,
+        known: Acquaintance | None = None,
     ) -> ShownConversation:
         """Fetch the conversation, and say what is shown of it.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        return self.show(asked, await self.fetch(asked), tokens, core)
+        return self.show(asked, await self.fetch(asked), tokens, core, known)
 
     def show(
-        self, asked: Asked, fetched: FetchedConversation, tokens: TokenEstimator, core: CoreMemorySections | None
+        self,
+        asked: Asked,
+        fetched: FetchedConversation,
+        tokens: TokenEstimator,
+        core: CoreMemorySections | None,
+        known: Acquaintance | None = None,
     ) -> ShownConversation:
         """The epoch and the messages behind it; a new epoch begins where it must.
 
-        `core` is core memory as it is now; None = it could not be read, and an epoch does not end for it.
+        `core` is core memory as it is now; None = it could not be read, and an epoch does not end for it. `known`
+        is what else the persona card of a new epoch tells.
         """
         policy = asked.policy
         whole = self._budget.of(policy)
@@ -209,14 +165,23 @@ class ConversationReader:
             core_memory=core,
             core_memory_reason=core_reason,
             core_memory_grew=bool(changes),
+            persona_card=self._card(asked, core, known),
         )
         reason = epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
             shown = epochs.behind(history, epoch["history_from"], late)
+        if not (self._persona and asked.persona) and epoch["persona_card"]:
+            epoch = Epoch(**{**epoch, "persona_card": ""})
         full, jobs = self._due(asked, whole, epoch, shown, summary, late, tokens)
         return ShownConversation(epoch, shown, budget, changes, full, jobs)
+
+    def _card(self, asked: Asked, core: CoreMemorySections | None, known: Acquaintance | None) -> str:
+        if not (self._persona and asked.persona) or core is None:
+            return ""
+        content = {section: block["content"] for section, block in core.items()}
+        return card_text(persona_of(content, known or STRANGER))
 
     async def fetch(self, asked: Asked) -> FetchedConversation:
         """Read what is stored of the conversation.
@@ -225,7 +190,7 @@ class ConversationReader:
             DatabaseUnavailable: the database does not answer.
         """
         if asked.begins:
-            return FetchedConversation(_Beginning(), [], frozenset())
+            return FetchedConversation(Beginning(), [], frozenset())
         values = {
             "tenant_id": asked.tenant_id,
             "conversation_id": asked.conversation_id,
@@ -237,7 +202,7 @@ class ConversationReader:
         }
         beginnings, rows = await self._database.fetch_each(
             asked.tenant_id,
-            Query(_BEGINNING, values, class_row(_Beginning)),
+            Query(BEGINNING, values, class_row(Beginning)),
             Query(_HISTORY, values, tuple_row),
         )
         history = [
@@ -251,7 +216,7 @@ class ConversationReader:
             )
             for row in rows
         ]
-        beginning = beginnings[0] if beginnings else _Beginning()  # the user was erased at this moment
+        beginning = beginnings[0] if beginnings else Beginning()  # the user was erased at this moment
         return FetchedConversation(beginning, history, frozenset(str(row[0]) for row in rows if row[6]))
 
     def _due(
@@ -269,7 +234,8 @@ class ConversationReader:
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
             size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
-            size += tokens.count(core_memory_text(epoch["core_memory"])[0])
+            card = epoch["persona_card"]
+            size += tokens.count(card) + tokens.count(core_memory_text(epoch["core_memory"], card)[0])
             share = (asked.fixed_tokens + asked.message_tokens + size) / budget
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []

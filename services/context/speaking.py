@@ -81,6 +81,9 @@ def _prompt(state: ConversationState, tools: str, tokens: TokenEstimator, strate
         images=state.get("images", []),
         core_memory=state["epoch"]["core_memory"] if state.get("core_memory") is not None else {},
         core_memory_changes=state.get("core_memory_changes", {}),
+        persona_card=state.get("persona_card", ""),
+        tone=state.get("tone"),
+        time_note=state.get("time_note", ""),
         after=state.get("messages", []),
     )
     return build_prompt(parts, tokens)

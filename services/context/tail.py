@@ -37,6 +37,10 @@ class Tail:
     """The best first."""
     passages_text: Callable[[Sequence[Passage]], str] = _AS_USUAL
     """How they are shown."""
+    tone: str = ""
+    """How to answer a user who sounds like this; a note."""
+    time_note: str = ""
+    """The present time; a note."""
 
     def parts(self) -> list[tuple[str, str]]:
         """Name and text of each part that has anything to say, in the order of the prompt."""
@@ -45,6 +49,8 @@ class Tail:
             ("days", self.days),
             ("recall", _episodes_text(self.episodes)),
             ("knowledge", self.passages_text(self.passages)),
+            ("tone", self.tone),
+            ("time", self.time_note),
         ]
         return [(name, text) for name, text in parts if text]
 
@@ -89,6 +95,16 @@ class Tail:
             lowest = self.episodes.pop()
             return dropped_items("recall", 1, episode_id=lowest["episode_id"])
         return self._drop_passage()
+
+    def drop_notes(self) -> dict[str, object] | None:
+        """Drop a note, where nothing else is left to drop; None when there is none either."""
+        if self.tone:
+            self.tone = ""
+            return dropped_items("tone", 1)
+        if self.time_note:
+            self.time_note = ""
+            return dropped_items("time", 1)
+        return None
 
     def _drop_passage(self) -> dict[str, object] | None:
         if len(self.passages) <= _PASSAGES_THAT_STAY:

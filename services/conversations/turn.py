@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from state.conversation import ContextPolicy, Epoch, Part
+from state.conversation import ContextPolicy, Epoch, Part, Tone
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
 """`waiting` until the turns before it in its conversation have ended. The last four are final: a whole answer; a
@@ -105,6 +105,8 @@ class TurnOutcome:
     error: Any = None
     epoch: Epoch | None = None
     """Stored with an answer that is complete."""
+    tone: Tone | None = None
+    """How its user sounded; stored when it completes."""
     recalled: Sequence[str] = ()
     """Ids of the episodes that its prompt showed."""
     episode: bool = False

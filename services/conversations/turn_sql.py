@@ -140,17 +140,25 @@ WITH ended AS (
 ), epoch AS (
     INSERT INTO context_epochs (conversation_id, tenant_id, number, strategy, reason, begun_at, summary,
         summary_version, topics, history_from_created_at, history_from_message_id, prefix,
-        core_memory, core_versions)
+        core_memory, core_versions, persona_card)
     SELECT conversation_id, %(tenant_id)s, %(epoch_number)s, %(epoch_strategy)s, %(epoch_reason)s,
         %(epoch_begun_at)s, %(epoch_summary)s, %(epoch_summary_version)s, %(epoch_topics)s, %(epoch_from_at)s,
-        %(epoch_from_id)s, %(epoch_prefix)s, %(epoch_core_memory)s, %(epoch_core_versions)s
+        %(epoch_from_id)s, %(epoch_prefix)s, %(epoch_core_memory)s, %(epoch_core_versions)s,
+        %(epoch_persona_card)s
     FROM ended WHERE %(epoch_number)s::integer IS NOT NULL
     ON CONFLICT (conversation_id) DO UPDATE SET
         number = EXCLUDED.number, strategy = EXCLUDED.strategy, reason = EXCLUDED.reason,
         begun_at = EXCLUDED.begun_at, summary = EXCLUDED.summary, summary_version = EXCLUDED.summary_version,
         topics = EXCLUDED.topics, history_from_created_at = EXCLUDED.history_from_created_at,
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
-        core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions
+        core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions,
+        persona_card = EXCLUDED.persona_card
+), tone AS (
+    INSERT INTO tone_states (turn_id, tenant_id, conversation_id, user_id, expert_id, message_scores, scores,
+        dominant, empathy, pace)
+    SELECT %(turn_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, %(tone_message_scores)s, %(tone_scores)s,
+        %(tone_dominant)s, %(tone_empathy)s, %(tone_pace)s
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(tone_dominant)s::text IS NOT NULL
 )
 SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,

@@ -16,6 +16,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations import turn_sql
 from services.conversations.messages import image_part, message_tokens, title_of, without_nul
+from services.conversations.outcome_values import epoch_values, tone_values
 from services.conversations.turn import (
     MOST_WAITING,
     TURN_IMPORTANCE,
@@ -31,22 +32,7 @@ from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Connection, Database
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
-from state.conversation import ContextPolicy, Epoch, Part
-
-_EPOCH_VALUES = (
-    "epoch_number",
-    "epoch_strategy",
-    "epoch_reason",
-    "epoch_begun_at",
-    "epoch_summary",
-    "epoch_summary_version",
-    "epoch_topics",
-    "epoch_from_at",
-    "epoch_from_id",
-    "epoch_prefix",
-    "epoch_core_memory",
-    "epoch_core_versions",
-)
+from state.conversation import ContextPolicy, Part
 
 
 @dataclass(frozen=True)
@@ -202,7 +188,8 @@ class Turns:
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
             "messages": 2 if message_id and outcome.status == "completed" else 1,
-            **_epoch_values(outcome.epoch),
+            **epoch_values(outcome.epoch),
+            **tone_values(outcome.tone if outcome.status == "completed" else None),
         }
         async with self._database.tenant(tenant_id) as connection:
             row = await (await connection.execute(turn_sql.END, values)).fetchone()
@@ -281,27 +268,6 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "request": Jsonb(new.request),
         "lease": new.lease,
     }
-
-
-def _epoch_values(epoch: Epoch | None) -> dict[str, Any]:
-    if epoch is None:
-        return dict.fromkeys(_EPOCH_VALUES)
-    from_at, from_id = epoch["history_from"] or (None, None)
-    values = (
-        epoch["number"],
-        epoch["strategy"],
-        epoch["reason"],
-        epoch["begun_at"],
-        epoch["summary"],
-        epoch["summary_version"],
-        Jsonb(epoch["topics"]),
-        from_at,
-        from_id,
-        Jsonb(epoch["prefix"]),
-        Jsonb(epoch["core_memory"]),
-        Jsonb(epoch["core_versions"]),
-    )
-    return dict(zip(_EPOCH_VALUES, values, strict=True))
 
 
 def _refuse_conflict(found: _Found, new: NewTurn) -> None:

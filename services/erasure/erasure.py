@@ -38,6 +38,7 @@ TABLES = (
     "memory_operations",
     "visits",
     "daily_summaries",
+    "tone_states",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -75,7 +76,8 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM episodes WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM memory_operations WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM visits WHERE user_id = %(user_id)s),
-       (SELECT count(*) FROM daily_summaries WHERE user_id = %(user_id)s)
+       (SELECT count(*) FROM daily_summaries WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM tone_states WHERE user_id = %(user_id)s)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

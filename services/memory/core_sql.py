@@ -90,7 +90,7 @@ WITH gone AS (
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
       AND field = %(section)s AND (trigger->>'expert_id' = %(expert_id)s::text OR %(everywhere)s)
 )
-UPDATE context_epochs e SET core_memory = e.core_memory - %(section)s
+UPDATE context_epochs e SET core_memory = e.core_memory - %(section)s, persona_card = ''
 FROM conversations c
 WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
   AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s

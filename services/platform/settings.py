@@ -106,6 +106,11 @@ class Settings(BaseSettings):
     context_idle_minutes: float = Field(
         30.0, gt=0, le=1440, description="minutes after which a prompt's beginning may change; more than 0"
     )
+    context_time: bool = Field(True, description="on or off")
+
+    # Tone
+    tone: bool = Field(True, description="on or off")
+    tone_llm: bool = Field(False, description="on or off")
 
     # Memory
     memory_summaries: bool = Field(True, description="on or off")
@@ -125,6 +130,7 @@ class Settings(BaseSettings):
     memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
     memory_share_human: bool = Field(False, description="on or off")
     memory_core: bool = Field(True, description="on or off")
+    memory_persona: bool = Field(True, description="on or off")
     memory_agent: bool = Field(True, description="on or off")
     memory_episodes: bool = Field(True, description="on or off")
     memory_recall: bool = Field(True, description="on or off")

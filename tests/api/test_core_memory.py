@@ -68,7 +68,7 @@ async def test_a_change_of_mind_is_known_in_the_next_conversation_and_the_old_is
 async def test_an_addition_stands_in_the_tail_and_the_beginning_stays(
     client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    model_server.script(*_remembers(name="Wang"))
+    model_server.script(*_remembers(name="Wang", home="lives in Xi'an"))
     await _say(client, "I am Wang.", "s-0")
     await _say(client, "Hello", "s-1")
     model_server.script(*_remembers(preferences=["likes tea"]))
@@ -81,7 +81,7 @@ async def test_an_addition_stands_in_the_tail_and_the_beginning_stays(
     assert "likes tea" not in prompt[1][1]
     assert "likes tea" in prompt[-2][1]
     assert (report["epoch"], report["prefix"]["share"] > 0.5) == (1, True)
-    assert {"core_memory", "core_memory_changes"} <= set(report["tokens"])
+    assert {"core_memory", "persona_card", "core_memory_changes"} <= set(report["tokens"])
     assert done["degraded"] == []
 
 

@@ -53,6 +53,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "memory_operations": 1,
                 "visits": 1,
                 "daily_summaries": 1,
+                "tone_states": 1,
             },
             "queue": {"jobs": 0},
             "redis": {"turn_events": 0, "core_memory": 0},

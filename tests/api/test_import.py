@@ -285,9 +285,8 @@ async def test_a_conversation_that_was_imported_is_summarised_and_goes_on(
     model_server.requests.clear()
     body_of_turn = {"user_id": "u-1", "session_id": "s-1", "message": "Where were we?"}
     assert (await client.post("/api/v1/chat", json=body_of_turn)).status_code == 200
-    prompt = [text for _, text in model_server.requests[-1].prompt]
-    assert "They talked." in " ".join(prompt[:2])
-    assert prompt[-7:] == [*(f"Message {n}" for n in range(295, 301)), "Where were we?"]
+    assert "They talked." in " ".join(text for _, text in model_server.requests[-1].prompt[:2])
+    assert model_server.requests[-1].said[-7:] == [*(f"Message {n}" for n in range(295, 301)), "Where were we?"]
     # What is older than the summary's point is shown until a summary has it.
     late = message(2, content="I forgot: a fox.", created_at="2025-03-01T00:02:30Z")
     assert (await send(client, ndjson(late)))["imported"] == 1

@@ -61,7 +61,7 @@ def test_a_conversation_survives_a_restart(service: ServiceProcess, model_server
     service.start()
     events = chat(service.url, "我的狗叫什么？")
     answer_of(events)
-    assert [text for _, text in model_server.requests[-1].prompt][1:] == [
+    assert model_server.requests[-1].said == [
         "我的狗叫布鲁诺。",
         "Certainly, here is the answer.",
         "我的狗叫什么？",

@@ -5,6 +5,7 @@ import pytest
 
 from nodes.history import history
 from services.bootstrap import Services
+from services.context.acquaintances import Acquaintances, Parts
 from services.context.days_text import days_text
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
@@ -26,6 +27,7 @@ from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.visit_summaries import VisitSummaries
 from services.summaries.writer import SummaryWriter
 from services.time_reference.local_days import local_day
+from services.tone.weighing import tone_of
 from services.visits.visit import VisitSchedule
 from state.context import TurnContext
 from state.conversation import ConversationState, TimeReference
@@ -43,6 +45,7 @@ async def _history(
     *,
     core: CoreMemory | None = None,
     days: PastDays | None = None,
+    acquaintances: Acquaintances | None = None,
     **values: Any,
 ) -> ConversationState:
     return await history(
@@ -51,6 +54,7 @@ async def _history(
         conversations=services.conversations,
         core_memory=core or services.memory.core,
         memories=services.memories,
+        acquaintances=acquaintances or services.acquaintances,
         days=days or services.past_days,
         topics=services.topics,
         tools=services.tools,
@@ -82,8 +86,12 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
         "epoch",
         "core_memory",
         "core_memory_changes",
+        "persona_card",
         "context_budget",
         "after_turn",
+        "tone",
+        "last_visit",
+        "time_note",
     }
     shown = [(message["role"], message["content"]) for message in update["history"]]
     # The equal earlier message stays, the broken answer does not enter, nor does the message itself.
@@ -357,3 +365,30 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
     told = update["asked_days"]["said"]
     assert len(told) == 20
     assert "Bruno" in told[0]["text"]
+
+
+async def test_where_earlier_tones_cannot_be_read_the_message_alone_is_heard(services: Services) -> None:
+    turn = await services.turns.open(new_turn("I'm so worried"))
+    away = Database("postgresql://nobody@127.0.0.1:1/none")
+    update = await _history(services, turn, acquaintances=Acquaintances(away, Parts()), message="I'm so worried")
+    assert update["degraded"] == ["tone"]
+    tone = update["tone"]
+    assert tone
+    assert tone["dominant"] == "anxiety"
+    assert update["last_visit"] is None
+
+
+async def test_only_messages_of_the_same_conversation_and_day_colour_the_tone(services: Services) -> None:
+    for session, text in (("s-1", "I'm furious!"), ("s-2", "I'm thrilled!")):
+        turn = await services.turns.open(new_turn(text, session_key=session))
+        outcome = TurnOutcome(status="completed", answer="Yes.", tone=tone_of(text, []))
+        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+    turn = await services.turns.open(new_turn("Hello"))
+    tone = (await _history(services, turn))["tone"]
+    assert tone
+    assert (tone["dominant"], tone["scores"]["excitement"]) == ("frustration", 0.0)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE tone_states SET at = at - interval '25 hours'")
+    tone = (await _history(services, turn))["tone"]
+    assert tone
+    assert tone["dominant"] == "neutral"

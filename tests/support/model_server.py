@@ -71,6 +71,11 @@ class Received:
         items = self.body.get("messages") or self.body.get("input") or []
         return [(item.get("role", item.get("type", "")), _text(item.get("content", ""))) for item in items]
 
+    @property
+    def said(self) -> list[str]:
+        """The texts of the user and the model alone: without the prompt's own parts, such as the time."""
+        return [text for role, text in self.prompt if role in {"user", "assistant"}]
+
 
 SOME_TOKENS = 100
 

@@ -64,6 +64,7 @@ def epoch(**values: Any) -> Epoch:
         "history_from": None,
         "core_memory": {},
         "core_versions": {},
+        "persona_card": "",
         "prefix": [],
     }
     return Epoch(**{**given, **values})  # type: ignore[typeddict-item]
@@ -145,6 +146,12 @@ WITH summary AS (
         '{}'
     FROM conversations WHERE id = %(conversation_id)s
     ON CONFLICT DO NOTHING
+), tone AS (
+    INSERT INTO tone_states (turn_id, tenant_id, conversation_id, user_id, expert_id, message_scores, scores,
+        dominant, empathy, pace)
+    SELECT %(turn_id)s, tenant_id, id, user_id, expert_id, '{"trust": 0.6}', '{"trust": 0.6}', 'trust', 0.5,
+        'steady'
+    FROM conversations WHERE id = %(conversation_id)s
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s

@@ -54,7 +54,7 @@ async def test_a_second_message_waits_and_sees_the_first_answer(here: Process, m
     assert (await _stored(here, second)).status == "waiting"
     events = await events_of(runner, second)
     assert events[-1].content["answer"] == "Second."
-    assert [text for _, text in model_server.requests[1].prompt][1:] == ["one", "It is late now.", "two"]
+    assert model_server.requests[1].said == ["one", "It is late now.", "two"]
     assert (await _stored(here, first)).status == "completed"
 
 

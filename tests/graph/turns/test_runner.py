@@ -77,7 +77,7 @@ async def test_a_turn_goes_through_the_graph_and_is_stored(
 async def test_the_next_turn_knows_what_was_said(runner: TurnRunner, model_server: ModelServer) -> None:
     await _run(runner, "My dog is called Bruno.")
     await _run(runner, "What is my dog called?")
-    assert [text for _, text in model_server.requests[1].prompt][1:] == [
+    assert model_server.requests[1].said == [
         "My dog is called Bruno.",
         "Certainly, here is the answer.",
         "What is my dog called?",
@@ -159,7 +159,7 @@ async def test_a_model_that_fails_leaves_the_message_and_a_usable_conversation(
 
     model_server.reset()
     assert (await _run(runner, "And now?"))[-1].status == "done"
-    assert [text for _, text in model_server.requests[0].prompt][1:] == ["Where is my dog?", "And now?"]
+    assert model_server.requests[0].said == ["Where is my dog?", "And now?"]
 
 
 async def test_a_conversation_of_many_turns_stays_within_the_budget(
@@ -170,7 +170,7 @@ async def test_a_conversation_of_many_turns_stays_within_the_budget(
         events = await _run(runner, f"question {number} " + "x" * 2000)
     stored = events[-1].content
     assert stored["answer"] == "y" * 2000
-    shown = [text for _, text in model_server.requests[-1].prompt]
+    shown = model_server.requests[-1].said
     assert shown[-1].startswith("question 11")
     assert shown[-2] == "y" * 2000
     assert 5 < len(shown) < 14

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.llm.token_estimates import TokenEstimator
-from state.conversation import HistoryMessage, Passage
+from state.conversation import HistoryMessage, Passage, Tone
 from tests.support.turns import epoch, passage_of
 
 TOPICS = [{"title": "Holiday", "summary": "They go to Lisbon."}, {"title": "Dog", "summary": "Bruno is ill."}]
@@ -161,3 +161,35 @@ def test_nothing_is_dropped_needlessly_and_the_newest_stay(
     if dropped:
         last = lengths[len(lengths) - len(shown) - 1]
         assert size + TokenEstimator().count("w" * last) + 4 > budget
+
+
+TONE = Tone(message_scores={}, scores={}, dominant="anxiety", empathy=0.7, pace="slow")
+
+
+def test_tone_and_time_end_the_tail() -> None:
+    prompt = _build(
+        passages=[_passage("Holidays: 30 days.")], tone=TONE, time_note="It is noon.", persona_card="x"
+    )
+    tail = prompt.messages[-2].text
+    assert tail.index("Holidays") < tail.index("Tone: the user sounds anxious") < tail.index("It is noon.")
+    assert list(prompt.report["tokens"]) == [
+        "system", "persona_card", "history", "knowledge", "tone", "time", "message",
+    ]  # fmt: skip
+    assert prompt.messages[1].text == "x"
+
+
+def test_notes_go_last_of_all_and_as_a_whole() -> None:
+    values: dict[str, Any] = {"history": [_shown("user", "a " * 50)], "tone": TONE, "time_note": "It is noon."}
+    prompt = _build(budget=60, **values)
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["history"]
+    assert {"tone", "time"} <= set(prompt.report["tokens"])
+    prompt = _build(budget=15, **values)
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "history"]
+    assert "time" in prompt.report["tokens"]
+    prompt = _build(budget=5, **values)
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "time", "history"]
+    assert [type(message) for message in prompt.messages] == [SystemMessage, HumanMessage]
+
+
+def test_the_guidance_is_in_the_language_of_the_message() -> None:
+    assert "语气：" in _build(tone=TONE, message="你好").messages[-2].text

@@ -43,6 +43,7 @@ ISOLATED = (
     "knowledge_bases",
     "kb_documents",
     "kb_chunks",
+    "tone_states",
 )
 
 

@@ -1,0 +1,56 @@
+"""How users sound, and who they are in brief."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+
+from api.access import MemoryReader, ServicesOf
+from api.paging import After, Limit, cursor_of, next_of
+from api.problems import documented
+from api.tone_schemas import PersonaView, TonePage
+from services.context.persona import card_text, persona_of
+from services.conversations.values import Id
+
+router = APIRouter(
+    prefix="/api/v1/users/{user_id}",
+    tags=["tone"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+User = Annotated[Id, Path()]
+
+
+@router.get("/tone", response_model=TonePage)
+async def tone(
+    user_id: User,
+    services: ServicesOf,
+    caller: MemoryReader,
+    session_id: Annotated[Id | None, Query(description="Only this conversation.")] = None,
+    after: After = None,
+    limit: Limit = 50,
+) -> Any:
+    """How a user sounded, turn by turn, newest last."""
+    caller.act_for(user_id)
+    place = cursor_of(after)
+    await services.users.get(caller.tenant_id, user_id)
+    items = await services.tones.of_user(
+        caller.tenant_id, user_id, session_id=session_id, after=place, limit=limit
+    )
+    return {"items": items, "next": next_of([(item.at, item.turn_id) for item in items], limit)}
+
+
+@router.get("/persona", response_model=PersonaView)
+async def persona(
+    user_id: User,
+    services: ServicesOf,
+    caller: MemoryReader,
+    expert: Annotated[Id, Query(description="Name of the expert who knows them.")] = "default",
+) -> Any:
+    """What is known of a user in brief, from core memory and their visits, as it is now."""
+    caller.act_for(user_id)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
+    content = {block.section: block.content for block in await services.memory.core.read(owner)}
+    known = await services.acquaintances.read(owner)
+    found = persona_of(content, known)
+    return {**vars(found), "expert": expert, "last_visit": known.last_visit, "card": card_text(found)}

@@ -1,0 +1,117 @@
+"""What a turn needs to know of a user's time with an expert: read in one round trip, beside everything else."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+import structlog
+from psycopg.rows import class_row
+
+from services.context.persona import Acquaintance
+from services.context.time_note import time_note
+from services.errors import Unavailable
+from services.llm.language import language_of
+from services.memory.blocks import Owner
+from services.platform.postgres import Database, Query
+from services.tone.states import EARLIER, EarlierTone
+from services.tone.weighing import tone_of
+from state.conversation import ConversationState
+
+_WITHIN_S = 2.0
+"""The turn goes on without what takes longer."""
+_MOST_VISITS = 1000
+_NEWEST_VISITS = 10
+"""Of those the last topic is sought among."""
+
+log = structlog.get_logger(__name__)
+
+# Nothing here grows with a user's history: visits are counted up to a limit, in an index.
+_KNOWN: LiteralString = """
+SELECT (SELECT count(*) FROM (
+            SELECT FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+            AND expert_id = %(expert_id)s LIMIT %(most_visits)s
+        ) AS counted) AS visit_count,
+       (SELECT max(last_active_at) FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+            AND expert_id = %(expert_id)s) AS last_visit,
+       coalesce((SELECT array(SELECT jsonb_array_elements_text(key_topics)) FROM (
+            SELECT key_topics, last_active_at FROM visits WHERE tenant_id = %(tenant_id)s
+            AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+            ORDER BY last_active_at DESC LIMIT %(newest_visits)s
+        ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{}') AS last_topics,
+       (SELECT s.dominant FROM tone_states s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s
+            AND s.expert_id = %(expert_id)s ORDER BY s.at DESC LIMIT 1) AS mood
+"""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a turn tells of the user beside memory; each can be switched off."""
+
+    tone: bool = True
+    persona: bool = True
+    time: bool = True
+
+
+class Acquaintances:
+    """Reads how a user and an expert know each other."""
+
+    def __init__(self, database: Database, parts: Parts) -> None:
+        self._database = database
+        self.parts = parts
+
+    async def for_turn(self, owner: Owner, conversation_id: UUID) -> Acquaintance | None:
+        """As `read`, for a turn, which can do without; None = the database does not answer, or not in time."""
+        if self.parts == Parts(tone=False, persona=False, time=False):
+            return Acquaintance()
+        try:
+            async with asyncio.timeout(_WITHIN_S):
+                return await self.read(owner, conversation_id)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("tone is left out", user_id=str(owner.user_id), error=type(error).__name__)
+            return None
+
+    def told(
+        self,
+        known: Acquaintance,
+        message: str,
+        now: datetime,
+        timezone: str,
+        *,
+        tone: bool = True,
+        time: bool = True,
+    ) -> ConversationState:
+        """What a turn makes of it: the tone, the last visit, and what is said of the present time.
+
+        With `tone` or `time` false nothing is told of that, although it is on.
+
+        Raises:
+            BadTimeZone: there is no such time zone.
+        """
+        tells_time = time and self.parts.time
+        note = time_note(now, timezone, known.last_visit, language_of([message])) if tells_time else ""
+        return ConversationState(
+            tone=tone_of(message, known.earlier) if tone and self.parts.tone else None,
+            last_visit=known.last_visit,
+            time_note=note,
+        )
+
+    async def read(self, owner: Owner, conversation_id: UUID | None = None) -> Acquaintance:
+        """What is known of a user's visits and moods, and how the conversation's last messages sounded.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {
+            **vars(owner),
+            "conversation_id": conversation_id,
+            "most_visits": _MOST_VISITS,
+            "newest_visits": _NEWEST_VISITS,
+        }
+        known, earlier = await self._database.fetch_each(
+            owner.tenant_id,
+            Query(_KNOWN, values, class_row(Acquaintance)),
+            Query(EARLIER, values, class_row(EarlierTone)),
+        )
+        return replace(known[0], earlier=earlier)

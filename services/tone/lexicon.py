@@ -1,0 +1,193 @@
+"""The words of feeling, read from the data files of this package; one per language, and one for signs."""
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from state.conversation import Emotion
+
+EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
+
+Role = Literal["negator", "booster", "damper", "other", "self", "stop", "neutral"]
+"""What a word does to the feelings around it; a neutral one takes the place of words that it contains."""
+
+_ROLES: Mapping[str, Role] = {
+    "neutral": "neutral",
+    "stops": "stop",
+    "others": "other",
+    "selves": "self",
+    "boosters": "booster",
+    "dampers": "damper",
+    "negators": "negator",
+}
+_VOWELS = "aeiou"
+_WIDEST_GAP = 6
+"""Units between the parts of a pair."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a word or phrase means."""
+
+    feelings: Mapping[Emotion, float]
+    """Weight for each emotion; 1.0 is a plain word of it."""
+    roles: frozenset[Role]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An expression in two parts, with other units between them."""
+
+    head: tuple[str, ...]
+    tail: tuple[str, ...]
+    emotion: Emotion
+
+    def stands_at(self, place: int, units: Sequence[str]) -> bool:
+        """Whether it begins at that place."""
+        behind = place + len(self.head)
+        if tuple(units[place:behind]) != self.head:
+            return False
+        size = len(self.tail)
+        starts = range(behind, min(behind + _WIDEST_GAP, len(units) - size) + 1)
+        return any(tuple(units[start : start + size]) == self.tail for start in starts)
+
+
+class Phrases:
+    """Phrases to be found in a sequence of units: words of English, characters of Chinese."""
+
+    def __init__(self, phrases: Iterable[str], joint: str) -> None:
+        """Take the phrases, and what stands between their units: a space, or nothing."""
+        self._joint = joint
+        self._phrases = frozenset(phrases)
+        lengths: dict[str, set[int]] = {}
+        for phrase in self._phrases:
+            units = phrase.split(joint) if joint else list(phrase)
+            lengths.setdefault(units[0], set()).add(len(units))
+        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
+
+    def found_in(self, units: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """Begin, end and text of those found, in order, the longest at each place; none overlap."""
+        place = 0
+        while place < len(units):
+            for length in self._lengths.get(units[place], ()):
+                text = self._joint.join(units[place : place + length])
+                if text in self._phrases:
+                    yield place, place + length, text
+                    place += length
+                    break
+            else:
+                place += 1
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Words and phrases of one language."""
+
+    entries: Mapping[str, Entry]
+    phrases: Phrases
+    """Those of `entries`."""
+    pairs: Mapping[str, Sequence[Pair]]
+    """By their first unit."""
+    dissatisfied: Phrases
+    """What is said of an answer that was no good."""
+    satisfied: Phrases
+
+
+@lru_cache(maxsize=1)
+def chinese() -> Lexicon:
+    """Simplified Chinese."""
+    return _lexicon(_read("chinese.toml"), _words, "")
+
+
+@lru_cache(maxsize=1)
+def english() -> Lexicon:
+    """Lower-case English."""
+    return _lexicon(_read("english.toml"), _inflected_phrases, " ")
+
+
+@lru_cache(maxsize=1)
+def signs() -> Mapping[str, tuple[Emotion, float]]:
+    """Emoji and emoticons."""
+    table = _read("signs.toml")
+    return {
+        sign: (emotion, float(weight))
+        for emotion in EMOTIONS
+        for weight, text in table[emotion].items()
+        for sign in text.split()
+    }
+
+
+def load() -> None:
+    """Read the files, which takes some milliseconds, so that no message has to wait for them."""
+    chinese()
+    english()
+    signs()
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((files("services.tone") / name).read_text(encoding="utf-8"))
+
+
+def _lexicon(table: dict[str, Any], split: Callable[[str], Iterable[str]], joint: str) -> Lexicon:
+    feelings: dict[str, dict[Emotion, float]] = {}
+    for emotion in EMOTIONS:
+        for weight, text in table[emotion].items():
+            for phrase in split(text):
+                known = feelings.setdefault(phrase, {})
+                known[emotion] = max(known.get(emotion, 0.0), float(weight))
+    roles: dict[str, set[Role]] = {}
+    for name, role in _ROLES.items():
+        for phrase in split(table["words"][name]):
+            roles.setdefault(phrase, set()).add(role)
+    entries = {
+        phrase: Entry(feelings.get(phrase, {}), frozenset(roles.get(phrase, ())))
+        for phrase in feelings.keys() | roles.keys()
+    }
+    pairs: dict[str, list[Pair]] = {}
+    for emotion in EMOTIONS:
+        for pair in _pairs(table["gaps"][emotion], emotion, joint):
+            pairs.setdefault(pair.head[0], []).append(pair)
+    reactions = table["reactions"]
+    return Lexicon(
+        entries,
+        Phrases(entries, joint),
+        pairs,
+        Phrases(split(reactions["dissatisfied"]), joint),
+        Phrases(split(reactions["satisfied"]), joint),
+    )
+
+
+def _pairs(text: str, emotion: Emotion, joint: str) -> Iterator[Pair]:
+    # 甲 … 乙 丙 … 丁 in Chinese, a … b, c … d in English; of three parts the outer two are taken.
+    parts = [each.split("…") for each in text.split(",")] if joint else _two_by_two(text.split())
+    for part in parts:
+        head, tail = (tuple(each.split()) if joint else tuple(each) for each in (part[0], part[-1]))
+        yield Pair(head, tail, emotion)
+
+
+def _two_by_two(words: list[str]) -> list[list[str]]:
+    return [[words[place - 1], words[place + 1]] for place, word in enumerate(words) if word == "…"]
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+def _inflected_phrases(text: str) -> Iterator[str]:
+    for phrase in (" ".join(part.split()) for part in text.split(",")):
+        if phrase.endswith("+"):
+            yield from _inflected(phrase[:-1])
+        elif phrase:
+            yield phrase
+
+
+def _inflected(verb: str) -> list[str]:
+    """A regular verb's forms."""
+    if verb.endswith("e"):
+        return [verb, f"{verb}s", f"{verb}d", f"{verb[:-1]}ing"]
+    if verb.endswith("y") and verb[-2] not in _VOWELS:
+        return [verb, f"{verb[:-1]}ies", f"{verb[:-1]}ied", f"{verb}ing"]
+    return [verb, f"{verb}s", f"{verb}ed", f"{verb}ing"]

@@ -1,0 +1,32 @@
+from typing import get_args
+
+import pytest
+
+from services.llm.language import Language, language_of
+from services.llm.tokens import count_tokens
+from services.tone.guidance import guidance
+from services.tone.lexicon import EMOTIONS
+from state.conversation import DominantTone, Tone
+
+
+def _tone(dominant: DominantTone, empathy: float = 0.5) -> Tone:
+    return Tone(message_scores={}, scores={}, dominant=dominant, empathy=empathy, pace="steady")
+
+
+@pytest.mark.parametrize("language", get_args(Language))
+def test_every_emotion_has_a_short_text_in_the_language_of_the_message(language: Language) -> None:
+    texts = {guidance(_tone(emotion, 1.0), language) for emotion in EMOTIONS}
+    assert len(texts) == len(EMOTIONS)
+    assert all(0 < count_tokens(text) <= 100 for text in texts)
+    assert {language_of([text]) for text in texts} == {language}
+
+
+@pytest.mark.parametrize("language", get_args(Language))
+def test_a_neutral_tone_needs_none(language: Language) -> None:
+    assert guidance(_tone("neutral", 1.0), language) == ""
+
+
+def test_much_empathy_is_said() -> None:
+    assert (
+        guidance(_tone("anxiety", 0.8), "en") == guidance(_tone("anxiety"), "en") + " Begin with what they feel."
+    )
