@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
-from api import chat, episodes, experts, health, jobs, memory, reading, transfer, turns, users, visits
+from api import chat, compression, episodes, experts, health, jobs, memory, reading, transfer, turns, users, visits
 from api.body_limit import BodyLimit, TooLarge, too_large
 from api.draining import Draining
 from api.early_refusal import EarlyRefusal
@@ -44,7 +44,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(Draining, draining=lambda: runner.draining)
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, too_large)
-    for routes in (chat, turns, reading, experts, memory, episodes, visits, users, jobs, transfer):
+    for routes in (chat, turns, reading, experts, memory, episodes, compression, visits, users, jobs, transfer):
         app.include_router(routes.router, responses=_ACCESS_PROBLEMS)
     app.include_router(health.router)
     return app

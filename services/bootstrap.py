@@ -42,11 +42,13 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
+    from services.compression.opening import Compressing
     from services.context.recalled import Memories
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.agent import MemoryAgent
     from services.memory.opening import Memory
+    from services.reflection.reflecting import Reflection
     from services.summaries.daily import DailySummaries
     from services.summaries.daily_rounds import DailyRounds
     from services.summaries.opening import Summaries
@@ -87,6 +89,8 @@ class Services:
     memories: "Memories"
     past_days: "PastDays"
     memory_agent: "MemoryAgent"
+    compressing: "Compressing"
+    reflection: "Reflection"
     jobs: JobQueue
     erasure: Erasure
     importer: Importer
@@ -127,7 +131,12 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             milvus=connected.milvus,
             models=models,
             embedder=embedder,
-            turns=Turns(database, jobs, visits=visit_schedule(settings)),
+            turns=Turns(
+                database,
+                jobs,
+                visits=visit_schedule(settings),
+                reflection=settings.memory_reflection and not models.offline,
+            ),
             leases=leases,
             events=events,
             transcript=Transcript(database),
@@ -147,6 +156,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             memories=_memories(settings, memory),
             past_days=days,
             memory_agent=agent,
+            compressing=_make_compression(settings, connected, memory),
+            reflection=_make_reflection(settings, connected),
             jobs=jobs,
             erasure=Erasure(
                 database,
@@ -246,6 +257,20 @@ def _make_memory_agent(
         archive=archive,
         on=settings.memory_agent,
     )
+
+
+def _make_compression(settings: Settings, connected: _Connected, memory: "Memory") -> "Compressing":
+    from services.compression.opening import make_compression  # noqa: PLC0415 — it needs the models
+
+    return make_compression(
+        settings, connected.database, connected.models, connected.embedder, memory.operations, connected.jobs
+    )
+
+
+def _make_reflection(settings: Settings, connected: _Connected) -> "Reflection":
+    from services.reflection.reflecting import Reflection  # noqa: PLC0415 — it needs the models
+
+    return Reflection(connected.database, connected.models, connected.jobs, on=settings.memory_reflection)
 
 
 def _memories(settings: Settings, memory: "Memory") -> "Memories":

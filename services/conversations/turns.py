@@ -29,6 +29,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Connection, Database
+from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 from state.conversation import ContextPolicy, Epoch
@@ -73,11 +74,22 @@ class _Found:
 class Turns:
     """Opens, ends and reads turns."""
 
-    def __init__(self, database: Database, jobs: JobQueue, *, visits: VisitSchedule | None = None) -> None:
-        """Take when a conversation's visits end and are summarised; None = as usual."""
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobQueue,
+        *,
+        visits: VisitSchedule | None = None,
+        reflection: bool = False,
+    ) -> None:
+        """Take when a conversation's visits end and are summarised; None = as usual.
+
+        With `reflection`, experts that reflect think completed turns over.
+        """
         self._database = database
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
+        self._reflection = reflection
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; the user and the conversation come into being.
@@ -194,7 +206,8 @@ class Turns:
                 await self._defer(connection, tenant_id, row[0], turn_id, outcome.jobs)
                 if outcome.visits_to_summarise and self._visits.summaries:
                     await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
-                for task in outcome.own_jobs:
+                reflects = [REFLECT] if self._reflection and row[4] else []
+                for task in [*outcome.own_jobs, *reflects]:
                     lock = f"{task}:{row[1]}"
                     await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 

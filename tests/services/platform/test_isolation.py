@@ -35,6 +35,9 @@ ISOLATED = (
     "memory_operations",
     "visits",
     "daily_summaries",
+    "compression_runs",
+    "compression_drafts",
+    "compression_sources",
 )
 
 
