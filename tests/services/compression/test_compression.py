@@ -1,16 +1,14 @@
 """A user's memory is compressed: what says the same becomes one, reversibly, and nothing is lost on the way."""
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
 
 from services.bootstrap import Services
-from services.errors import Conflict, NotFound
+from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.operations import Trigger
 from tests.support.compressing import compress, everything, living, merging, someone, undo, write
-from tests.support.model_server import ModelServer, Reply
+from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
 
