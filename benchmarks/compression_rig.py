@@ -21,15 +21,15 @@ async def compressing(*, index: bool = False, **overrides: Any) -> AsyncIterator
         tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as folder,
         ModelServer() as server,
     ):
-        settings = load_settings(
-            data_dir=Path(folder),
-            llm_model="scripted",
-            llm_base_url=server.base_url,
-            llm_api_key="none",
-            memory_summaries=False,
-            memory_topics=False,
-            **overrides,
-        )
+        usual = {
+            "data_dir": Path(folder),
+            "llm_model": "scripted",
+            "llm_base_url": server.base_url,
+            "llm_api_key": "none",
+            "memory_summaries": False,
+            "memory_topics": False,
+        }
+        settings = load_settings(**{**usual, **overrides})
         if index:
             async with open_engines(settings) as engines:
                 await migrate_if_owner(engines)

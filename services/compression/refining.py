@@ -17,8 +17,8 @@ from services.memory.duplicates import say_the_same
 from services.memory.superseded import contradicted
 from services.memory.terms import terms
 
-LEAST_REPRESENTED = 2
-"""A text that says what only one memory says compresses nothing."""
+_LEAST = 2
+"""A text in the place of one memory compresses nothing."""
 _LONGEST_MEMORY = 1200
 _NUMBER = re.compile(r"\d+")
 
@@ -80,9 +80,9 @@ def checked(text: str, members: Sequence[Member]) -> Refined | None:
     named = [*answer.represented, *dropped, *answer.apart]
     if sorted(named) != list(range(1, len(members) + 1)):
         raise BadModelOutput("not every memory is named once")
-    if len(answer.represented) < LEAST_REPRESENTED:
-        if dropped:
-            raise BadModelOutput("it drops memories for a text that represents nothing")
+    if dropped and not answer.represented:
+        raise BadModelOutput("it drops memories for a text that represents nothing")
+    if len(answer.represented) + len(dropped) < _LEAST:
         return None
     represented = [members[number - 1] for number in answer.represented]
     _check_source(answer.memory, represented)
@@ -97,13 +97,11 @@ def by_rules(members: Sequence[Member]) -> Refined | None:
     """
     newest = members[-1]
     same = [member for member in members if member is newest or say_the_same(member.said, newest.said)]
-    if len(same) < LEAST_REPRESENTED:
-        return None
     others = [member for member in members if member not in same and member.content_hash is not None]
     gone: list[tuple[Member, Dropped]] = [
         (member, "contradicted") for member in others if contradicted(member.said, [newest.said])
     ]
-    return Refined(newest.text, same, gone)
+    return Refined(newest.text, same, gone) if len(same) + len(gone) >= _LEAST else None
 
 
 def _check_source(text: str, represented: Sequence[Member]) -> None:

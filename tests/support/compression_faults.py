@@ -1,4 +1,4 @@
-"""Runs of compression that are broken at any step, by a model that answers anything; and what must hold after them."""
+"""Runs of compression that are broken at any step, by a model that answers anything; what must hold after."""
 
 import asyncio
 import contextlib
