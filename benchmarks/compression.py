@@ -140,7 +140,8 @@ async def run(episodes: int, seed: int, *, model: bool) -> None:
     print(f"{report.episodes_before} episodes before, {report.episodes_after} after, by {report.by}")
     print(f"planted duplicates merged: {merged} of {extra} ({merged / extra:.1%})")
     print(
-        f"contradictions settled by the newer: {settled} of {len(made.changed)} ({settled / len(made.changed):.1%})"
+        f"contradictions settled by the newer: {settled} of {len(made.changed)} "
+        f"({settled / len(made.changed):.1%})"
     )
     print(f"single facts that were touched: {sum(gone[place] is not None for place in alone)} of {len(alone)}")
     print(f"{report.clusters} groups, {len(report.failures)} failures, {report.left_for_later} left for later")

@@ -37,5 +37,5 @@ def test_what_is_like_nothing_is_in_no_group() -> None:
 def test_large_groups_are_parted_evenly() -> None:
     assert [len(part) for part in pieces(range(12), 12)] == [12]
     assert [len(part) for part in pieces(range(13), 12)] == [6, 7]
-    assert sum(pieces(range(100), 12), []) == list(range(100))
+    assert [each for part in pieces(range(100), 12) for each in part] == list(range(100))
     assert max(len(part) for part in pieces(range(100), 12)) <= 12
