@@ -1,4 +1,4 @@
-"""What compression does to a memory of 10,000 episodes with planted duplicates and contradictions, and what it costs.
+"""What compression does to 10,000 episodes with planted duplicates and contradictions, and what it costs.
 
 `python -m benchmarks.compression [--episodes 10000] [--seed 1] [--without-model]`
 

@@ -19,8 +19,8 @@ from tests.support.compression_faults import Tally, one_case
 async def run(runs: int, seed: int) -> Tally:
     """So many runs, or a few more."""
     tally = Tally()
-    rules = {"memory_compression_similarity": 0.5, "memory_compression_cluster": 2}
-    async with compressing(**rules) as (services, server):
+    rigged = compressing(memory_compression_similarity=0.5, memory_compression_cluster=2)
+    async with rigged as (services, server):
         while tally.runs < runs:
             await one_case(services, server, seed, tally)
             seed += 1

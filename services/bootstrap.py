@@ -42,6 +42,7 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
+    from services.behind import BehindAnswers
     from services.compression.opening import Compressing
     from services.context.recalled import Memories
     from services.llm.chat_models import ChatModels
@@ -121,7 +122,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http)
         )
         tool_executor = ToolExecutor(tools)
-        agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
+        behind = _make_behind(settings, connected, memory, tool_executor)
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
@@ -155,9 +156,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             memory=memory,
             memories=_memories(settings, memory),
             past_days=days,
-            memory_agent=agent,
-            compressing=_make_compression(settings, connected, memory),
-            reflection=_make_reflection(settings, connected),
+            memory_agent=behind.memory_agent,
+            compressing=behind.compressing,
+            reflection=behind.reflection,
             jobs=jobs,
             erasure=Erasure(
                 database,
@@ -234,43 +235,14 @@ def _make_memory(
     return make_memory(settings, database, cache, milvus, embedder, jobs)
 
 
-def _make_memory_agent(
-    settings: Settings,
-    database: Database,
-    memory: "Memory",
-    models: "ChatModels",
-    jobs: JobQueue,
-    executor: ToolExecutor,
-) -> "MemoryAgent":
-    from services.memory.agent import MemoryAgent  # noqa: PLC0415 — it needs the models
-    from services.memory.agent_deciding import Deciding  # noqa: PLC0415
-    from services.memory.agent_store import AgentStore  # noqa: PLC0415
+def _make_behind(
+    settings: Settings, connected: _Connected, memory: "Memory", executor: ToolExecutor
+) -> "BehindAnswers":
+    from services.behind import make_behind  # noqa: PLC0415 — it needs the models
 
-    core = memory.core if settings.memory_core else None
-    archive = memory.archive if settings.memory_episodes else None
-    return MemoryAgent(
-        AgentStore(database, memory.operations),
-        Deciding(models, memory.episodes, core, archive),
-        jobs,
-        executor.run_silently,
-        episodes=memory.episodes,
-        archive=archive,
-        on=settings.memory_agent,
+    return make_behind(
+        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs, executor
     )
-
-
-def _make_compression(settings: Settings, connected: _Connected, memory: "Memory") -> "Compressing":
-    from services.compression.opening import make_compression  # noqa: PLC0415 — it needs the models
-
-    return make_compression(
-        settings, connected.database, connected.models, connected.embedder, memory.operations, connected.jobs
-    )
-
-
-def _make_reflection(settings: Settings, connected: _Connected) -> "Reflection":
-    from services.reflection.reflecting import Reflection  # noqa: PLC0415 — it needs the models
-
-    return Reflection(connected.database, connected.models, connected.jobs, on=settings.memory_reflection)
 
 
 def _memories(settings: Settings, memory: "Memory") -> "Memories":

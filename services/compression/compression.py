@@ -15,7 +15,8 @@ from services.compression.alike import Alike
 from services.compression.member import LONGEST_TEXT, Member, Refined, Report
 from services.compression.refining import Refining
 from services.compression.rules import CompressionRules
-from services.compression.store import COMPRESS, CompressionStore, Fading, LostRun, Run, StoredRun
+from services.compression.run import Fading, LostRun, Run, StoredRun
+from services.compression.store import COMPRESS, CompressionStore
 from services.compression.undoing import Undoing
 from services.errors import BadModelOutput, Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.jobs.queue import JobQueue

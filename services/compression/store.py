@@ -1,7 +1,7 @@
 """Runs of compression in PostgreSQL: read, staged beside what is there, and swapped in one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -12,6 +12,7 @@ from uuid_utils.compat import uuid7
 
 from services.compression import sql
 from services.compression.member import Member, Refined, Report
+from services.compression.run import Fading, LostRun, Reason, Run, StoredRun
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
@@ -23,65 +24,6 @@ COMPRESS = "compress_memory"
 _LEASE = timedelta(minutes=15)
 """A run of which nothing was heard for so long is lost."""
 _MOST_EPISODES = 10_000
-
-Reason = Literal["night", "request"]
-Status = Literal["waiting", "running", "done", "failed", "undone"]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run that is being carried out."""
-
-    id: UUID
-    tenant_id: UUID
-    user_id: UUID
-    expert_id: UUID
-    reason: Reason
-    dry_run: bool
-    token: UUID
-    """Of who carries it out; whoever takes it over has another."""
-
-    @property
-    def owner(self) -> Owner:
-        """Whose episodes."""
-        return Owner(self.tenant_id, self.user_id, self.expert_id)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What its statements name."""
-        return {**vars(self), "run_id": self.id, "is_night": self.reason == "night"}
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """A run as it is told."""
-
-    id: UUID
-    expert: str
-    status: Status
-    reason: Reason
-    dry_run: bool
-    report: dict[str, Any]
-    created_at: datetime
-    finished_at: datetime | None
-    undone_at: datetime | None
-    forgotten_at: datetime | None
-    can_be_undone: bool
-    """Unless a later run builds on it."""
-
-
-@dataclass(frozen=True)
-class Fading:
-    """Which episodes are retired: all three hold, and they were never recalled."""
-
-    importance: float
-    """Less than this."""
-    before: datetime
-    """Of before this time."""
-
-
-class LostRun(Exception):
-    """Somebody else has taken the run over, or it was given up: what was staged stays without effect."""
 
 
 class CompressionStore:

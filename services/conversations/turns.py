@@ -75,17 +75,9 @@ class Turns:
     """Opens, ends and reads turns."""
 
     def __init__(
-        self,
-        database: Database,
-        jobs: JobQueue,
-        *,
-        visits: VisitSchedule | None = None,
-        reflection: bool = False,
+        self, database: Database, jobs: JobQueue, *, visits: VisitSchedule | None = None, reflection: bool = False
     ) -> None:
-        """Take when a conversation's visits end and are summarised; None = as usual.
-
-        With `reflection`, experts that reflect think completed turns over.
-        """
+        """Take when visits end and are summarised, None = as usual, and whether experts think turns over."""
         self._database = database
         self._jobs = jobs
         self._visits = visits or VisitSchedule()

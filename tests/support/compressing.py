@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from services.bootstrap import Services
 from services.compression.member import Report
-from services.compression.store import StoredRun
+from services.compression.run import StoredRun
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.episode import NewEpisode

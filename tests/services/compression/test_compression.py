@@ -140,48 +140,6 @@ async def test_what_was_merged_is_merged_again_and_the_first_sources_are_kept(se
     assert await living(services, owner) == sorted([*TEA, *MORE])
 
 
-@pytest.mark.parametrize("place", [0, 3])
-async def test_what_is_removed_does_not_survive_in_a_merged_text(services: Services, place: int) -> None:
-    owner = await someone(services)
-    sources = await write(services, owner, *TEA)
-    await compress(services, owner)
-    await write(services, owner, *MORE)
-    await compress(services, owner)  # once more, on top
-    await services.memory.archive.remove(owner, sources[place], BY_USER)
-    assert await _consolidated(services, owner) == []
-    assert await living(services, owner) == sorted([*TEA[:place], *TEA[place + 1 :], *MORE])
-
-
-async def test_whoever_removes_a_merged_text_removes_what_says_the_same(services: Services) -> None:
-    owner = await someone(services)
-    await write(services, owner, *TEA, OTHER)
-    await compress(services, owner)
-    (made,) = await _consolidated(services, owner)
-    await services.memory.archive.remove(owner, made["id"], BY_USER)
-    assert await living(services, owner) == [OTHER]
-    assert len(await everything(services, owner)) == 1
-
-
-async def test_a_staged_text_goes_with_a_source_that_is_removed(services: Services) -> None:
-    owner = await someone(services)
-    sources = await write(services, owner, *TEA)
-    run = await _compression(services).request(owner, job=False)
-
-    def crash(_: int, __: int) -> None:
-        raise KeyError
-
-    with pytest.raises(KeyError):
-        await _compression(services).carry_out(owner.tenant_id, run.id, on_step=crash)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        staged = await connection.execute("SELECT content FROM compression_drafts")
-        assert [row[0] for row in await staged.fetchall()] == [TEA[-1]]
-    await services.memory.archive.remove(owner, sources[0], BY_USER)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        staged = await connection.execute("SELECT content FROM compression_drafts")
-        assert await staged.fetchall() == []
-    assert await living(services, owner) == sorted(TEA[1:])
-
-
 async def test_what_changed_while_the_model_thought_is_left_alone(
     services: Services, model_server: ModelServer
 ) -> None:
@@ -280,37 +238,6 @@ def _asked_of(texts: list[str]) -> Any:
 
     shown = "\n\n".join(f"[{number}] (2026-01-01, context)\n> {text}" for number, text in enumerate(texts, 1))
     return Received("", {"messages": [{"role": "user", "content": shown}]}, {})
-
-
-async def test_how_to_undo_is_forgotten_and_texts_between_go(services: Services) -> None:
-    owner = await someone(services)
-    leaves = await write(services, owner, *TEA)
-    first, _ = await compress(services, owner)
-    leaves += await write(services, owner, *MORE)
-    second, _ = await compress(services, owner)
-    later = datetime.now(UTC) + timedelta(seconds=1)
-    undoing = _compression(services).undoing
-    assert await undoing.forget_older(DEFAULT_TENANT, later - timedelta(hours=1)) == 0
-    assert await undoing.forget_older(DEFAULT_TENANT, later) == 2
-    (made,) = await _consolidated(services, owner)
-    stored = await everything(services, owner)
-    assert {stored[each]["superseded_by"] for each in leaves} == {made["id"]}
-    for run in (first, second):
-        with pytest.raises(Conflict, match="too old"):
-            await undo(services, owner, run)
-    await services.memory.archive.remove(owner, leaves[0], BY_USER)  # known without how to undo
-    assert await living(services, owner) == sorted([*TEA[1:], *MORE])
-
-
-async def test_what_the_agent_put_in_the_place_of_a_merged_text_holds_after_undoing(services: Services) -> None:
-    owner = await someone(services)
-    await write(services, owner, *TEA)
-    run, _ = await compress(services, owner)
-    (made,) = await _consolidated(services, owner)
-    (newer,) = await write(services, owner, "The user gave up tea")
-    assert await services.memory.archive.supersede(owner, made["id"], newer, BY_USER)
-    await undo(services, owner, run)
-    assert await living(services, owner) == ["The user gave up tea"]
 
 
 async def test_a_run_of_nobody_is_not_found(services: Services) -> None:

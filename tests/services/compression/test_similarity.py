@@ -1,14 +1,16 @@
 """Groups of vectors that are alike, compared in blocks."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.compression.similarity import components, pieces
 
 
-def _around(centre: int, number: int, dimensions: int = 64, noise: float = 0.02) -> np.ndarray:
+def _around(centre: int, number: int, dimensions: int = 64, noise: float = 0.02) -> NDArray[np.float64]:
     chance = np.random.default_rng(centre)
     centres = np.random.default_rng(7).standard_normal((50, dimensions))
-    return centres[centre] + noise * chance.standard_normal((number, dimensions))
+    around: NDArray[np.float64] = centres[centre] + noise * chance.standard_normal((number, dimensions))
+    return around
 
 
 def test_what_is_alike_is_one_group_over_the_borders_of_blocks() -> None:
