@@ -56,6 +56,8 @@ CREATE INDEX compression_sources_of_draft ON compression_sources (draft_id);
 
 EPISODES = """
 CREATE INDEX episodes_superseded ON episodes (superseded_by) WHERE superseded_by IS NOT NULL;
+CREATE INDEX episodes_unimportant ON episodes (user_id, importance)
+    WHERE superseded_by IS NULL AND recall_count = 0;
 ALTER TABLE messages ADD COLUMN inner_voice jsonb;
 """
 
