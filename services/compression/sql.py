@@ -26,8 +26,9 @@ WHERE r.id = d.run_id AND r.tenant_id = %(tenant_id)s AND r.user_id = %(user_id)
 
 ADD_RUN: LiteralString = """
 INSERT INTO compression_runs (id, tenant_id, user_id, expert_id, status, reason, dry_run, lease_until)
-SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, 'waiting', %(reason)s, %(dry_run)s,
+SELECT %(id)s, tenant_id, id, %(expert_id)s, 'waiting', %(reason)s, %(dry_run)s,
     clock_timestamp() + interval '6 hours'
+FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE
 ON CONFLICT DO NOTHING RETURNING id
 """
 
