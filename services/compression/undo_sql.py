@@ -48,6 +48,12 @@ UPDATE compression_runs SET status = 'undone', undone_at = clock_timestamp()
 WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s
 """
 
+STAGED_BY_LOST: LiteralString = """
+DELETE FROM compression_drafts d USING compression_runs r
+WHERE r.id = d.run_id AND d.tenant_id = %(tenant_id)s AND d.content IS NOT NULL
+  AND (r.status = 'failed' OR r.lease_until < clock_timestamp())
+"""
+
 OLD: LiteralString = """
 SELECT r.id, r.user_id FROM compression_runs r
 WHERE r.tenant_id = %(tenant_id)s AND r.finished_at < %(before)s AND r.forgotten_at IS NULL

@@ -69,12 +69,15 @@ class Undoing:
     async def forget_older(self, tenant_id: UUID, before: datetime) -> int:
         """Forget how the tenant's runs that ended before a time are undone; what they superseded stays so.
 
-        A text that was itself merged since, and of which only the undoing made use, is removed.
+        A text that was itself merged since, and of which only the undoing made use, is removed; so is whatever
+        was staged by a run that was lost.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "before": before, "limit": _RUNS_AT_ONCE}
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(undo_sql.STAGED_BY_LOST, values)
         old = await self._database.fetch(tenant_id, undo_sql.OLD, values, tuple_row)
         for run_id, user_id in old:
             await self._forget(tenant_id, user_id, run_id)

@@ -132,7 +132,7 @@ WITH summary AS (
 ), run AS (
     INSERT INTO compression_runs (id, tenant_id, user_id, expert_id, status, reason, dry_run, lease_until, report,
         finished_at)
-    SELECT gen_random_uuid(), tenant_id, user_id, expert_id, 'done', 'night', false, now(),
+    SELECT gen_random_uuid(), tenant_id, user_id, expert_id, 'done', 'night', false, now() + interval '1 day',
         jsonb_build_object('problem', %(text)s::text), now()
     FROM conversations WHERE id = %(conversation_id)s RETURNING id, tenant_id, user_id
 ), draft AS (

@@ -63,9 +63,7 @@ async def test_whoever_removes_a_merged_text_removes_what_says_the_same(services
     assert len(await everything(services, owner)) == 1
 
 
-async def test_a_staged_text_goes_with_a_source_that_is_removed(services: Services) -> None:
-    owner = await someone(services)
-    sources = await write(services, owner, *TEA)
+async def _staged_by_a_crash(services: Services, owner: Owner) -> None:
     run = await _compression(services).request(owner, job=False)
 
     def crash(_: int, __: int) -> None:
@@ -73,14 +71,35 @@ async def test_a_staged_text_goes_with_a_source_that_is_removed(services: Servic
 
     with pytest.raises(KeyError):
         await _compression(services).carry_out(owner.tenant_id, run.id, on_step=crash)
+
+
+async def _drafts(services: Services) -> list[str]:
     async with services.database.tenant(DEFAULT_TENANT) as connection:
-        staged = await connection.execute("SELECT content FROM compression_drafts")
-        assert [row[0] for row in await staged.fetchall()] == [TEA[-1]]
+        rows = await (await connection.execute("SELECT content FROM compression_drafts")).fetchall()
+    return [row[0] for row in rows]
+
+
+async def test_a_staged_text_goes_with_a_source_that_is_removed(services: Services) -> None:
+    owner = await someone(services)
+    sources = await write(services, owner, *TEA)
+    await _staged_by_a_crash(services, owner)
+    assert await _drafts(services) == [TEA[-1]]
     await services.memory.archive.remove(owner, sources[0], BY_USER)
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        staged = await connection.execute("SELECT content FROM compression_drafts")
-        assert await staged.fetchall() == []
+    assert await _drafts(services) == []
     assert await living(services, owner) == sorted(TEA[1:])
+
+
+async def test_what_a_lost_run_staged_is_swept_up(services: Services) -> None:
+    owner = await someone(services)
+    await write(services, owner, *TEA)
+    await _staged_by_a_crash(services, owner)
+    undoing = _compression(services).undoing
+    await undoing.forget_older(DEFAULT_TENANT, datetime.now(UTC))
+    assert await _drafts(services) == [TEA[-1]]  # its process may be alive
+    await _change(services, "UPDATE compression_runs SET lease_until = now() - interval '1 minute'")
+    await undoing.forget_older(DEFAULT_TENANT, datetime.now(UTC))
+    assert await _drafts(services) == []
+    assert await living(services, owner) == sorted(TEA)
 
 
 async def test_how_to_undo_is_forgotten_and_texts_between_go(services: Services) -> None:

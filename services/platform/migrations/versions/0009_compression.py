@@ -38,6 +38,7 @@ CREATE TABLE compression_drafts (
     content   text
 );
 CREATE INDEX compression_drafts_of_run ON compression_drafts (run_id);
+CREATE INDEX compression_drafts_staged ON compression_drafts (tenant_id) WHERE content IS NOT NULL;
 CREATE TABLE compression_sources (
     run_id       uuid NOT NULL REFERENCES compression_runs ON DELETE CASCADE,
     episode_id   uuid NOT NULL,
