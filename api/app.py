@@ -11,6 +11,7 @@ from fastapi_offline import FastAPIOffline
 
 from api import (
     chat,
+    compression,
     episodes,
     experts,
     health,
@@ -66,6 +67,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         knowledge,
         memory,
         episodes,
+        compression,
         visits,
         tone,
         users,

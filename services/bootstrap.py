@@ -41,6 +41,8 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
+    from services.behind import BehindAnswers
+    from services.compression.opening import Compressing
     from services.context.acquaintances import Acquaintances
     from services.context.recalled import Memories
     from services.knowledge.opening import Knowledge
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from services.llm.embeddings import Embedder
     from services.memory.agent import MemoryAgent
     from services.memory.opening import Memory
+    from services.reflection.reflecting import Reflection
     from services.summaries.daily import DailySummaries
     from services.summaries.daily_rounds import DailyRounds
     from services.summaries.opening import Summaries
@@ -94,6 +97,8 @@ class Services:
     tone_opinions: "ToneOpinions"
     past_days: "PastDays"
     memory_agent: "MemoryAgent"
+    compressing: "Compressing"
+    reflection: "Reflection"
     jobs: JobQueue
     erasure: Erasure
     importer: Importer
@@ -128,7 +133,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         )
         tool_executor = ToolExecutor(tools)
         tones = ToneStates(database)
-        agent = _make_memory_agent(settings, database, memory, models, jobs, tool_executor)
+        behind = _make_behind(settings, connected, memory, tool_executor)
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
@@ -138,7 +143,13 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             milvus=connected.milvus,
             models=models,
             embedder=embedder,
-            turns=Turns(database, jobs, visits=visit_schedule(settings), shares_human=settings.memory_share_human),
+            turns=Turns(
+                database,
+                jobs,
+                visits=visit_schedule(settings),
+                shares_human=settings.memory_share_human,
+                reflection=settings.memory_reflection and not models.offline,
+            ),
             leases=leases,
             events=events,
             transcript=Transcript(database),
@@ -161,7 +172,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tones=tones,
             tone_opinions=_tone_opinions(settings, tones, models, jobs),
             past_days=days,
-            memory_agent=agent,
+            memory_agent=behind.memory_agent,
+            compressing=behind.compressing,
+            reflection=behind.reflection,
             jobs=jobs,
             erasure=Erasure(
                 database,
@@ -253,28 +266,13 @@ def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory")
     )
 
 
-def _make_memory_agent(
-    settings: Settings,
-    database: Database,
-    memory: "Memory",
-    models: "ChatModels",
-    jobs: JobQueue,
-    executor: ToolExecutor,
-) -> "MemoryAgent":
-    from services.memory.agent import MemoryAgent  # noqa: PLC0415 — it needs the models
-    from services.memory.agent_deciding import Deciding  # noqa: PLC0415
-    from services.memory.agent_store import AgentStore  # noqa: PLC0415
+def _make_behind(
+    settings: Settings, connected: _Connected, memory: "Memory", executor: ToolExecutor
+) -> "BehindAnswers":
+    from services.behind import make_behind  # noqa: PLC0415 — it needs the models
 
-    core = memory.core if settings.memory_core else None
-    archive = memory.archive if settings.memory_episodes else None
-    return MemoryAgent(
-        AgentStore(database, memory.operations),
-        Deciding(models, memory.episodes, core, archive),
-        jobs,
-        executor.run_silently,
-        episodes=memory.episodes,
-        archive=archive,
-        on=settings.memory_agent,
+    return make_behind(
+        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs, executor
     )
 
 

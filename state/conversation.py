@@ -34,8 +34,8 @@ Part = Literal[
     "memory_agent",
 ]
 """What can be switched off for an expert, and mostly by a setting: what is always known of the user, and them in
-brief; what earlier conversations said; prepared answers to questions about days; how the user sounds; the present time;
-knowledge bases where the caller names none; tools that run by themselves; the agent that files what is worth
+brief; what earlier conversations said; prepared answers to questions about days; how the user sounds; the present
+time; knowledge bases where the caller names none; tools that run by themselves; the agent that files what is worth
 remembering."""
 Emotion = Literal["anxiety", "excitement", "confusion", "trust", "frustration"]
 DominantTone = Literal["anxiety", "excitement", "confusion", "trust", "frustration", "neutral"]

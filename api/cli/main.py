@@ -3,6 +3,7 @@
 from api.cli import (
     backfill,
     chat,
+    compress,
     doctor,
     erase,
     evaluate,
@@ -29,6 +30,7 @@ app.command(name="erase")(erase.erase)
 app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)
 app.command(name="reindex")(reindex.reindex)
+app.command(name="compress")(compress.compress)
 app.command(name="eval")(evaluate.evaluate)
 app.add_typer(knowledge.app, name="kb")
 app.add_typer(backfill.app, name="backfill")

@@ -162,6 +162,8 @@ WITH ended AS (
 )
 SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ended.conversation_id) AS user_id,
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,
+       (SELECT x.reflection FROM conversations c JOIN experts x ON x.id = c.expert_id
+        WHERE c.id = ended.conversation_id) AS reflects,
 CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
 ) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END

@@ -30,6 +30,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
 from services.platform.postgres import Connection, Database
+from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 from state.conversation import ContextPolicy, Part
@@ -68,14 +69,16 @@ class Turns:
         *,
         visits: VisitSchedule | None = None,
         shares_human: bool = False,
+        reflection: bool = False,
     ) -> None:
-        """Take when a conversation's visits end and are summarised (None = as usual), and whether a user's experts
-        share a section of core memory.
+        """Take when visits end and are summarised (None = as usual), whether a user's experts share a section of
+        core memory, and whether experts think turns over.
         """
         self._database = database
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
         self._shares_human = shares_human
+        self._reflection = reflection
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; the user and the conversation come into being.
@@ -204,7 +207,8 @@ class Turns:
                 await self._defer(connection, tenant_id, row[0], turn_id, outcome.jobs)
                 if outcome.visits_to_summarise and self._visits.summaries:
                     await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
-                for task in outcome.own_jobs:
+                reflects = [REFLECT] if self._reflection and row[4] else []
+                for task in [*outcome.own_jobs, *reflects]:
                     lock = f"{task}:{row[1]}"
                     await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 

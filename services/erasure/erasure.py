@@ -39,6 +39,9 @@ TABLES = (
     "visits",
     "daily_summaries",
     "tone_states",
+    "compression_runs",
+    "compression_drafts",
+    "compression_sources",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -77,7 +80,10 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM memory_operations WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM visits WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM daily_summaries WHERE user_id = %(user_id)s),
-       (SELECT count(*) FROM tone_states WHERE user_id = %(user_id)s)
+       (SELECT count(*) FROM tone_states WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM compression_runs WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM compression_drafts WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM compression_sources WHERE user_id = %(user_id)s)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"
@@ -96,6 +102,7 @@ WITH his AS (
     UNION SELECT m.id::text FROM messages m JOIN conversations c ON c.id = m.conversation_id
           WHERE c.user_id = %(user_id)s
     UNION SELECT id::text FROM visits WHERE user_id = %(user_id)s
+    UNION SELECT id::text FROM compression_runs WHERE user_id = %(user_id)s
 )
 SELECT j.id FROM procrastinate_jobs j
 WHERE coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text

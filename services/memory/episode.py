@@ -55,6 +55,8 @@ class UnitToIndex(StoredUnit):
     """Messages that it comes from."""
     content_hash: str | None
     """Of what was written; None of a turn."""
+    is_living: bool
+    """Whether nothing has superseded it: else it is to be in the index no more."""
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from typing import LiteralString
 
-# A unit is a message of the episode, or the episode itself where it was written. Incomplete answers are none.
+# A unit is a message of the episode, or the episode itself where it was written. Incomplete answers are none, and
+# what was superseded says nothing.
 UNIT: LiteralString = """
 e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.origin,
-e.conversation_id, coalesce(m.content, e.content) AS text, coalesce(m.created_at, e.created_at) AS created_at,
+e.conversation_id, coalesce(m.content, CASE WHEN e.superseded_by IS NULL THEN e.content END) AS text,
+coalesce(m.created_at, e.created_at) AS created_at,
 coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
 m.speaker, m.external_id, e.source_message_ids, m.id AS message_id
 """
@@ -68,34 +70,38 @@ SELECT (
 TO_INDEX: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash
+       md5(e.content) AS content_hash, e.superseded_by IS NULL AS is_living
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
     ORDER BY e.id LIMIT %(limit)s
 ) AS e
 LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+    AND e.superseded_by IS NULL
 ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 OF_USER: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash
+       md5(e.content) AS content_hash, e.superseded_by IS NULL AS is_living
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
       AND (e.created_at, e.id) > (%(after_at)s, %(after_id)s)
     ORDER BY e.created_at, e.id LIMIT %(limit)s
 ) AS e
 LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+    AND e.superseded_by IS NULL
 ORDER BY e.created_at, e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
-# What was changed while it was being indexed is indexed again.
+# What was changed, superseded or brought back while it was being indexed is indexed again.
 INDEXED = """
 UPDATE episodes e SET indexed_at = clock_timestamp()
-FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[], %(contents)s::text[]) AS done(id, sources, content)
+FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[], %(contents)s::text[], %(living)s::boolean[])
+    AS done(id, sources, content, living)
 WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_at IS NULL
   AND cardinality(e.source_message_ids) = done.sources AND md5(e.content) IS NOT DISTINCT FROM done.content
+  AND (e.superseded_by IS NULL) = done.living
 RETURNING e.id
 """
 
@@ -127,6 +133,7 @@ CHANGE = """
 UPDATE episodes SET content = %(content)s, importance = coalesce(%(importance)s, importance), indexed_at = NULL,
     source_message_ids = source_message_ids || %(source_message_ids)s::uuid[]
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND content IS NOT NULL
+  AND superseded_by IS NULL
 RETURNING id
 """
 
@@ -148,11 +155,6 @@ UPDATE episodes SET superseded_by = %(by)s
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
   AND content IS NOT NULL AND superseded_by IS NULL AND id <> %(by)s
 RETURNING content
-"""
-
-REMOVE = """
-DELETE FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-RETURNING id
 """
 
 TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"

@@ -20,6 +20,7 @@ from services.memory.episode import (
     WrittenEpisode,
 )
 from services.memory.index import Scope
+from services.memory.merged import remove_with_merged
 from services.platform.postgres import Connection, Database, Query
 
 FORGET = "forget_episodes"
@@ -167,13 +168,15 @@ class EpisodeStore:
     async def remove(self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID) -> None:
         """Remove an episode in the caller's transaction, which also defers its removal from the index.
 
+        With it goes what was merged from it, or what it was merged from; other sources come back.
+
         Raises:
             NotFound: the user has no such episode.
         """
-        values = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
-        if await (await connection.execute(sql.REMOVE, values)).fetchone() is None:
+        gone = await remove_with_merged(connection, tenant_id, user_id, episode_id)
+        if not gone:
             raise NotFound("There is no such episode.")
-        await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=[episode_id])
+        await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=list(gone))
 
     async def index_again(self, tenant_id: UUID, user_id: UUID) -> bool:
         """Have all episodes of a user indexed again whose part of the index is not there.

@@ -46,10 +46,11 @@ class _Written:
 
     source_count: int
     content_hash: str | None
+    is_living: bool
 
 
 def _written(units: Sequence[UnitToIndex]) -> dict[UUID, _Written]:
-    return {unit.episode_id: _Written(unit.source_count, unit.content_hash) for unit in units}
+    return {unit.episode_id: _Written(unit.source_count, unit.content_hash, unit.is_living) for unit in units}
 
 
 class Indexing:
@@ -135,6 +136,7 @@ class Indexing:
             "episode_ids": list(written),
             "sources": [each.source_count for each in written.values()],
             "contents": [each.content_hash for each in written.values()],
+            "living": [each.is_living for each in written.values()],
         }
         async with self._database.tenant(tenant_id) as connection:
             rows = await (await connection.execute(sql.INDEXED, values)).fetchall()

@@ -138,6 +138,21 @@ class Settings(BaseSettings):
     memory_recall_fusion: Literal["scores", "ranks"] = Field("scores", description="scores or ranks")
     memory_recall_items: int = Field(5, ge=1, le=50, description="episodes in a prompt, 1 to 50")
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
+    memory_compression: bool = Field(True, description="on or off")
+    memory_compression_similarity: float = Field(
+        0.85, ge=0.5, le=1, description="cosine from which on episodes are alike, 0.5 to 1"
+    )
+    memory_compression_cluster: int = Field(4, ge=2, le=25, description="episodes that are merged, 2 to 25")
+    memory_compression_retire_importance: float = Field(
+        0.3, ge=0, le=1, description="importance below which episodes are retired, 0 (none) to 1"
+    )
+    memory_compression_retire_days: int = Field(
+        90, ge=1, le=36_500, description="days after which episodes are retired, 1 to 36500"
+    )
+    memory_compression_keep_days: int = Field(
+        30, ge=1, le=3650, description="days for which a run can be undone, 1 to 3650"
+    )
+    memory_reflection: bool = Field(True, description="on or off; the expert decides")
 
     # Knowledge bases
     routing_llm: bool = Field(False, description="on or off")

@@ -12,6 +12,7 @@ CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
 BASES = "/api/v1/knowledge-bases"
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 EPISODES = "/api/v1/users/{user_id}/episodes"
+RUNS = "/api/v1/users/{user_id}/compression-runs"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
 
 
@@ -206,6 +207,16 @@ def _remove_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask({**_core_memory(me, ids, more, chance).path, "episode_id": ids.pick("episode", chance)})
 
 
+def _compress(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    body = {"dry_run": chance.random() < 0.5}
+    return Ask({"user_id": ids.pick("own user" if _is_anothers(me, ids) else "user", chance)}, body=body)
+
+
+def _undo(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    # Nobody has a run of an episode's id.
+    return Ask({**_core_memory(me, ids, more, chance).path, "run_id": ids.pick("episode", chance)})
+
+
 def _of(me: Party, more: Names, chance: Random) -> str:
     return f"You are of {me.canary}, who says {more.pick('phrase', chance)}"[:3000]
 
@@ -278,6 +289,9 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
     ("POST", EPISODES): Entry(_write_episode, frozenset({201}), GONE, GONE),
     ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
+    ("POST", RUNS): Entry(_compress, frozenset({202, 409}), GONE, GONE),  # 409: one is under way
+    ("GET", RUNS): Entry(_operations, OK, GONE, GONE),
+    ("POST", f"{RUNS}/{{run_id}}/undo"): Entry(_undo, GONE, GONE, GONE),
     ("POST", "/api/v1/conversations/{conversation_id}/close"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/visits"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/tone"): Entry(_operations, OK, GONE, GONE),

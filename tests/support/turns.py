@@ -152,6 +152,18 @@ WITH summary AS (
     SELECT %(turn_id)s, tenant_id, id, user_id, expert_id, '{"trust": 0.6}', '{"trust": 0.6}', 'trust', 0.5,
         'steady'
     FROM conversations WHERE id = %(conversation_id)s
+), run AS (
+    INSERT INTO compression_runs (id, tenant_id, user_id, expert_id, status, reason, dry_run, lease_until, report,
+        finished_at)
+    SELECT gen_random_uuid(), tenant_id, user_id, expert_id, 'done', 'night', false, now() + interval '1 day',
+        jsonb_build_object('problem', %(text)s::text), now()
+    FROM conversations WHERE id = %(conversation_id)s RETURNING id, tenant_id, user_id
+), draft AS (
+    INSERT INTO compression_drafts (id, tenant_id, user_id, run_id, content)
+    SELECT gen_random_uuid(), tenant_id, user_id, id, %(text)s FROM run RETURNING id, tenant_id, user_id, run_id
+), source AS (
+    INSERT INTO compression_sources (run_id, episode_id, tenant_id, user_id, draft_id, outcome, source_count)
+    SELECT run_id, gen_random_uuid(), tenant_id, user_id, id, 'represented', 1 FROM draft
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s
@@ -166,6 +178,8 @@ async def remember(database: Database, turn: OpenTurn, text: str = "Said hello."
     """What is made of a conversation behind its answers."""
     async with database.tenant(turn.tenant_id) as connection:
         await connection.execute(_REMEMBERED, {**asdict(turn), "text": text})
+        voice = "UPDATE messages SET inner_voice = jsonb_build_object('thoughts', %s::text) WHERE id = %s"
+        await connection.execute(voice, [text, turn.answer_message_id])
 
 
 def context_of(turn: OpenTurn) -> dict[str, Any]:

@@ -44,6 +44,9 @@ ISOLATED = (
     "kb_documents",
     "kb_chunks",
     "tone_states",
+    "compression_runs",
+    "compression_drafts",
+    "compression_sources",
 )
 
 

@@ -1,0 +1,53 @@
+"""What works on memory behind the answers, made once: the memory agent, compression, reflection."""
+
+from dataclasses import dataclass
+
+from services.compression.opening import Compressing, make_compression
+from services.jobs.queue import JobQueue
+from services.llm.chat_models import ChatModels
+from services.llm.embeddings import Embedder
+from services.memory.agent import MemoryAgent
+from services.memory.agent_deciding import Deciding
+from services.memory.agent_store import AgentStore
+from services.memory.opening import Memory
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+from services.reflection.reflecting import Reflection
+from services.tools.executor import ToolExecutor
+
+
+@dataclass(frozen=True)
+class BehindAnswers:
+    """What works behind the answers."""
+
+    memory_agent: MemoryAgent
+    compressing: Compressing
+    reflection: Reflection
+
+
+def make_behind(
+    settings: Settings,
+    database: Database,
+    memory: Memory,
+    models: ChatModels,
+    embedder: Embedder,
+    jobs: JobQueue,
+    executor: ToolExecutor,
+) -> BehindAnswers:
+    """Wire it; the jobs are registered in the queue."""
+    core = memory.core if settings.memory_core else None
+    archive = memory.archive if settings.memory_episodes else None
+    agent = MemoryAgent(
+        AgentStore(database, memory.operations),
+        Deciding(models, memory.episodes, core, archive),
+        jobs,
+        executor.run_silently,
+        episodes=memory.episodes,
+        archive=archive,
+        on=settings.memory_agent,
+    )
+    return BehindAnswers(
+        agent,
+        make_compression(settings, database, models, embedder, memory.operations, jobs),
+        Reflection(database, models, jobs, on=settings.memory_reflection),
+    )

@@ -1,0 +1,191 @@
+"""Compression: episodes that say the same become one, and what nobody asked for in months is retired.
+
+A run stages what it makes beside what is there, and swaps in one transaction: a crash at any step leaves memory as
+it was, and so does whatever a model answers that will not do. Undoing a run brings back exactly what was.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import structlog
+
+from services.compression.alike import Alike
+from services.compression.member import LONGEST_TEXT, Member, Refined, Report
+from services.compression.refining import Refining
+from services.compression.rules import CompressionRules
+from services.compression.run import Fading, LostRun, Run, StoredRun
+from services.compression.store import COMPRESS, CompressionStore
+from services.compression.undoing import Undoing
+from services.errors import BadModelOutput, Conflict, DatabaseUnavailable, NotFound, Unavailable
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.llm.chat_models import ChatModels
+from services.memory.blocks import Owner
+from services.platform.postgres import Database
+
+_LONGEST_S = 420.0
+"""Groups that are not refined by then wait for the next run: a job has ten minutes."""
+_MOST_FAILURES = 5
+"""So many groups in a row that a model does not answer for, and the rest is left for later."""
+
+log = structlog.get_logger(__name__)
+
+OnStep = Callable[[int, int], None]
+"""Called with how many groups were looked at, and how many there are."""
+
+
+class Compression:
+    """Compresses the memory of users. Every process with a worker has one: it registers the job."""
+
+    def __init__(
+        self,
+        database: Database,
+        store: CompressionStore,
+        undoing: Undoing,
+        models: ChatModels,
+        alike: Alike,
+        jobs: JobQueue,
+        rules: CompressionRules,
+    ) -> None:
+        self._database = database
+        self.store = store
+        self.undoing = undoing
+        self._models = models
+        self._alike = alike
+        self.rules = rules
+        jobs.task(COMPRESS)(self._job)
+
+    async def request(self, owner: Owner, *, dry_run: bool = False, job: bool = True) -> StoredRun:
+        """Have an owner's memory compressed by a worker; without `job`, by whoever calls `carry_out` next.
+
+        Raises:
+            Conflict: compression is switched off, or a run of the owner's is under way.
+            NotFound: the user was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if not self.rules.on:
+            raise Conflict("Compression is switched off.")
+        async with self._database.tenant(owner.tenant_id) as connection:
+            run_id = await self.store.add(connection, owner, reason="request", dry_run=dry_run, job=job)
+        if run_id is None:
+            raise Conflict("This memory is being compressed already.")
+        return await self.run(owner.tenant_id, owner.user_id, run_id)
+
+    async def run(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> StoredRun:
+        """A run as it stands.
+
+        Raises:
+            NotFound: the user has no such run.
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self.store.runs(tenant_id, user_id, run_id=run_id)
+        if not found:
+            raise NotFound("There is no such run of compression.")
+        return found[0]
+
+    async def carry_out(
+        self, tenant_id: UUID, run_id: UUID, *, now: datetime | None = None, on_step: OnStep | None = None
+    ) -> Report | None:
+        """Carry out a run; None where there is nothing to carry out any more.
+
+        Raises:
+            Unavailable: the database or the embedding endpoint does not answer; nothing was changed.
+        """
+        run = await self.store.take(tenant_id, run_id)
+        if run is None:
+            return None
+        report, begun = Report(), time.monotonic()
+        try:
+            await self._carry_out(run, report, now or datetime.now(UTC), begun, on_step or _nobody)
+        except LostRun:
+            log.info("a run of compression was taken over", run_id=str(run_id))
+            return None
+        except DatabaseUnavailable:
+            raise
+        except Unavailable as error:
+            report.problem, report.seconds = error.message, _since(begun)
+            await self.store.end(run, "failed", report)
+            raise
+        log.info(
+            "memory compressed", run_id=str(run_id), dry_run=run.dry_run, before=report.episodes_before,
+            after=report.episodes_after, consolidated=report.consolidated, retired=report.retired,
+            failures=len(report.failures),
+        )  # fmt: skip
+        return report
+
+    async def _carry_out(self, run: Run, report: Report, now: datetime, begun: float, on_step: OnStep) -> None:
+        members, report.episodes_before = await self.store.members(run)
+        # What is longer than a model is shown would not be merged as a whole.
+        readable = [member for member in members if len(member.text) <= LONGEST_TEXT]
+        groups = await self._alike.groups(readable, self.rules)
+        refining = Refining(self._models)
+        report.by = "rules" if refining.by_rules else "model"
+        report.clusters = len(groups)
+        made = await self._refine_all(run, groups, refining, report, begun, on_step)
+        report.tokens = refining.tokens
+        fading = Fading(self.rules.retire_importance, now - timedelta(days=self.rules.retire_days))
+        if not run.dry_run:
+            report.seconds = _since(begun)
+            await self.store.swap(run, fading, report)
+            return
+        sources = [member.id for refined in made for member, _ in refined.outcomes]
+        report.retired = await self.store.count_faded(run, fading, sources)
+        report.consolidated, report.superseded = len(made), len(sources)
+        report.dropped = [
+            {"episode_id": str(member.id), "reason": outcome}
+            for refined in made
+            for member, outcome in refined.outcomes
+            if outcome != "represented"
+        ]
+        report.episodes_after = report.episodes_before - len(sources) + len(made) - report.retired
+        report.seconds = _since(begun)
+        await self.store.end(run, "done", report)
+
+    async def _refine_all(
+        self,
+        run: Run,
+        groups: Sequence[Sequence[Member]],
+        refining: Refining,
+        report: Report,
+        begun: float,
+        on_step: OnStep,
+    ) -> list[Refined]:
+        made: list[Refined] = []
+        silent = 0
+        for number, group in enumerate(groups):
+            if _since(begun) > _LONGEST_S or silent >= _MOST_FAILURES:
+                report.left_for_later = len(groups) - number
+                break
+            try:
+                refined = await refining.refine(group)
+                silent = 0
+            except (BadModelOutput, Unavailable) as error:
+                silent += isinstance(error, Unavailable)
+                report.failures.append({"episodes": len(group), "reason": error.message})
+                log.warning("memories stay as they are", run_id=str(run.id), reason=error.message)
+                refined = None
+            if refined is not None:
+                made.append(refined)
+                if not run.dry_run:
+                    await self.store.stage(run, refined)
+            await self.store.keep(run)
+            on_step(number + 1, len(groups))
+        return made
+
+    async def _job(self, job: RunningJob, *, run_id: UUID, **_: UUID) -> None:
+        try:
+            await self.carry_out(job.tenant_id, run_id)
+        except DatabaseUnavailable:
+            raise
+        except Unavailable as error:  # the run says so; the next night is another
+            log.warning("memory is not compressed", run_id=str(run_id), reason=error.message)
+
+
+def _since(begun: float) -> float:
+    return round(time.monotonic() - begun, 3)
+
+
+def _nobody(_: int, __: int) -> None:
+    """Nobody looks."""

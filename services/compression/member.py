@@ -1,0 +1,78 @@
+"""What is compressed: a user's living episodes as they were read, and what is made of a group of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from services.memory.episode import EpisodeType
+
+LONGEST_TEXT = 1500
+"""Characters of an episode that may be merged: what a model is shown of it is all of it."""
+
+Outcome = Literal["represented", "duplicate", "contradicted", "trivial"]
+"""What became of a source: the new text says it, or why it does not."""
+Dropped = Literal["duplicate", "contradicted", "trivial"]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A living episode."""
+
+    id: UUID
+    episode_type: EpisodeType
+    importance: float
+    created_at: datetime
+    source_count: int
+    """Messages that it comes from."""
+    content_hash: str | None
+    """Of what was written; None of a turn."""
+    text: str
+    """What it says; of a turn, who said what."""
+    said: str
+    """The same without who said it."""
+
+
+@dataclass(frozen=True)
+class Refined:
+    """One text in the place of several episodes."""
+
+    text: str
+    represented: Sequence[Member]
+    """The text says what they say."""
+    dropped: Sequence[tuple[Member, Dropped]] = ()
+    """They give way to the text although it does not say what they say."""
+
+    @property
+    def outcomes(self) -> list[tuple[Member, Outcome]]:
+        """Every source with what became of it."""
+        kept: list[tuple[Member, Outcome]] = [(member, "represented") for member in self.represented]
+        return [*kept, *self.dropped]
+
+
+@dataclass
+class Report:
+    """What a run did, or with a dry run would do."""
+
+    episodes_before: int = 0
+    episodes_after: int = 0
+    clusters: int = 0
+    """Groups of episodes alike that were looked at."""
+    left_for_later: int = 0
+    """Groups for which there was no time: the next run begins with what is there then."""
+    consolidated: int = 0
+    superseded: int = 0
+    dropped: list[dict[str, str]] = field(default_factory=list)
+    """Of what was superseded, each that no new text represents: `episode_id` and `reason`."""
+    retired: int = 0
+    failures: list[dict[str, str | int]] = field(default_factory=list)
+    """Groups that were left as they are: `episodes` and `reason`."""
+    changed_meanwhile: int = 0
+    """Groups that were left as they are because one of them was changed while the run went on."""
+    by: Literal["model", "rules"] = "model"
+    tokens: int = 0
+    """Of prompts and answers, estimated."""
+    seconds: float = 0.0
+    problem: str | None = None
+    """Why it failed as a whole."""

@@ -1,0 +1,118 @@
+"""When memory is compressed: at three o'clock of each user's own time zone.
+
+A round looks at those whose clock shows three, and notes a run for each owner of memory that has grown. Who says
+something at that moment is left alone until the next round; after four o'clock, until the next night.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import LiteralString
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import tuple_row
+
+from services.compression.compression import Compression
+from services.jobs.queue import JobQueue
+from services.memory.blocks import Owner
+from services.platform.postgres import Database
+from services.time_reference.zones import BadTimeZone, time_zone
+
+COMPRESSION_ROUND = "find_memory_to_compress"
+
+_EVERY = "*/10 * * * *"
+"""A cron expression: every ten minutes, so that zones with offsets of 30 and 45 minutes are met, too."""
+_HOUR = 3
+_ACTIVE = timedelta(minutes=10)
+_SAME_NIGHT = timedelta(hours=12)
+_OWNERS_AT_ONCE = 50
+
+log = structlog.get_logger(__name__)
+
+_TIMEZONES: LiteralString = "SELECT DISTINCT timezone FROM users WHERE tenant_id = %(tenant_id)s"
+
+# Fewer new episodes than are merged at the least are not worth a night, unless time alone has retired some.
+_GROWN: LiteralString = """
+SELECT u.id, x.id
+FROM users u CROSS JOIN LATERAL (
+    SELECT id FROM experts WHERE experts.tenant_id = u.tenant_id
+) AS x
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(r.created_at), '-infinity') AS at FROM compression_runs r
+    WHERE r.user_id = u.id AND r.expert_id = x.id AND r.status = 'done' AND NOT r.dry_run
+) AS last
+WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
+  AND NOT EXISTS (SELECT FROM compression_runs r WHERE r.user_id = u.id AND r.expert_id = x.id
+      AND (r.created_at > %(same_night)s OR r.status IN ('waiting', 'running') AND r.lease_until > %(now)s))
+  AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
+      AND v.last_active_at > %(active_since)s)
+  AND (EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
+          AND e.superseded_by IS NULL AND e.episode_type <> 'consolidated' AND e.created_at > last.at)
+       OR EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
+          AND e.superseded_by IS NULL AND e.recall_count = 0 AND e.importance < %(importance)s
+          AND e.created_at < %(before)s))
+ORDER BY u.id, x.id LIMIT %(limit)s
+"""
+
+
+class CompressionRounds:
+    """Finds whose memory is to be compressed. Every process with a worker has one: it registers the jobs."""
+
+    def __init__(self, database: Database, compression: Compression, jobs: JobQueue) -> None:
+        self._database = database
+        self._compression = compression
+        self._jobs = jobs
+        jobs.periodic(COMPRESSION_ROUND, _EVERY)(self._round)
+
+    async def find(self, now: datetime) -> int:
+        """Defer a job for each owner of memory whose time has come, of all tenants; return how many.
+
+        While another process does the same there is nothing to do. Also forgets how old runs are undone.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.only_one(COMPRESSION_ROUND) as alone:
+            tenants = await self._database.tenants() if alone else []
+            count = 0
+            for tenant_id in tenants:
+                kept = now - timedelta(days=self._compression.rules.keep_days)
+                await self._compression.undoing.forget_older(tenant_id, kept)
+                count += await self._find_of(tenant_id, now) if self._compression.rules.on else 0
+        return count
+
+    async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
+        rows = await self._database.fetch(tenant_id, _TIMEZONES, {"tenant_id": tenant_id}, tuple_row)
+        rules = self._compression.rules
+        values = {
+            "tenant_id": tenant_id,
+            "timezones": [row[0] for row in rows if _is_time(row[0], now)],
+            "now": now,
+            "same_night": now - _SAME_NIGHT,
+            "active_since": now - _ACTIVE,
+            "importance": rules.retire_importance,
+            "before": now - timedelta(days=rules.retire_days),
+            "limit": _OWNERS_AT_ONCE,
+        }
+        if not values["timezones"]:
+            return 0
+        count = 0
+        async with self._database.tenant(tenant_id) as connection:
+            for user_id, expert_id in await (await connection.execute(_GROWN, values)).fetchall():
+                owner = Owner(tenant_id, user_id, expert_id)
+                run = await self._compression.store.add(connection, owner, reason="night", dry_run=False, job=True)
+                count += run is not None
+        return count
+
+    async def _round(self, context: procrastinate.JobContext) -> None:
+        owners = await self.find(datetime.now(UTC))
+        if owners:
+            log.info("memory is compressed", owners=owners)
+        await self._jobs.forget_older_runs(COMPRESSION_ROUND, context)
+
+
+def _is_time(timezone: str, now: datetime) -> bool:
+    try:
+        return now.astimezone(time_zone(timezone)).hour == _HOUR
+    except BadTimeZone:
+        return False

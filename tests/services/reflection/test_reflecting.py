@@ -1,0 +1,99 @@
+"""What an expert thinks of a turn is kept with its answer, and told to nobody."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from services.bootstrap import Services
+from services.conversations.turn import OpenTurn
+from services.errors import ModelFailed
+from services.identity.tenants import DEFAULT_TENANT
+from services.reflection.schedule import REFLECT
+from tests.support.jobs import statuses, until
+from tests.support.model_server import ModelServer, Reply
+from tests.support.talks import new_expert
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+VOICE = {"thoughts": "He sounds tired of his work.", "feeling": "warm", "intention": "Ask about his sleep."}
+
+
+def _reply(**values: Any) -> Reply:
+    return Reply([json.dumps({**VOICE, **values})])
+
+
+async def _thoughtful(services: Services, **values: Any) -> OpenTurn:
+    await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
+    return await exchange(services.turns, "Work was long", "Rest well.", expert="thoughtful", **values)
+
+
+async def _voice(services: Services, turn: OpenTurn) -> Any:
+    async with services.database.tenant(turn.tenant_id) as connection:
+        statement = "SELECT inner_voice FROM messages WHERE id = %s"
+        row = await (await connection.execute(statement, [turn.answer_message_id])).fetchone()
+    return row[0] if row else None
+
+
+async def test_a_turn_of_an_expert_who_reflects_is_thought_over_by_a_job(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = _reply()
+    turn = await _thoughtful(services)
+    other = await exchange(services.turns, "Work was long", "Rest well.", session_key="s-2")
+    assert await statuses(services.database, REFLECT) == ["todo"]
+    services.jobs.start_worker()
+
+    async def done() -> bool:
+        return await statuses(services.database, REFLECT) == ["succeeded"]
+
+    await until(done, seconds=20)
+    assert await _voice(services, turn) == VOICE
+    assert await _voice(services, other) is None
+    asked = model_server.requests[-1].prompt[-1][1]
+    assert json.loads(asked) == {"user": "Work was long", "you": "Rest well."}
+
+
+async def test_it_is_thought_once(services: Services, model_server: ModelServer) -> None:
+    turn = await _thoughtful(services)
+    model_server.default = _reply()
+    both = (services.reflection.reflect(turn.tenant_id, turn.turn_id) for _ in range(2))
+    assert sorted(await asyncio.gather(*both)) == [False, True]
+    model_server.requests.clear()
+    assert not await services.reflection.reflect(turn.tenant_id, turn.turn_id)
+    assert model_server.requests == []
+
+
+async def test_an_expert_who_does_not_reflect_is_not_asked(services: Services, model_server: ModelServer) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    assert not await services.reflection.reflect(turn.tenant_id, turn.turn_id)
+    assert model_server.requests == []
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [Reply(["Certainly."]), _reply(thoughts=""), _reply(thoughts="x" * 495), _reply(feeling=None), Reply(["[]"])],
+    ids=["prose", "empty", "long", "null", "list"],
+)
+async def test_garbage_is_asked_for_once_more_and_never_stored(
+    services: Services, model_server: ModelServer, garbage: Reply
+) -> None:
+    turn = await _thoughtful(services)
+    model_server.script(garbage, garbage)
+    assert not await services.reflection.reflect(turn.tenant_id, turn.turn_id)
+    assert (len(model_server.requests), await _voice(services, turn)) == (2, None)
+    model_server.script(garbage, _reply())
+    assert await services.reflection.reflect(turn.tenant_id, turn.turn_id)
+    assert await _voice(services, turn) == VOICE
+
+
+async def test_a_model_that_is_down_is_tried_again_by_the_job(
+    services: Services, model_server: ModelServer
+) -> None:
+    turn = await _thoughtful(services)
+    model_server.script(Reply(status=500))
+    with pytest.raises(ModelFailed):
+        await services.reflection.reflect(turn.tenant_id, turn.turn_id)
+    assert await _voice(services, turn) is None

@@ -1,0 +1,97 @@
+"""Memory to be compressed: written, read back whole, and a model that merges what it is shown."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import dict_row
+
+from services.bootstrap import Services
+from services.compression.member import Report
+from services.compression.run import StoredRun
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from services.memory.episode import NewEpisode
+from services.memory.operations import Trigger
+from tests.support.model_server import Received, Reply
+from tests.support.turns import exchange
+
+_SHOWN = re.compile(r"^\[(\d+)\] \(([^)]*)\)\n((?:> .*\n?)+)", re.MULTILINE)
+
+Merge = Callable[[list[str]], dict[str, Any]]
+"""From the texts that are shown, oldest first, to the answer."""
+
+
+async def someone(services: Services, user: str = "u-1") -> Owner:
+    """A user with one turn, and no episode."""
+    turn = await exchange(services.turns, "Hello", "Hi", external_user_id=user)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("DELETE FROM episodes WHERE user_id = %s", [turn.user_id])
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
+async def write(
+    services: Services, owner: Owner, *contents: str, importance: float = 0.5, **more: Any
+) -> list[UUID]:
+    """Memories that were written one after another."""
+    return [
+        await services.memory.archive.insert(
+            owner, NewEpisode(content, "context", importance, "user_said", **more), Trigger("user")
+        )
+        for content in contents
+    ]
+
+
+async def compress(services: Services, owner: Owner, *, dry_run: bool = False) -> tuple[StoredRun, Report]:
+    """One run, here and now."""
+    compression = services.compressing.compression
+    run = await compression.request(owner, dry_run=dry_run, job=False)
+    report = await compression.carry_out(owner.tenant_id, run.id)
+    assert report
+    return await compression.run(owner.tenant_id, owner.user_id, run.id), report
+
+
+async def undo(services: Services, owner: Owner, run: StoredRun) -> int:
+    """Take a run back."""
+    return await services.compressing.compression.undoing.undo(owner.tenant_id, owner.user_id, run.id)
+
+
+async def everything(services: Services, owner: Owner) -> dict[UUID, dict[str, Any]]:
+    """Every episode of a user as it stands, but for whether it is indexed."""
+    async with (
+        services.database.tenant(owner.tenant_id) as connection,
+        connection.cursor(row_factory=dict_row) as c,
+    ):
+        await c.execute("SELECT * FROM episodes WHERE user_id = %s ORDER BY id", [owner.user_id])
+        rows = await c.fetchall()
+    return {row["id"]: {name: value for name, value in row.items() if name != "indexed_at"} for row in rows}
+
+
+async def living(services: Services, owner: Owner) -> list[str]:
+    """What holds, sorted; turns as `turn`."""
+    rows = (await everything(services, owner)).values()
+    return sorted(row["content"] or "turn" for row in rows if row["superseded_by"] is None)
+
+
+def shown(received: Received) -> list[str]:
+    """The memories that the model is asked to merge."""
+    found = _SHOWN.findall(received.prompt[-1][1] + "\n")
+    return ["\n".join(line[2:] for line in text.splitlines()) for _, _, text in found]
+
+
+def merging(merge: Merge | None = None) -> Callable[[Received], Reply]:
+    """A model that says the newest in the place of all."""
+
+    def answer(received: Received) -> Reply:
+        texts = shown(received)
+        told = (merge or into_the_newest)(texts)
+        return Reply([json.dumps(told, ensure_ascii=False)])
+
+    return answer
+
+
+def into_the_newest(texts: Sequence[str]) -> dict[str, Any]:
+    """All of them represented by the newest."""
+    return {"memory": texts[-1], "represented": list(range(1, len(texts) + 1)), "dropped": [], "apart": []}
