@@ -139,7 +139,7 @@ def _remove_base(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
 
 
 def _base_documents(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
-    return Ask(_base(me, ids, more, chance).path, _page(more, chance, "phrase"))
+    return Ask(_base(me, ids, more, chance).path, _page(more, chance, "base place"))
 
 
 def _put_document(me: Party, ids: Names, more: Names, chance: Random) -> Ask:

@@ -40,6 +40,9 @@ OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 OF_NO_USER = {
     "experts": "a tenant's own: set up by its operator",
     "api_keys": "a tenant's own: made by its operator",
+    "knowledge_bases": "a tenant's own: set up by its operator",
+    "kb_documents": "a tenant's own: documents that its operator gave",
+    "kb_chunks": "a tenant's own: pieces of those",
 }
 """Tables with a column that hints at a user, which stay, and why."""
 
