@@ -17,8 +17,7 @@ pytestmark = pytest.mark.anyio
 
 TURNS = 120
 _FACT = re.compile(r"fact-\d+ ")
-_VOLATILE = {"message", "core_memory_changes", "recall"}
-"""Messages of the system at the most before the history: the expert's prompt, and the summary."""
+_VOLATILE = {"message", "core_memory_changes", "recall", "tone", "time"}
 _SUMMARY = "Summary of the conversation so far"
 
 
