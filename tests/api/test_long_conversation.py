@@ -17,9 +17,7 @@ pytestmark = pytest.mark.anyio
 
 TURNS = 120
 _FACT = re.compile(r"fact-\d+ ")
-_VOLATILE = {"message", "core_memory_changes", "recall"}
-_BEGINNING = 2
-"""Messages of the system at the most before the history: the expert's prompt, and the summary."""
+_VOLATILE = {"message", "core_memory_changes", "recall", "tone", "time"}
 _SUMMARY = "Summary of the conversation so far"
 
 
@@ -96,9 +94,10 @@ async def test_a_long_conversation_stays_bounded_and_loses_nothing(
 
 
 def _without_tail(prompt: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The part that only grows: before the new message stands what is recalled for it."""
-    *before, _ = prompt
-    return [each for place, each in enumerate(before) if each[0] in {"user", "assistant"} or place < _BEGINNING]
+    """The part that only grows: before the new message stands the tail, which always tells the time."""
+    *before, (role, _), _ = prompt
+    assert role == "system"
+    return before
 
 
 def _check_prefix(ends: Sequence[dict[str, Any]], asked: Sequence[Received]) -> None:
