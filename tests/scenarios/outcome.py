@@ -30,6 +30,8 @@ class Outcome:
     small_requests: Sequence[Received] = ()
     """Those to the small model, since the dialogue began."""
     weather_asked: Sequence[str] = ()
+    asked_from: int | None = None
+    """Where the requests of this step begin, if not with the step: of what is said several times, the last."""
     answered: bool = False
     """Whether the step asked for an answer, and has one."""
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import httpx
 
-from tests.scenarios.dialogue import Answer, Dialogue, Expected, Past, Read, Resume, Say, Step
+from tests.scenarios.dialogue import KINDS, Answer, Dialogue, Expected, Past, Read, Resume, Say, Step
 from tests.scenarios.expectations import unmet
 from tests.scenarios.outcome import Outcome, at_path
 from tests.scenarios.script import Director
@@ -104,7 +104,8 @@ class Player:
     async def _look(self, outcome: Outcome, step: Step, asked: int, weather: int) -> None:
         """Note what the models were asked, and how the turn is stored."""
         requests = self.stage.model.requests
-        outcome.requests = [each for each in requests[asked:] if each.body.get("model") == LARGE]
+        begun = asked if outcome.asked_from is None else outcome.asked_from
+        outcome.requests = [each for each in requests[begun:] if each.body.get("model") == LARGE]
         outcome.small_requests = [each for each in requests if each.body.get("model") == SMALL]
         outcome.weather_asked = [
             query["name"] for path, query in self.stage.weather.asked[weather:] if path == "/v1/search"
@@ -139,5 +140,5 @@ class Player:
 
     def _where(self, number: int, step: Step) -> str:
         told: dict[str, Any] = step.model_dump(exclude_unset=True, exclude={"expect"})
-        kind, value = next(iter(told.items()))
+        kind, value = next((name, value) for name, value in told.items() if name in KINDS)
         return f"{self._name}, step {number} ({kind} {str(value)[:60]!r}){': ' + step.note if step.note else ''}"

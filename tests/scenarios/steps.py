@@ -27,7 +27,9 @@ async def say(player: "Player", step: Say) -> Outcome:
     outcome = Outcome()
     for number in range(1, step.times + 1):
         player.names.kept["n"] = number
+        asked = len(player.stage.model.requests)
         outcome = await _say_once(player, step)
+        outcome.asked_from = asked
     return outcome
 
 
