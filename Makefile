@@ -48,7 +48,7 @@ test: setup-dev ## Run all tests
 
 .PHONY: scenarios
 scenarios: setup-dev ## Play the dialogues of tests/scenarios, one line for each
-	@$(BIN)/python -m pytest -q $(AT_ONCE) tests/scenarios
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/scenarios
 
 .PHONY: check
 check: setup-dev ## Format, lint, types, import contracts, tests with coverage: what CI runs

@@ -119,7 +119,7 @@ class Step(Strict):
 
     tenant: str = "main"
     keep: dict[str, str] = {}
-    """Names for what stands at these paths of the answer."""
+    """Names for what stands at these paths of the answer, or of the rows; `text` is all of it."""
     within_s: float = 0.0
     """Try again for so long until what is expected holds; for steps that only read."""
     note: str = ""
@@ -195,6 +195,13 @@ class Settle(Step):
     repeatable: ClassVar[bool] = True
 
 
+class Run(Step):
+    """A background job, by the name of its task; without ids it is one of those that run by the clock."""
+
+    run: str
+    ids: dict[str, Any] = {}
+
+
 class Sql(Step):
     """Read what is stored."""
 
@@ -220,6 +227,7 @@ KINDS: dict[str, type[Step]] = {
     "past": Past,
     "wait": Wait,
     "settle": Settle,
+    "run": Run,
     "sql": Sql,
     "embeddings": World,
     "weather_holds": World,

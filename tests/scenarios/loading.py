@@ -22,7 +22,7 @@ def dialogue_files() -> list[Path]:
 
 def _service_of(path: Path) -> Any:
     try:
-        head = tomllib.loads(path.read_text())
+        head = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError:  # told when it is loaded
         return ""
     return bool(head.get("offline")), head.get("service", {})
@@ -34,7 +34,7 @@ def load(path: Path) -> Dialogue:
     Raises:
         BadDialogue: it says something that is no part of the format.
     """
-    return parse(path.read_text(), path.name)
+    return parse(path.read_text(encoding="utf-8"), path.name)
 
 
 def parse(text: str, name: str) -> Dialogue:

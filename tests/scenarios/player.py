@@ -136,7 +136,8 @@ class Player:
                 if name in outcome.body:
                     self.names.kept[name] = outcome.body[name]
         for name, path in step.keep.items():
-            self.names.kept[name] = outcome.text if path == "text" else at_path(outcome.body, path)
+            answered = outcome.rows if outcome.rows is not None else outcome.body
+            self.names.kept[name] = outcome.text if path == "text" else at_path(answered, path)
 
     def _where(self, number: int, step: Step) -> str:
         told: dict[str, Any] = step.model_dump(exclude_unset=True, exclude={"expect"})

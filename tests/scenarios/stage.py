@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ SELECT count(*) FROM procrastinate_jobs
 WHERE args->>'tenant_id' = %(tenant)s AND (status = 'doing' OR status = 'todo'
     AND (scheduled_at IS NULL OR scheduled_at <= now()))
 """
+_STATUS = "SELECT status::text FROM procrastinate_jobs WHERE id = %s"
 _FORGET_JOBS = "DELETE FROM procrastinate_jobs WHERE args->>'tenant_id' = ANY(%s) AND status = 'todo'"
 _RUNNING = "SELECT count(*) FROM procrastinate_jobs WHERE args->>'tenant_id' = ANY(%s) AND status = 'doing'"
 
@@ -61,6 +63,28 @@ class House:
         async with asyncio.timeout(seconds):
             while await self._count(_WAITING, {"tenant": str(tenant_id)}):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+
+    async def run(self, tenant_id: UUID, task: str, ids: dict[str, str]) -> str:
+        """Run a job now; how it ended.
+
+        Raises:
+            KeyError: there is no such task.
+            TimeoutError: it does not come to an end.
+        """
+        queue = self.services.jobs.app
+        if task not in queue.tasks:
+            raise KeyError(f"no task {task}; there are {sorted(queue.tasks)}")
+        arguments = {"tenant_id": str(tenant_id), **ids} if ids else {"timestamp": int(time.time())}
+        job_id = await queue.configure_task(task).defer_async(**arguments)
+        async with asyncio.timeout(20):
+            while (status := await self._status(job_id)) in {"todo", "doing"}:
+                await asyncio.sleep(0.02)
+        return status
+
+    async def _status(self, job_id: int) -> str:
+        async with self.services.database.pool.connection() as connection:
+            found = await (await connection.execute(_STATUS, [job_id])).fetchone()
+        return str(found[0]) if found else "removed"
 
     async def clear(self, tenants: list[UUID]) -> None:
         """Let nothing that these tenants have caused go on."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.rows import tuple_row
 
-from tests.scenarios.dialogue import Call, HangUp, Past, Read, Resume, Say, Settle, Sql, Wait, World
+from tests.scenarios.dialogue import Call, HangUp, Past, Read, Resume, Run, Say, Settle, Sql, Wait, World
 from tests.scenarios.outcome import Outcome
 from tests.scenarios.passing import let_pass
 from tests.scenarios.script import reply_of
@@ -136,6 +136,14 @@ async def settle(player: "Player", step: Settle) -> Outcome:
     return Outcome()
 
 
+async def run(player: "Player", step: Run) -> Outcome:
+    """Run a background job."""
+    tenant_id, _ = await player.tenant(step.tenant)
+    status = await player.house.run(tenant_id, step.run, player.names.fill(step.ids))
+    await player.house.settled(tenant_id)
+    return Outcome(body={"job": status})
+
+
 async def sql(player: "Player", step: Sql) -> Outcome:
     """Read what is stored of the tenant."""
     tenant_id, _ = await player.tenant(step.tenant)
@@ -188,6 +196,7 @@ STEPS: dict[type, Any] = {
     Past: past,
     Wait: wait,
     Settle: settle,
+    Run: run,
     Sql: sql,
     World: world,
 }
