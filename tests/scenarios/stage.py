@@ -77,7 +77,7 @@ class House:
         arguments = {"tenant_id": str(tenant_id), **ids} if ids else {"timestamp": int(time.time())}
         job_id = await queue.configure_task(task).defer_async(**arguments)
         async with asyncio.timeout(20):
-            while (status := await self._status(job_id)) in {"todo", "doing"}:
+            while (status := await self._status(job_id)) in {"todo", "doing"}:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return status
 
