@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -20,14 +21,18 @@ from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import Tenants
+from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.settings import load_settings
 from tests.conftest import TEMPLATE, free_port
 from tests.scenarios.dialogue import Dialogue
+from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.weather_server import WeatherServer
 
 LARGE, SMALL = "large", "small"
+_UNHURRIED_MS = 10_000
+"""For recall: a machine under load must not change what a prompt holds."""
 
 _WAITING = """
 SELECT count(*) FROM procrastinate_jobs
@@ -131,7 +136,7 @@ class Stage:
                 "small_llm_model": SMALL,
                 "llm_base_url": self.model.base_url,
                 "llm_api_key": "secret-key",
-                "llm_timeout_s": 5,
+                "llm_timeout_s": 20,
             }
         places = {"{{model}}": self.model.base_url, "{{weather}}": self.weather.url, "{{nowhere}}": "127.0.0.1:1"}
         own = {}
@@ -139,20 +144,26 @@ class Stage:
             for place, address in places.items():
                 value = value.replace(place, address) if isinstance(value, str) else value  # noqa: PLW2901
             own[name] = value
-        return {"auth": "api_key", "weather_url": self.weather.url, **models, **own}
+        usual = {"auth": "api_key", "weather_url": self.weather.url, "memory_recall_budget_ms": _UNHURRIED_MS}
+        return {**usual, **models, **own}
 
     @asynccontextmanager
     async def _opened(self, wanted: dict[str, Any]) -> AsyncIterator[House]:
-        with _new_database(self.postgres) as name:
-            settings = load_settings(**wanted)
+        settings = load_settings(**wanted)
+        async with AsyncExitStack() as stack:
+            name = stack.enter_context(_new_database(self.postgres))
+            milvus_uri = settings.milvus_uri or self.milvus_uri
+            if settings.embedding_model:  # an index is of one embedding
+                milvus_uri = await stack.enter_async_context(_own_milvus())
             engines = Engines(
                 database_url=self.postgres.url(SERVICE_ROLE, name),
                 owner_url=self.postgres.url(OWNER_ROLE, name),
-                milvus_uri=settings.milvus_uri or self.milvus_uri,
+                milvus_uri=milvus_uri,
             )
-            async with open_services(settings, engines) as services, _served(services) as url:
-                services.jobs.start_worker()
-                yield House(services, url, self.postgres.url("postgres", name))
+            services = await stack.enter_async_context(open_services(settings, engines))
+            url = await stack.enter_async_context(_served(services))
+            services.jobs.start_worker()
+            yield House(services, url, self.postgres.url("postgres", name))
 
 
 @contextmanager
@@ -164,8 +175,22 @@ def _new_database(postgres: EmbeddedPostgres) -> Any:
                 sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
             )
         )
-        yield name
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        try:
+            yield name
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@asynccontextmanager
+async def _own_milvus() -> AsyncIterator[str]:
+    with new_folder() as folder:
+        server = EmbeddedMilvus(Path(folder))
+        await asyncio.to_thread(server.launch)
+        try:
+            await server.wait()
+            yield server.uri
+        finally:
+            await server.stop()
 
 
 @asynccontextmanager
@@ -178,10 +203,12 @@ async def _served(services: Services) -> AsyncIterator[str]:
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    await serving
-    await runner.close()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        await serving
+        await runner.close()
 
 
 class _Server(uvicorn.Server):
