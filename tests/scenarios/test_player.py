@@ -190,9 +190,12 @@ async def test_what_nobody_expected_fails_too(stage: Stage, steps: str, says: st
 
 async def test_files_share_a_service_and_nothing_else(stage: Stage) -> None:
     same = '[[step]]\nsay = "Remember that I am Una."\n' + LISTS + "expect.count.items = 1\n"
-    for _ in range(2):
-        await _play(stage, same)
-    assert len({id(house) for house in stage.houses.values()}) == len(stage.houses)
+    await _play(stage, same)
+    opened = list(stage.houses)
+    await _play(stage, same)
+    assert list(stage.houses) == opened
+    await _play(stage, "[service]\ntools_quick = false\n" + same)
+    assert len(stage.houses) == len(opened) + 1
 
 
 async def test_what_is_expected_may_take_its_time(stage: Stage) -> None:
