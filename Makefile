@@ -46,6 +46,10 @@ studio: setup-dev ## Open the graph in LangGraph Studio's server, with the embed
 test: setup-dev ## Run all tests
 	@$(BIN)/python -m pytest $(AT_ONCE)
 
+.PHONY: scenarios
+scenarios: setup-dev ## Play the dialogues of tests/scenarios, one line for each
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/scenarios
+
 .PHONY: check
 check: setup-dev ## Format, lint, types, import contracts, tests with coverage: what CI runs
 	@$(BIN)/ruff format --check .

@@ -122,6 +122,10 @@ class ModelServer:
         else:
             self._script_of.setdefault(model, deque()).extend(replies)
 
+    def unasked(self, model: str) -> int:
+        """How many replies that were scripted for `model` nobody has asked for."""
+        return len(self._script_of.get(model, ()))
+
     def reset(self) -> None:
         """Forget the script and what was received."""
         self._script.clear()

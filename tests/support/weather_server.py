@@ -104,6 +104,19 @@ class WeatherServer:
         """Answer them."""
         self._held[name].set()
 
+    def answer_with(self, status: int) -> None:
+        """Answer every request with this status; with 200, as usual again."""
+        paths = () if status == web.HTTPOk.status_code else ("/v1/search", "/v1/forecast")
+        self.instead = {path: lambda: web.Response(status=status) for path in paths}
+
+    def reset(self) -> None:
+        """Hold nobody up, answer as usual, and forget what was asked."""
+        for held in self._held.values():
+            held.set()
+        self._held.clear()
+        self.instead.clear()
+        self.asked.clear()
+
     def names_asked(self) -> list[str]:
         """The names of places that were sought."""
         return [query["name"] for path, query in self.asked if path == "/v1/search"]

@@ -1,0 +1,257 @@
+"""What a dialogue's file says: its head, its steps, what the model answers and what is expected.
+
+Unknown keys are refused. docs/scenarios.md tells how to write one; every field here is described there.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from tests.support.model_server import Ending
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Texts = Annotated[list[str], BeforeValidator(_listed)]
+"""One text, or several."""
+
+
+class Strict(BaseModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ToolAsked(Strict):
+    """A tool that the model asks for."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+    call: str = ""
+    """The id of the call; unless given, its place."""
+
+
+class Answer(Strict):
+    """What the model says once."""
+
+    text: str | None = None
+    data: dict[str, Any] | None = None
+    """Said as JSON."""
+    refusal: str | None = None
+    raw: str | None = None
+    """The whole body, byte for byte."""
+    tools: list[ToolAsked] = []
+    status: int = 200
+    ending: Ending = "complete"
+    delay_s: float = 0.0
+    gap_s: float = 0.0
+
+
+class Rule(Answer):
+    """What a model answers whenever a prompt holds these texts."""
+
+    when: Texts
+    unless: Texts = []
+
+
+Answers = Annotated[
+    list[Annotated[Answer, BeforeValidator(lambda value: {"text": value} if isinstance(value, str) else value)]],
+    BeforeValidator(lambda value: value if isinstance(value, list) else [value]),
+]
+
+
+class EventExpected(Strict):
+    """An event that has to be among those of a turn."""
+
+    kind: str
+    has: Any = None
+    lacks: Texts = []
+
+
+class PromptExpected(Strict):
+    """What a part of a prompt holds."""
+
+    part: Literal["beginning", "history", "tail", "message", "after", "all"] = "all"
+    call: int = 1
+    """Which of the step's calls, from 1."""
+    has: Texts = []
+    lacks: Texts = []
+    messages: int | None = None
+
+
+class Expected(Strict):
+    """What is expected of a step; all of it has to hold."""
+
+    status: int | None = None
+    error: str | None = None
+    answer: str | None = None
+    answer_has: Texts = []
+    answer_lacks: Texts = []
+    events: list[str] | None = None
+    events_have: list[str] = []
+    events_lack: list[str] = []
+    event: list[EventExpected] = []
+    body: Any = None
+    at: dict[str, Any] = {}
+    count: dict[str, int] = {}
+    absent: Texts = []
+    text_has: Texts = []
+    text_lacks: Texts = []
+    rows: list[list[Any]] | None = None
+    prompt: list[PromptExpected] = []
+    prompt_has: Texts = []
+    prompt_lacks: Texts = []
+    sections: list[str] = []
+    sections_lack: list[str] = []
+    report: dict[str, Any] | None = None
+    turn: dict[str, Any] | None = None
+    model_calls: int | None = None
+    small_calls: int | None = None
+    small_has: Texts = []
+    small_lacks: Texts = []
+    weather_asked: list[str] | None = None
+
+
+class Step(Strict):
+    """What is common to all steps."""
+
+    tenant: str = "main"
+    keep: dict[str, str] = {}
+    """Names for what stands at these paths of the answer, or of the rows; `text` is all of it."""
+    within_s: float = 0.0
+    """Try again for so long until what is expected holds; for steps that only read."""
+    note: str = ""
+    expect: Expected | None = None
+    repeatable: ClassVar[bool] = False
+
+
+class Say(Step):
+    """The user says something."""
+
+    say: str
+    user: str = "user"
+    session: str = "main"
+    times: int = 1
+    as_json: bool = False
+    key: str | None = None
+    hold: str | None = None
+    until: str = "token"
+    fields: dict[str, Any] = {}
+    model: Answers = []
+
+
+class Read(Step):
+    """Read a stream that was held, to its end."""
+
+    read: str
+
+
+class HangUp(Step):
+    """Go away from a stream that was held."""
+
+    hang_up: str
+
+
+class Resume(Step):
+    """Come back to a turn, behind an event."""
+
+    resume: str
+    after: int = 0
+
+
+class Call(Step):
+    """Any request; `json` or `lines` or `raw` is its body."""
+
+    call: str
+    json_: Any = Field(None, alias="json")
+    lines: list[dict[str, Any]] | None = None
+    raw: str | None = None
+    headers: dict[str, str] = {}
+    repeatable: ClassVar[bool] = True
+
+
+class Past(Step):
+    """What was said on an earlier day is imported."""
+
+    past: str
+    talk: list[tuple[str, str]]
+    user: str = "user"
+    session: str = "past"
+    fields: dict[str, Any] = {}
+
+
+class Wait(Step):
+    """Time passes."""
+
+    wait: str
+
+
+class Settle(Step):
+    """What goes on behind the answers comes to its end."""
+
+    settle: Literal["jobs", "index", "night"]
+    repeatable: ClassVar[bool] = True
+
+
+class Run(Step):
+    """A background job, by the name of its task; without ids it is one of those that run by the clock."""
+
+    run: str
+    ids: dict[str, Any] = {}
+
+
+class Sql(Step):
+    """Read what is stored."""
+
+    sql: str
+    repeatable: ClassVar[bool] = True
+
+
+class World(Step):
+    """Other servers behave differently from now on."""
+
+    embeddings: dict[str, Any] | None = None
+    weather_holds: str | None = None
+    weather_releases: str | None = None
+    weather_status: int | None = None
+
+
+KINDS: dict[str, type[Step]] = {
+    "say": Say,
+    "read": Read,
+    "hang_up": HangUp,
+    "resume": Resume,
+    "call": Call,
+    "past": Past,
+    "wait": Wait,
+    "settle": Settle,
+    "run": Run,
+    "sql": Sql,
+    "embeddings": World,
+    "weather_holds": World,
+    "weather_releases": World,
+    "weather_status": World,
+}
+
+
+class Dialogue(Strict):
+    """A file."""
+
+    title: str
+    language: Literal["zh", "en", "mixed"]
+    themes: Annotated[list[str], Field(min_length=1)]
+    timezone: str | None = None
+    offline: bool = False
+    """No model at all, but the built-in one."""
+    service: dict[str, Any] = {}
+    model: list[Rule] = []
+    small: list[Rule] = []
+    step: Annotated[list[Any], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _something_is_expected(self) -> "Dialogue":
+        if not any(step.expect for step in self.step):
+            raise ValueError("no step expects anything: this dialogue could not fail")
+        return self

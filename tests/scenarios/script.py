@@ -1,0 +1,112 @@
+"""What the models answer in a dialogue: the large one by turns, then by rules; the small one by rules."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tests.scenarios.dialogue import Answer, Dialogue, Rule
+from tests.scenarios.stage import SMALL
+from tests.support.model_server import Received, Reply, ToolCall, sse
+
+_PIECE = re.compile(r"\s*\S{1,12}\s*|\s+")
+_DONE = {"zh": "好的。", "en": "All right."}
+
+
+def reply_of(answer: Answer) -> Reply:
+    """The answer as the scripted server gives it."""
+    text = json.dumps(answer.data, ensure_ascii=False) if answer.data is not None else answer.text
+    raw = answer.raw.encode() if answer.raw is not None else None
+    return Reply(
+        pieces=_PIECE.findall(text) if text else (),
+        tool_calls=[
+            ToolCall(tool.name, tool.arguments, tool.call or f"call_{number}")
+            for number, tool in enumerate(answer.tools, 1)
+        ],
+        status=answer.status,
+        ending=answer.ending,
+        delay_s=answer.delay_s,
+        gap_s=answer.gap_s,
+        raw=_refused(answer.refusal) if answer.refusal else raw,
+    )
+
+
+def whole_text(request: Received) -> str:
+    """All texts of a prompt, what tools answered among them."""
+    items = request.body.get("messages") or request.body.get("input") or []
+    return "\n".join(text_of(item) for item in items)
+
+
+def text_of(item: dict[str, Any]) -> str:
+    """What one item of a prompt says: its text, or the call or result that it is."""
+    if "output" in item:
+        return str(item["output"])
+    if "arguments" in item:
+        return f"{item.get('name')} {json.dumps(json.loads(item['arguments']), ensure_ascii=False)}"
+    content = item.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)
+
+
+class Director:
+    """Answers what is not scripted call by call."""
+
+    def __init__(self, dialogue: Dialogue) -> None:
+        self._large, self._small = dialogue.model, dialogue.small
+        self._done = _DONE["en" if dialogue.language == "en" else "zh"]
+
+    def __call__(self, request: Received) -> Reply:
+        """The first rule that fits, or what a model could say of anything."""
+        text = whole_text(request)
+        is_small = request.body.get("model") == SMALL
+        if rule := _first(self._small if is_small else self._large, text):
+            return reply_of(rule)
+        return reply_of(_background(text) if is_small else Answer(text=self._done))
+
+
+def _first(rules: Sequence[Rule], text: str) -> Rule | None:
+    for rule in rules:
+        if all(each in text for each in rule.when) and not any(each in text for each in rule.unless):
+            return rule
+    return None
+
+
+def _background(text: str) -> Answer:
+    """What the small model says when a file does not care: nothing to file, no topics, some summary."""
+    if '"operations"' in text:
+        return Answer(data={"operations": []})
+    if '"key_topics"' in text:
+        return Answer(data={"summary": "(automatic summary)", "key_topics": ["automatic"]})
+    if '"topics"' in text:
+        return Answer(data={"topics": [], "user_information": {}})
+    return Answer(text="(automatic summary)")
+
+
+def _refused(words: str) -> bytes:
+    """A stream of the Responses API in which the model declines."""
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    part = {"type": "refusal", "refusal": words}
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    usage = {
+        "input_tokens": 100,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": 3,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": 103,
+    }
+    response = {"id": "resp_1", "object": "response", "created_at": 1, "model": "large", "status": "in_progress"}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {**response, "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+        {"type": "response.content_part.added", "part": {**part, "refusal": ""}, **place},
+        {"type": "response.refusal.delta", "delta": words, **place},
+        {"type": "response.refusal.done", "refusal": words, **place},
+        {"type": "response.content_part.done", "part": part, **place},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {
+            "type": "response.completed",
+            "response": {**response, "status": "completed", "output": [item], "usage": usage},
+        },
+    ]
+    return b"".join(sse({**event, "sequence_number": number}) for number, event in enumerate(events))

@@ -1,0 +1,228 @@
+"""Services for dialogues: one for each configuration, shared by files, each of which has a tenant of its own."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import procrastinate
+import psycopg
+import uvicorn
+from psycopg import sql
+
+from api.app import make_app
+from graph.builder import build_graph
+from graph.turns.runner import TurnRunner
+from services.bootstrap import Services, open_services
+from services.engines import Engines
+from services.identity.api_keys import ApiKeys
+from services.identity.tenants import Tenants
+from services.platform.embedded_milvus import EmbeddedMilvus
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.settings import load_settings
+from tests.conftest import TEMPLATE, free_port
+from tests.scenarios.dialogue import Dialogue
+from tests.support.folders import new_folder
+from tests.support.model_server import ModelServer
+from tests.support.weather_server import WeatherServer
+
+LARGE, SMALL = "large", "small"
+_UNHURRIED_MS = 10_000
+"""For recall: a machine under load must not change what a prompt holds."""
+
+_WAITING = """
+SELECT count(*) FROM procrastinate_jobs
+WHERE args->>'tenant_id' = %(tenant)s AND (status = 'doing' OR status = 'todo'
+    AND (scheduled_at IS NULL OR scheduled_at <= now()))
+"""
+_STATUS = "SELECT status::text FROM procrastinate_jobs WHERE id = %s"
+_FORGET_JOBS = "DELETE FROM procrastinate_jobs WHERE args->>'tenant_id' = ANY(%s) AND status = 'todo'"
+_RUNNING = "SELECT count(*) FROM procrastinate_jobs WHERE args->>'tenant_id' = ANY(%s) AND status = 'doing'"
+
+
+@dataclass
+class House:
+    """A service, and where it is."""
+
+    services: Services
+    url: str
+    superuser_url: str
+
+    async def new_tenant(self) -> tuple[UUID, str]:
+        """A tenant with a key that may do everything."""
+        tenant = await Tenants(self.services.database).create(f"t-{uuid4().hex}")
+        _, key = await ApiKeys(self.services.database).create(tenant.id, "dialogue", ["admin"])
+        return tenant.id, key
+
+    async def settled(self, tenant_id: UUID, seconds: float = 20) -> None:
+        """Wait until no job of the tenant runs or could run.
+
+        Raises:
+            TimeoutError: they do not come to an end.
+        """
+        async with asyncio.timeout(seconds):
+            while await self._count(_WAITING, {"tenant": str(tenant_id)}):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    async def run(self, tenant_id: UUID, task: str, ids: dict[str, str]) -> str:
+        """Run a job now; how it ended.
+
+        Raises:
+            KeyError: there is no such task.
+            TimeoutError: it does not come to an end.
+        """
+        queue = self.services.jobs.app
+        if task not in queue.tasks:
+            raise KeyError(f"no task {task}; there are {sorted(queue.tasks)}")
+        arguments = {"tenant_id": str(tenant_id), **ids} if ids else {"timestamp": int(time.time())}
+        async with asyncio.timeout(20):
+            while (job_id := await _deferred(queue, task, arguments)) is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            while (status := await self._status(job_id)) in {"todo", "doing"}:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return status
+
+    async def _status(self, job_id: int) -> str:
+        async with self.services.database.pool.connection() as connection:
+            found = await (await connection.execute(_STATUS, [job_id])).fetchone()
+        return str(found[0]) if found else "removed"
+
+    async def clear(self, tenants: list[UUID]) -> None:
+        """Let nothing that these tenants have caused go on."""
+        ids = [[str(tenant_id) for tenant_id in tenants]]
+        async with await psycopg.AsyncConnection.connect(self.superuser_url, autocommit=True) as connection:
+            await connection.execute(_FORGET_JOBS, ids)
+        async with asyncio.timeout(20):
+            while await self._count(_RUNNING, ids):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        for tenant_id in tenants:
+            await Tenants(self.services.database).remove(tenant_id)
+
+    async def _count(self, statement: str, values: Any) -> int:
+        async with self.services.database.pool.connection() as connection:
+            row = await (await connection.execute(statement, values)).fetchone()
+        assert row
+        return int(row[0])
+
+
+async def _deferred(queue: procrastinate.App, task: str, arguments: dict[str, Any]) -> int | None:
+    """The id of a new job; None while one of those that run by the clock waits already."""
+    try:
+        return await queue.configure_task(task).defer_async(**arguments)
+    except procrastinate.exceptions.AlreadyEnqueued:
+        return None
+
+
+@dataclass
+class Stage:
+    """What is there for all dialogues of a process."""
+
+    postgres: EmbeddedPostgres
+    milvus_uri: str
+    model: ModelServer
+    weather: WeatherServer
+    stack: AsyncExitStack
+    houses: dict[str, House] = field(default_factory=dict)
+
+    async def house(self, dialogue: Dialogue) -> House:
+        """The service with the settings that a dialogue wants."""
+        wanted = self._settings(dialogue)
+        key = json.dumps(wanted, sort_keys=True)
+        if key not in self.houses:
+            self.houses[key] = await self.stack.enter_async_context(self._opened(wanted))
+        return self.houses[key]
+
+    def _settings(self, dialogue: Dialogue) -> dict[str, Any]:
+        models: dict[str, Any] = {}
+        if not dialogue.offline:
+            models = {
+                "llm_model": LARGE,
+                "small_llm_model": SMALL,
+                "llm_base_url": self.model.base_url,
+                "llm_api_key": "secret-key",
+                "llm_timeout_s": 20,
+            }
+        places = {"{{model}}": self.model.base_url, "{{weather}}": self.weather.url, "{{nowhere}}": "127.0.0.1:1"}
+        own = {}
+        for name, value in dialogue.service.items():
+            for place, address in places.items():
+                value = value.replace(place, address) if isinstance(value, str) else value  # noqa: PLW2901
+            own[name] = value
+        usual = {"auth": "api_key", "weather_url": self.weather.url, "memory_recall_budget_ms": _UNHURRIED_MS}
+        return {**usual, **models, **own}
+
+    @asynccontextmanager
+    async def _opened(self, wanted: dict[str, Any]) -> AsyncIterator[House]:
+        settings = load_settings(**wanted)
+        async with AsyncExitStack() as stack:
+            name = stack.enter_context(_new_database(self.postgres))
+            milvus_uri = settings.milvus_uri or self.milvus_uri
+            if settings.embedding_model:  # an index is of one embedding
+                milvus_uri = await stack.enter_async_context(_own_milvus())
+            engines = Engines(
+                database_url=self.postgres.url(SERVICE_ROLE, name),
+                owner_url=self.postgres.url(OWNER_ROLE, name),
+                milvus_uri=milvus_uri,
+            )
+            services = await stack.enter_async_context(open_services(settings, engines))
+            url = await stack.enter_async_context(_served(services))
+            services.jobs.start_worker()
+            yield House(services, url, self.postgres.url("postgres", name))
+
+
+@contextmanager
+def _new_database(postgres: EmbeddedPostgres) -> Any:
+    name = f"scenarios_{uuid4().hex}"
+    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY").format(
+                sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
+            )
+        )
+        try:
+            yield name
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@asynccontextmanager
+async def _own_milvus() -> AsyncIterator[str]:
+    with new_folder() as folder:
+        server = EmbeddedMilvus(Path(folder))
+        await asyncio.to_thread(server.launch)
+        try:
+            await server.wait()
+            yield server.uri
+        finally:
+            await server.stop()
+
+
+@asynccontextmanager
+async def _served(services: Services) -> AsyncIterator[str]:
+    runner = TurnRunner(build_graph(services).compile(), services)
+    runner.open()
+    port = free_port()
+    config = uvicorn.Config(make_app(services, runner), port=port, log_config=None, timeout_graceful_shutdown=1)
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        await serving
+        await runner.close()
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that leaves pytest's signal handlers alone."""
+
+    @contextmanager
+    def capture_signals(self) -> Any:
+        yield
