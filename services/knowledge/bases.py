@@ -51,7 +51,8 @@ INSERT INTO knowledge_bases (id, tenant_id, prefix, description, keywords, quest
 VALUES (%(id)s, %(tenant_id)s, %(prefix)s, %(description)s, %(keywords)s, %(questions)s, %(system_prompt)s,
         %(handler)s)
 ON CONFLICT (tenant_id, prefix) DO NOTHING
-RETURNING 1
+RETURNING id, prefix, description, keywords, questions, system_prompt, handler, created_at, updated_at,
+          0 AS documents, 0 AS chunks, 0 AS waiting
 """
 
 # Only the handler may be set to null.
@@ -131,9 +132,10 @@ class KnowledgeBases:
             "id": uuid7(),
             "tenant_id": tenant_id,
         }
-        if not await self._database.fetch(tenant_id, _CREATE, values, tuple_row):
+        made = await self._database.fetch(tenant_id, _CREATE, values, class_row(Base))
+        if not made:
             raise Conflict(f"There is a knowledge base {new.prefix} already.")
-        return await self.get(tenant_id, new.prefix)
+        return made[0]
 
     async def update(self, tenant_id: UUID, prefix: str, change: BaseChange) -> Base:
         """Change a base, for messages that come after it.
