@@ -45,7 +45,7 @@ WITH expert AS (
             WHERE t.conversation_id = conversation.id AND t.status = 'running') AS running,
         (SELECT count(*) FROM turns t
             WHERE t.conversation_id = conversation.id AND t.status = 'waiting') AS waiting
-    FROM conversation
+    FROM conversation WHERE EXISTS (SELECT FROM expert)
 ), turn AS (
     INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, idempotency_key, request,
                        lease_expires_at)

@@ -6,7 +6,7 @@ from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.knowledge.base import NewBase
 from services.knowledge.profile import BaseProfile
 from tests.support.knowledge import a_base, put
-from tests.support.turns import new_turn
+from tests.support.turns import exchange, new_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,11 @@ async def test_a_base_that_a_message_names_and_that_is_not_there_is_refused(serv
         await services.turns.open(new_turn("Hi", kb_prefix="cellar"))
     with pytest.raises(InvalidInput, match="there is no expert named 'nobody'"):
         await services.turns.open(new_turn("Hi", kb_prefix="handbook", expert="nobody"))
-    assert (await services.turns.open(new_turn("Hi", kb_prefix="handbook"))).knowledge_version
+    turn = await exchange(services.turns, "Hi", "Hello", kb_prefix="handbook")
+    with pytest.raises(InvalidInput, match="cellar"):
+        await services.turns.open(new_turn("Again", kb_prefix="cellar"))
+    shown = await services.transcript.messages(DEFAULT_TENANT, turn.conversation_id, after=None, limit=10)
+    assert [message.content for message in shown] == ["Hi", "Hello"]
 
 
 @pytest.mark.parametrize("prefix", ["", "A", "-a", "a b", "a" * 64, "a\n", "手册", "a/b"])
