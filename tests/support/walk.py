@@ -201,12 +201,13 @@ UNION ALL SELECT v.id, v.tenant_id, external_id FROM visits v JOIN users u ON u.
 UNION ALL SELECT r.id, r.tenant_id, external_id FROM compression_runs r JOIN users u ON u.id = user_id
 UNION ALL SELECT o.field::uuid, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
     WHERE o.type = 'episode_delete'
-UNION ALL SELECT e.id, e.tenant_id, NULL FROM experts e
 UNION ALL SELECT d.id, d.tenant_id, NULL FROM kb_documents d
 UNION ALL SELECT (j.args->>'base_id')::uuid, (j.args->>'tenant_id')::uuid, NULL FROM procrastinate_jobs j
     WHERE j.args ? 'base_id'
 UNION ALL SELECT d.id::uuid, (j.args->>'tenant_id')::uuid, NULL FROM procrastinate_jobs j
     CROSS JOIN LATERAL jsonb_array_elements_text(j.args->'document_ids') AS d(id) WHERE j.args ? 'document_ids'
+UNION ALL SELECT e.id::uuid, (j.args->>'tenant_id')::uuid, NULL FROM procrastinate_jobs j
+    CROSS JOIN LATERAL jsonb_array_elements_text(j.args->'expert_ids') AS e(id) WHERE j.args ? 'expert_ids'
 UNION ALL SELECT m.turn_id, m.tenant_id, u.external_id FROM messages m
     JOIN conversations c ON c.id = conversation_id JOIN users u ON u.id = user_id WHERE m.import_key IS NOT NULL
 """
