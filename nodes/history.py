@@ -13,6 +13,7 @@ from services.context.persona import STRANGER
 from services.context.reading import Asked, ConversationReader, ShownConversation
 from services.context.recalled import Memories
 from services.errors import Unavailable
+from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator, TokenEstimators
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
@@ -116,6 +117,7 @@ def _asked(state: ConversationState, context: TurnContext, tools: ToolRegistry, 
         now=state["now"],
         begins=state.get("begins", False),
         persona=is_on(state, "persona_card"),
+        language=language_of([state["message"]]),
         most_tokens=state.get("max_context_tokens"),
     )
 

@@ -101,12 +101,14 @@ class Persona:
     mood: DominantTone | None
 
 
-def persona_of(core_memory: Mapping[str, Mapping[str, Any]], known: Acquaintance) -> Persona:
-    """What there is to tell of a user; in the language of what is remembered of them."""
+def persona_of(
+    core_memory: Mapping[str, Mapping[str, Any]], known: Acquaintance, *, otherwise: Language = "en"
+) -> Persona:
+    """What there is to tell of a user; in the language of what is remembered of them, if that is any text."""
     topic = _text(list(known.last_topics)) if known.last_topics else None
     texts = [_text(value) for section in core_memory.values() for value in section.values()]
     return Persona(
-        language=language_of([*texts, *known.last_topics]),
+        language=language_of([*texts, *known.last_topics]) if texts or known.last_topics else otherwise,
         name=_first(core_memory, _NAME),
         style=_first(core_memory, _STYLE),
         concerns=_first(core_memory, _CONCERNS),

@@ -14,6 +14,7 @@ from services.context.core_memory import changes_since, core_memory_text
 from services.context.epochs import Moment, NewestSummary
 from services.context.persona import STRANGER, Acquaintance, card_text, persona_of
 from services.context.prompt import size_of_stored, topic_line
+from services.llm.language import Language
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
 from services.platform.postgres import Database, Query
@@ -72,6 +73,8 @@ class Asked:
     """Whether the conversation begins with this message: then nothing is read."""
     persona: bool = True
     """Whether the expert shows a persona card."""
+    language: Language = "en"
+    """Of the message."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +184,7 @@ class ConversationReader:
         if not (self._persona and asked.persona) or core is None:
             return ""
         content = {section: block["content"] for section, block in core.items()}
-        return card_text(persona_of(content, known or STRANGER))
+        return card_text(persona_of(content, known or STRANGER, otherwise=asked.language))
 
     async def fetch(self, asked: Asked) -> FetchedConversation:
         """Read what is stored of the conversation.

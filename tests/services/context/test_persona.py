@@ -35,6 +35,7 @@ def test_it_is_in_the_language_of_the_memory() -> None:
 
 def test_nothing_known_is_no_card() -> None:
     assert card_text(persona_of({}, STRANGER)) == ""
+    assert "来访次数" in card_text(persona_of({}, Acquaintance(visit_count=3, mood="trust"), otherwise="zh"))
     assert card_text(persona_of({"human": {"home": "Porto", "name": ""}}, STRANGER)) == ""
     assert card_text(persona_of({}, Acquaintance(visit_count=3, mood="neutral"))) == ""
 
