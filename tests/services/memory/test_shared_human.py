@@ -1,5 +1,6 @@
 """What is known of the user himself, shared between experts where a setting says so."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -60,6 +61,14 @@ async def test_every_expert_knows_the_user_and_only_itself(core: CoreMemory, bot
     assert [change.version for change in await core.history(critic, "human", limit=5)] == [2, 1]
     await core.rollback(critic, "human", 1, USER)
     assert await contents(core, default) == {"human": {"name": "Ada"}}
+
+
+async def test_more_rollbacks_at_once_than_there_are_connections_all_end(
+    core: CoreMemory, both: tuple[Owner, Owner]
+) -> None:
+    await core.update(both[1], "human", {"name": "Ada"}, AGENT)
+    done = await asyncio.gather(*(core.rollback(both[1], "human", 1, USER) for _ in range(40)))
+    assert [block.content for block in done] == [{"name": "Ada"}] * 40
 
 
 async def test_a_turn_with_one_expert_knows_what_the_other_was_just_told(
