@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import AsJson, fail, settings_or_exit
+from api.cli.shell import WRONG_USE, AsJson, fail, settings_or_exit
 from services.engines import Engines, migrate_if_owner, open_postgres
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
@@ -36,6 +36,8 @@ def compress(
 
     Example: `anamnesis compress u-1 --dry-run`
     """
+    if dry_run and undo is not None:
+        fail("--undo changes something: it cannot be tried with --dry-run", WRONG_USE)
     settings = settings_or_exit()
     if settings.log_level == "info":
         configure_logs(settings.log_format, "warning")  # a line for each would cut the bar to pieces

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit, told
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, InvalidInput
 from services.platform.logs import configure_logs
@@ -46,7 +46,7 @@ def evaluate(
         dataset = load(folder)
         found = asyncio.run(_evaluate(settings, dataset))
     except InvalidInput as error:
-        fail(f"{error.field}: {error.message}", WRONG_USE)
+        fail(told(error), WRONG_USE)
     except AnamnesisError as error:
         fail(error.message)
     report = _report(settings, dataset, found, {"adversarial", *(leave_out or ())})

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit, told
 from api.cli.tenants import named
 from services.engines import open_database
-from services.errors import AnamnesisError, CallerError
+from services.errors import AnamnesisError, CallerError, InvalidInput
 from services.identity.tenants import Tenants
 from services.platform.logs import configure_logs
 from services.platform.settings import Settings
@@ -78,6 +78,7 @@ def add(
     """
     from services.knowledge.base import NewBase  # noqa: PLC0415 — help needs none of it
 
+    _check(description=description, keywords=keyword or [], questions=question or [], system_prompt=system_prompt)
     new = NewBase(prefix, description, tuple(keyword or ()), tuple(question or ()), system_prompt, handler)
 
     async def make(settings: Settings) -> None:
@@ -105,7 +106,7 @@ def ingest(
 
     Example: `anamnesis kb ingest handbook documents/ notes.pdf`
     """
-    files = list(_files(paths))
+    files = _each_once(_files(paths))
     report = _Report()
 
     async def take_in(settings: Settings) -> None:
@@ -238,6 +239,29 @@ def _files(paths: Sequence[Path]) -> Iterator[_File]:
             fail(f"there is no file or folder {path}", WRONG_USE)
 
 
+def _each_once(files: Iterable[_File]) -> list[_File]:
+    by_source: dict[str, _File] = {}
+    for file in files:
+        other = by_source.setdefault(file.source, file)
+        if not other.path.samefile(file.path):
+            reason = f"{other.path} and {file.path} would both be the document {file.source}"
+            fail(f"{reason}; take in a folder that holds both, or give one another name", WRONG_USE)
+    return list(by_source.values())
+
+
+def _check(**fields: Any) -> None:
+    """Hold what is given to the limits that requests have."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 — help needs none of it
+
+    from api.knowledge_schemas import BaseChangeRequest  # noqa: PLC0415
+    from api.problems import invalid_fields  # noqa: PLC0415
+
+    try:
+        TypeAdapter(BaseChangeRequest).validate_python(fields)
+    except ValidationError as error:
+        fail(invalid_fields(error.errors()).detail, WRONG_USE)
+
+
 def _run(work: Callable[[Settings], Coroutine[Any, Any, None]], after_failure: str = "") -> None:
     settings = settings_or_exit()
     if settings.log_level == "info":
@@ -245,6 +269,6 @@ def _run(work: Callable[[Settings], Coroutine[Any, Any, None]], after_failure: s
     try:
         asyncio.run(work(settings))
     except AnamnesisError as error:
-        fail(f"{error.message}{after_failure}")
+        fail(f"{told(error)}{after_failure}", WRONG_USE if isinstance(error, InvalidInput) else FAILED)
     except KeyboardInterrupt:
         fail(f"stopped.{after_failure}")

@@ -4,7 +4,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from services.errors import AnamnesisError
+from services.errors import AnamnesisError, InvalidInput
 from services.platform.logs import configure_logs
 from services.platform.settings import Settings, load_settings, unknown_variables
 
@@ -43,3 +43,8 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the program with one line on standard error."""
     typer.echo(f"anamnesis: {message}", err=True)
     raise typer.Exit(code)
+
+
+def told(error: AnamnesisError) -> str:
+    """What an error says, with the field that is wrong."""
+    return f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message

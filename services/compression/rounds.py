@@ -43,7 +43,8 @@ CROSS JOIN LATERAL (
 ) AS last
 WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
   AND NOT EXISTS (SELECT FROM compression_runs r WHERE r.user_id = u.id AND r.expert_id = x.id
-      AND (r.created_at > %(same_night)s OR r.status IN ('waiting', 'running') AND r.lease_until > %(now)s))
+      AND (r.created_at > %(same_night)s AND NOT r.dry_run
+           OR r.status IN ('waiting', 'running') AND r.lease_until > %(now)s))
   AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
       AND v.last_active_at > %(active_since)s)
   AND (EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id

@@ -73,7 +73,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        ) AS policy,
        unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
-       coalesce((SELECT count(*) || ' ' || max(greatest(b.updated_at, b.documents_changed_at))
+       coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
+           + extract(epoch FROM b.documents_changed_at))
            FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s), '') AS knowledge_version,
        coalesce((SELECT sum(g.generation) FROM core_memory_generations g
            WHERE g.user_id = person.id AND (g.expert_id = expert.id OR %(shares_human)s AND g.expert_id = (

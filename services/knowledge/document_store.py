@@ -139,11 +139,12 @@ class DocumentStore:
         """
         values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id, "sources": list(sources)}
         async with self._database.tenant(tenant_id) as connection:
+            # In the order of `put`: the other way round the two could wait for each other.
+            await connection.execute(_CHANGE_BASE, values)
             rows = await (await connection.execute(_DELETE, values)).fetchall()
             if document_id is not None and not rows:
                 raise NotFound("There is no such document.")
             if rows:
-                await connection.execute(_CHANGE_BASE, values)
                 await self._forget(connection, tenant_id, base_id, [row[0] for row in rows])
         return len(rows)
 

@@ -63,7 +63,8 @@ class SectionChange:
         """Take with whom the section is stored; `shared` = all experts of the user have it."""
         self.connection = connection
         self.changed = False
-        self._owner = owner
+        self.owner = owner
+        """With whom the section is stored."""
         self._section = section
         self._log = log
         self._shared = shared
@@ -90,7 +91,7 @@ class SectionChange:
 
     async def look(self) -> None:
         """Read all sections."""
-        values = {**vars(self._owner), "shares_human": self._shared}
+        values = {**vars(self.owner), "shares_human": self._shared}
         rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
         stored = stored_of(rows)
         assert stored is not None  # noqa: S101 — its row was locked
@@ -114,7 +115,7 @@ class SectionChange:
         if self._section not in self.stored.sections and len(self.stored.sections) >= MAX_SECTIONS:
             raise InvalidInput("section", f"there are {MAX_SECTIONS} sections already, and no more are accepted")
         values = {
-            **vars(self._owner),
+            **vars(self.owner),
             "id": uuid7(),
             "section": self._section,
             "content": Jsonb(new),
@@ -129,20 +130,20 @@ class SectionChange:
 
     async def delete(self, trigger: Trigger) -> None:
         """Remove it with all that is kept of it."""
-        values = {**vars(self._owner), "section": self._section, "everywhere": self._shared}
+        values = {**vars(self.owner), "section": self._section, "everywhere": self._shared}
         await self.connection.execute(core_sql.DELETE, values)
         await self._note(Operation("core_memory_delete", self._section), trigger)
 
     async def _note(self, operation: Operation, trigger: Trigger) -> None:
-        why = replace(trigger, expert_id=self._owner.expert_id)
+        why = replace(trigger, expert_id=self.owner.expert_id)
         await self._log.append(
             self.connection,
-            tenant_id=self._owner.tenant_id,
-            user_id=self._owner.user_id,
+            tenant_id=self.owner.tenant_id,
+            user_id=self.owner.user_id,
             operation=operation,
             trigger=why,
         )
-        await self.connection.execute(core_sql.CHANGED, vars(self._owner))
+        await self.connection.execute(core_sql.CHANGED, vars(self.owner))
         await self.look()
         self.changed = True
 

@@ -43,16 +43,18 @@ class StoredCoreMemory:
 class CoreMemoryCache:
     """Reads and writes core memory in Redis. Losing it costs a query of PostgreSQL and nothing else."""
 
-    def __init__(self, redis: Redis, breaker: CircuitBreaker) -> None:
+    def __init__(self, redis: Redis, breaker: CircuitBreaker, *, shares_human: bool = False) -> None:
+        """With `shares_human` generations count otherwise (`CoreMemory`), so that what is cached is kept apart."""
         self._redis = redis
         self._breaker = breaker
+        self._shares_human = shares_human
         self._put = redis.register_script(_PUT)
 
     async def get(self, user_id: UUID, expert_id: UUID) -> StoredCoreMemory | None:
         """What is cached; None when nothing is, or Redis does not answer at once."""
         try:
             async with self._breaker.use(), asyncio.timeout(_WITHIN_S):
-                found: Any = await self._redis.hmget(_key(user_id, expert_id), "generation", "sections")
+                found: Any = await self._redis.hmget(self._key(user_id, expert_id), "generation", "sections")
         except (RedisError, OSError, TimeoutError, Unavailable):
             return None
         generation, sections = found
@@ -63,7 +65,7 @@ class CoreMemoryCache:
         values: list[int | bytes] = [memory.generation, orjson.dumps(memory.sections), KEEP_S]
         try:
             async with self._breaker.use(), asyncio.timeout(_WITHIN_S):
-                return bool(await self._put(keys=[_key(user_id, expert_id)], args=values))
+                return bool(await self._put(keys=[self._key(user_id, expert_id)], args=values))
         except (RedisError, OSError, TimeoutError, Unavailable):
             return False
 
@@ -73,7 +75,7 @@ class CoreMemoryCache:
         Raises:
             Unavailable: Redis does not answer.
         """
-        keys = [_key(user_id, expert_id) for expert_id in expert_ids]
+        keys = [_key(user_id, each, shared=shared) for each in expert_ids for shared in (False, True)]
         if not keys:
             return 0
         try:
@@ -82,6 +84,9 @@ class CoreMemoryCache:
         except (RedisError, OSError, TimeoutError) as error:
             raise Unavailable("Redis does not answer.") from error
 
+    def _key(self, user_id: UUID, expert_id: UUID) -> str:
+        return _key(user_id, expert_id, shared=self._shares_human)
 
-def _key(user_id: UUID, expert_id: UUID) -> str:
-    return f"core:{user_id}:{expert_id}"
+
+def _key(user_id: UUID, expert_id: UUID, *, shared: bool) -> str:
+    return f"core:{user_id}:{expert_id}{':shared' if shared else ''}"

@@ -147,7 +147,7 @@ class CoreMemory:
             DatabaseUnavailable: the database does not answer.
         """
         async with self._changing(owner, section) as changing:
-            values = {**vars(await self._stored_with(owner, section)), "section": section, "version": version}
+            values = {**vars(changing.owner), "section": section, "version": version}
             row = await (await changing.connection.execute(core_sql.VERSION, values)).fetchone()
             if row is None:
                 raise NotFound("There is no such version of a section of this name.")

@@ -40,7 +40,7 @@ def make_memory(
 ) -> Memory:
     """Wire it; the index's jobs are registered in the queue."""
     operations = OperationLog(database)
-    core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"))
+    core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human)
     episodes = EpisodeStore(database, jobs)
     index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
     recall = Recall(

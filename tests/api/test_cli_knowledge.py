@@ -89,7 +89,12 @@ def test_what_is_not_there_is_told_in_one_line(database: dict[str, str], folder:
         ("ingest", "nothing", str(folder / "leave.md")): (1, "There is no such knowledge base."),
         ("ingest", "nothing", str(folder / "missing.md")): (2, "there is no file or folder"),
         ("remove", "nothing", "--yes"): (1, "There is no such knowledge base."),
-        ("add", "No", "--description", "x"): (1, "is not 1 to 63"),
+        ("add", "No", "--description", "x"): (2, "anamnesis: prefix: is not 1 to 63"),
+        ("add", "b", "--description", "x", "--handler", "poet"): (2, "anamnesis: handler: there is none named"),
+        ("add", "b", "--description", " "): (2, "anamnesis: description: is empty"),
+        ("add", "b", "--description", "x" * 2001): (2, "anamnesis: description: String should have at most 2000"),
+        ("add", "b", "--description", "x", "--keyword", ""): (2, "anamnesis: keywords.0: "),
+        ("add", "b", "--description", "\udcff"): (2, "anamnesis: description: "),
         ("list", "--tenant", "nobody"): (1, "There is no tenant nobody"),
     }
     for arguments, (code, line) in lines.items():
@@ -100,6 +105,18 @@ def test_what_is_not_there_is_told_in_one_line(database: dict[str, str], folder:
     for command in ("add", "ingest", "list", "remove"):
         told = _anamnesis(database, command, "--help")
         assert "Example: anamnesis kb" in told.stdout.replace("`", "")
+
+
+def test_two_files_that_would_be_one_document_are_refused(database: dict[str, str], folder: Path) -> None:
+    (folder / "zh/leave.md").write_text("# 年假\n\n八天。")
+    assert _anamnesis(database, "add", "handbook", "--description", "Ours.").returncode == 0
+    done = _anamnesis(database, "ingest", "handbook", str(folder / "leave.md"), str(folder / "zh"))
+    assert (done.returncode, done.stdout) == (2, "")
+    both = f"{folder / 'leave.md'} and {folder / 'zh/leave.md'} would both be the document leave.md"
+    assert both in done.stderr
+    assert json.loads(_anamnesis(database, "list", "--json").stdout)[0]["documents"] == 0
+    twice = _anamnesis(database, "ingest", "handbook", str(folder / "zh"), str(folder / "zh/leave.md"))
+    assert (twice.returncode, twice.stdout) == (0, "3 new, 0 replaced, 0 unchanged, 0 removed, 0 failed.\n")
 
 
 def test_documents_and_bases_are_removed(database: dict[str, str], folder: Path) -> None:

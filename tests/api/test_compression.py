@@ -127,6 +127,8 @@ async def test_the_command_compresses_and_takes_back(
     assert len(await living(services, owner)) == 4
     run = await told()
     assert await living(services, owner) == [TEA[-1]]
+    both = await asyncio.to_thread(_command, engines, model_server, "u-1", "--undo", run["run"], "--dry-run")
+    assert (both.returncode, await living(services, owner)) == (2, [TEA[-1]])
     assert await told("--undo", run["run"]) == {"run": run["run"], "restored": 4}
     again = await asyncio.to_thread(_command, engines, model_server, "u-1", "--undo", run["run"])
     assert (again.returncode, again.stderr) == (1, "anamnesis: This run was undone already.\n")

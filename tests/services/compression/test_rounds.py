@@ -86,6 +86,14 @@ async def test_memory_that_has_not_grown_is_left_alone(services: Services) -> No
     assert await _find(services) == 1
 
 
+async def test_who_has_looked_what_would_be_done_is_found_all_the_same(services: Services) -> None:
+    owner = await _asleep(services)
+    await compress(services, owner, dry_run=True)
+    evening = THREE_IN_SHANGHAI - timedelta(hours=6)
+    await _change(services, f"UPDATE compression_runs SET created_at = '{evening}'")
+    assert await _find(services) == 1
+
+
 async def test_a_night_leaves_alone_what_was_undone(services: Services) -> None:
     owner = await _asleep(services)
     run, _ = await compress(services, owner)

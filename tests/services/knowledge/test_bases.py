@@ -55,6 +55,19 @@ async def test_routing_knows_what_documents_are_about_and_when_that_changes(serv
     assert any("Sick leave" in heading for heading in profile.headings)
 
 
+async def test_a_change_that_began_before_another_and_ended_after_it_is_noticed(services: Services) -> None:
+    await a_base(services)
+    await a_base(services, "cellar")
+    async with services.database.tenant(DEFAULT_TENANT) as slow:
+        await slow.execute(
+            "UPDATE knowledge_bases SET documents_changed_at = clock_timestamp() WHERE prefix = 'handbook'"
+        )
+        await services.knowledge.bases.update(DEFAULT_TENANT, "cellar", {"description": "Wine."})
+        before = await services.turns.open(new_turn("Hi"))
+    after = await services.turns.open(new_turn("Hi", session_key="s-2"))
+    assert before.knowledge_version != after.knowledge_version
+
+
 async def test_a_turn_knows_that_there_is_no_base(services: Services) -> None:
     assert (await services.turns.open(new_turn("Hi"))).knowledge_version == ""
 

@@ -1,6 +1,7 @@
 """Documents taken in, replaced and removed: both stores agree in the end, and no search finds nothing."""
 
 import asyncio
+from functools import partial
 from uuid import UUID
 
 import psycopg
@@ -13,7 +14,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.document import BadDocument
 from services.knowledge.opening import make_knowledge
-from tests.support.jobs import HURRIED
+from tests.support.jobs import HURRIED, until
 from tests.support.knowledge import a_base, found, pdf, put
 from tests.support.milvus_server import indexed_chunks
 
@@ -138,3 +139,25 @@ async def test_a_name_that_is_none_is_refused(remembering: Services, source: str
     base = await a_base(remembering)
     with pytest.raises(InvalidInput):
         await put(remembering, base, source, "x")
+
+
+async def test_who_removes_a_document_locks_its_base_first_as_who_replaces_it(remembering: Services) -> None:
+    base = await a_base(remembering)
+    await put(remembering, base, "leave.md", OLD)
+    async with remembering.database.tenant(DEFAULT_TENANT) as replacing:
+        await replacing.execute("SELECT FROM knowledge_bases WHERE id = %s FOR UPDATE", [base.id])
+        removing = asyncio.create_task(
+            remembering.knowledge.documents.remove(DEFAULT_TENANT, base.id, ["leave.md"])
+        )
+        await until(partial(_waits_for_a_lock, remembering))
+        await replacing.execute("SELECT FROM kb_documents WHERE base_id = %s FOR UPDATE NOWAIT", [base.id])
+    assert await removing == 1
+
+
+async def _waits_for_a_lock(services: Services) -> bool:
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        found = await connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        row = await found.fetchone()
+    return bool(row and row[0])

@@ -1,11 +1,10 @@
 """What is known of the user himself, shared between experts where a setting says so."""
 
-from collections.abc import AsyncIterator
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
 from services.bootstrap import Services
 from services.conversations.experts import NewExpert
@@ -27,12 +26,10 @@ CRITIC = NewExpert("critic", "You judge films.", "", None, "summary", 32_000, No
 
 
 @pytest.fixture
-async def core(services: Services) -> AsyncIterator[CoreMemory]:
-    """Core memory that shares, with a cache of its own."""
-    redis = FakeAsyncRedis()
-    cache = CoreMemoryCache(redis, CircuitBreaker("Redis"))
-    yield CoreMemory(services.database, cache, services.memory.operations, shares_human=True)
-    await redis.aclose()
+async def core(services: Services) -> CoreMemory:
+    """Core memory that shares, as the service has it after a restart with the setting changed."""
+    cache = CoreMemoryCache(services.redis, CircuitBreaker("Redis"), shares_human=True)
+    return CoreMemory(services.database, cache, services.memory.operations, shares_human=True)
 
 
 @pytest.fixture
@@ -62,6 +59,14 @@ async def test_every_expert_knows_the_user_and_only_itself(core: CoreMemory, bot
     assert await contents(core, default) == {"human": {"name": "Ada"}}
 
 
+async def test_more_rollbacks_at_once_than_there_are_connections_all_end(
+    core: CoreMemory, both: tuple[Owner, Owner]
+) -> None:
+    await core.update(both[1], "human", {"name": "Ada"}, AGENT)
+    done = await asyncio.gather(*(core.rollback(both[1], "human", 1, USER) for _ in range(40)))
+    assert [block.content for block in done] == [{"name": "Ada"}] * 40
+
+
 async def test_a_turn_with_one_expert_knows_what_the_other_was_just_told(
     services: Services, core: CoreMemory, both: tuple[Owner, Owner]
 ) -> None:
@@ -86,6 +91,20 @@ async def test_what_an_expert_knew_before_is_shown_and_taken_along(
     assert await contents(core, default) == {}
     await core.update(critic, "human", {"likes": ["tea"]}, AGENT)
     assert await contents(core, default) == {"human": {"name": "Ada", "likes": ["tea"]}}
+
+
+async def test_once_it_is_switched_off_no_turn_is_told_what_the_others_know(
+    services: Services, core: CoreMemory, both: tuple[Owner, Owner]
+) -> None:
+    default, critic = both
+    for name in ("Ada", "Ada L."):
+        await core.update(default, "human", {"name": name}, AGENT)
+    await core.update(critic, "persona", {"tone": "dry"}, AGENT)
+    assert (await core.for_turn(critic, 3)).keys() == {"human", "persona"}
+    apart = services.memory.core
+    assert (await apart.for_turn(critic, 1)).keys() == {"persona"}
+    await apart.update(critic, "persona", {"tone": "warm"}, AGENT)
+    assert (await apart.for_turn(critic, 2))["persona"]["content"] == {"tone": "warm"}
 
 
 async def test_what_is_forgotten_is_forgotten_by_all(
