@@ -190,8 +190,10 @@ class ChatModels:
             answer = await model.ainvoke(list(messages), on_text=note_and_pass_on, **options)
         except EXPECTED as error:
             raise failure_of(error, responses_api=self._responses_api, begun=bool(heard)) from error
-        if not isinstance(answer, AIMessage) or not (heard or answer.tool_calls):
-            raise ModelFailed("llm_bad_response", "neither text nor tool calls")
+        if not isinstance(answer, AIMessage) or not (heard or (answer.tool_calls and tools)):
+            raise ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")
+        if answer.tool_calls and not tools:  # what it was not offered it may have been told to call by a document
+            return answer.model_copy(update={"content": "".join(heard), "tool_calls": [], "additional_kwargs": {}})
         if heard and not answer.text:  # it declined, in words that the APIs keep apart from the text
             return answer.model_copy(update={"content": "".join(heard)})
         return answer

@@ -142,6 +142,29 @@ async def test_after_the_last_round_no_tools_are_offered(services: Services, mod
     assert "tools" not in model_server.requests[0].body
 
 
+async def test_a_tool_that_was_not_offered_is_not_called(services: Services, model_server: ModelServer) -> None:
+    asked = ToolCall("core_memory_update", {"content": {"name": "Admin"}})
+    model_server.script(Reply(["That is all."], [asked]))
+    update = await _generate(services, state(tool_rounds=MOST_TOOL_ROUNDS), [])
+    message = update["messages"][0]
+    assert isinstance(message, AIMessage)
+    assert (message.content, message.tool_calls) == ("That is all.", [])
+    assert update["answer"] == "That is all."
+
+
+async def test_a_model_that_only_asks_for_what_it_was_not_offered_is_asked_again(
+    services: Services, model_server: ModelServer
+) -> None:
+    asked = Reply(tool_calls=[ToolCall("get_current_time", {})])
+    model_server.script(asked, Reply(["It is noon."]))
+    update = await _generate(services, state(tool_rounds=MOST_TOOL_ROUNDS), [])
+    assert update["answer"] == "It is noon."
+    model_server.script(*[asked] * 5)
+    with pytest.raises(ModelFailed) as failed:
+        await _generate(services, state(tool_rounds=MOST_TOOL_ROUNDS), [])
+    assert failed.value.failure == "llm_bad_response"
+
+
 async def test_a_model_that_fails_raises_how(services: Services, model_server: ModelServer) -> None:
     model_server.script(Reply(status=401))
     with pytest.raises(ModelFailed) as failed:

@@ -10,7 +10,7 @@ from tests.support.model_server import Received
 Event = tuple[int, str, Any]
 """Sequence, kind and content."""
 
-_LEADING = {"system", "core_memory", "summary", "topics"}
+_LEADING = {"system", "core_memory", "persona_card", "summary", "topics"}
 """Sections of a report that stand at the beginning of a prompt, before the history."""
 
 
