@@ -36,7 +36,7 @@ async def generate(
         state,
         runtime.stream_writer,
         models=models,
-        tools=tools if offers else None,
+        tools=tools.without(state.get("parts_off", ())) if offers else None,
         estimators=estimators,
         strategy=strategy,
     )

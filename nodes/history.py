@@ -53,7 +53,7 @@ async def history(
     """
     context = runtime.context
     tokens = estimators.of(state.get("model") or "")
-    asked = _asked(state, context, tools, tokens)
+    asked = _asked(state, context, tools.without(state.get("parts_off", ())), tokens)
     owner = Owner(asked.tenant_id, UUID(context.user_id), UUID(context.expert_id))
     days_asked = _days_asked(state, context, owner)
     try:

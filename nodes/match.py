@@ -6,6 +6,7 @@ from uuid import UUID
 from langgraph.runtime import Runtime
 
 from nodes.route import routed
+from services.knowledge.following import followed
 from services.knowledge.routing import KnowledgeRouting
 from state.context import TurnContext
 from state.conversation import ConversationState
@@ -17,7 +18,9 @@ async def match(
     """Settle what `route` left open, with the embedding that recall made of the message."""
     begun = time.perf_counter()
     tenant_id, version = UUID(runtime.context.tenant_id), state.get("knowledge_version")
-    found = await routing.by_similarity(tenant_id, version, state["message"], state.get("message_vector"))
+    message = state["message"]
+    before = followed(message, state.get("history", []))
+    found = await routing.by_similarity(tenant_id, version, message, state.get("message_vector"), before=before)
     runtime.stream_writer({"status": "route_decision", "content": found.decision})
     milliseconds = (time.perf_counter() - begun) * 1000
     return {**routed(found), "routing_ms": round(state.get("routing_ms", 0.0) + milliseconds, 3)}

@@ -37,7 +37,11 @@ async def route(
         asked = detect(sentence, timezone, now) if reference else None
         return asked is not None and asked["alone"]
 
-    calls = tools.quick_calls(message, besides) if "quick_tools" in on and not state.get("images") else []
+    calls = (
+        tools.without(state.get("parts_off", ())).quick_calls(message, besides)
+        if "quick_tools" in on and not state.get("images")
+        else []
+    )
     found = await routing.by_rules(
         UUID(runtime.context.tenant_id),
         state.get("knowledge_version"),

@@ -107,6 +107,8 @@ def ingest(
     Example: `anamnesis kb ingest handbook documents/ notes.pdf`
     """
     files = _each_once(_files(paths))
+    if remove_missing and not files:
+        raise typer.BadParameter("there is no file at all: every document would be removed", param_hint="PATHS")
     report = _Report()
 
     async def take_in(settings: Settings) -> None:
@@ -115,7 +117,8 @@ def ingest(
 
     _run(take_in, " What was taken in stays; the same command takes in the rest.")
     for failure in report.failed:
-        typer.echo(f"{failure['file']}: {failure['reason']}", err=True)
+        name = "".join(character if character.isprintable() else "?" for character in failure["file"])
+        typer.echo(f"{name}: {failure['reason']}", err=True)
     if as_json:
         typer.echo(json.dumps(asdict(report), ensure_ascii=False))
     else:

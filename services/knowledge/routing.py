@@ -133,7 +133,13 @@ class KnowledgeRouting:
         return Routing(general("no knowledge base is close enough").decision, None, undecided=True)
 
     async def by_similarity(
-        self, tenant_id: UUID, version: str | None, message: str, vector: Sequence[float] | None
+        self,
+        tenant_id: UUID,
+        version: str | None,
+        message: str,
+        vector: Sequence[float] | None,
+        *,
+        before: str | None = None,
     ) -> Routing:
         """Decide also by how close the message is to the bases' profiles and passages, then by the small model.
 
@@ -142,17 +148,17 @@ class KnowledgeRouting:
             version: as for `by_rules`.
             message: the user's.
             vector: its embedding, where it is known; else it is embedded.
+            before: the message that it goes on from, if it does: it belongs where that belongs.
         """
         degraded: list[str] = []
         try:
             tenant = await self._of(tenant_id, version)
         except Unavailable:
             return Routing(general("the knowledge bases could not be read").decision, degraded=("knowledge",))
-        near, passages = await asyncio.gather(
-            self._near(tenant, message, vector, degraded), self._passages(tenant_id, message, vector, degraded)
-        )
-        closeness = replace(near, passages=passages)
-        decision = by_closeness(tenant.profiles.compare(message), _manner(message), closeness)
+        decision = await self._closest(tenant_id, tenant, message, vector, degraded)
+        if decision is None and before is not None:
+            decision = await self._closest(tenant_id, tenant, before, None, degraded)
+            decision = decision and replace(decision, reason="it goes on from the message before")
         if decision:
             return _to(decision, "similarity", degraded)
         if self._models is not None and (chosen := await self._by_model(tenant.profiles, message, degraded)):
@@ -177,6 +183,15 @@ class KnowledgeRouting:
         self._tenants.move_to_end(tenant_id)
         return known
 
+    async def _closest(
+        self, tenant_id: UUID, tenant: _Tenant, text: str, vector: Sequence[float] | None, degraded: list[str]
+    ) -> Decision | None:
+        hits, manner = tenant.profiles.compare(text), _manner(text)
+        near, passages = await asyncio.gather(
+            self._near(tenant, text, vector, degraded), self._passages(tenant_id, text, vector, degraded)
+        )
+        return by_words(hits, manner) or by_closeness(hits, manner, replace(near, passages=passages))
+
     async def _near(
         self, tenant: _Tenant, message: str, vector: Sequence[float] | None, degraded: list[str]
     ) -> Closeness:
@@ -186,7 +201,7 @@ class KnowledgeRouting:
                 own = np.asarray(vector or (await self._embedder.embed([ends_of(message)]))[0])
                 quality = (await self._quality()).get(language_of([message]))
         except (Unavailable, TimeoutError):
-            degraded.append("embedding")
+            _note(degraded, "embedding")
             return Closeness()
         own = own / (np.linalg.norm(own) or 1.0)
         return Closeness(
@@ -202,7 +217,7 @@ class KnowledgeRouting:
             return await self._look_for_passages(tenant_id, ends_of(message), vector)
         except Unavailable as error:
             log.warning("routing goes without documents", reason=error.message)
-            degraded.append("milvus")
+            _note(degraded, "milvus")
             return {}
 
     async def _vectors(self, tenant: _Tenant) -> dict[str, NDArray[np.float64]]:
@@ -236,6 +251,11 @@ class KnowledgeRouting:
             degraded.append("routing_model")
             return None
         return Decision(chosen[0], chosen[1], "the small model's choice") if chosen else None
+
+
+def _note(degraded: list[str], source: str) -> None:
+    if source not in degraded:
+        degraded.append(source)
 
 
 def general(reason: str) -> Routing:

@@ -82,7 +82,7 @@ def scores_of(text: str) -> EmotionScores:
     last_turn = turns[-1] if turns else 0
     for place, (clause, mark) in enumerate(clauses):
         weight = share * (_BEFORE_CONTRAST if place < last_turn else 1.0)
-        for emotion, found, word in _feelings(clause):
+        for emotion, found, word in _felt(clause):
             loud = _SHOUTED if mark.count("!") + mark.count("！") > 0 and emotion in _LOUD else 1.0
             again = _AGAIN if (word, emotion) in seen else 1.0
             seen.add((word, emotion))
@@ -94,6 +94,16 @@ def scores_of(text: str) -> EmotionScores:
     if not any(raw.values()) and _LOUDLY.search(folded):
         raw["excitement"] = _CHEERS * share
     return {emotion: round(1 - math.exp(-_STEEPNESS * value), _DIGITS) for emotion, value in raw.items()}
+
+
+def denied_in(text: str) -> frozenset[Emotion]:
+    """The emotions that a message says are not there, and nothing in it says that they are."""
+    felt: set[Emotion] = set()
+    denied: set[Emotion] = set()
+    for found in _CLAUSE.finditer(_ASKS_ABOUT.sub(" ", _folded(text))):
+        for emotion, _, _, is_denied in _feelings(found[1]) if found[0] else ():
+            (denied if is_denied else felt).add(emotion)
+    return frozenset(denied - felt)
 
 
 _LOUD: frozenset[Emotion] = frozenset({"excitement", "frustration"})
@@ -110,7 +120,14 @@ def _folded(text: str) -> str:
     return simplified(_HIDDEN.sub(" ", plain))
 
 
-def _feelings(clause: str) -> Iterator[tuple[Emotion, float, str]]:
+def _felt(clause: str) -> Iterator[tuple[Emotion, float, str]]:
+    for emotion, weight, text, denied in _feelings(clause):
+        if not denied:
+            yield emotion, weight, text
+
+
+def _feelings(clause: str) -> Iterator[tuple[Emotion, float, str, bool]]:
+    """What a clause names: the emotion, how much of it, by which words, and whether it is denied."""
     units = _UNIT.findall(clause)
     items = sorted(
         (
@@ -124,15 +141,13 @@ def _feelings(clause: str) -> Iterator[tuple[Emotion, float, str]]:
         for place, unit in enumerate(units):
             for pair in lexicon.pairs.get(unit, ()):
                 if pair.stands_at(place, units):
-                    yield pair.emotion, _OF_PAIRS, "".join((*pair.head, *pair.tail))
+                    yield pair.emotion, _OF_PAIRS, "".join((*pair.head, *pair.tail)), False
     for number, item in enumerate(items):
         if not item.entry.feelings:
             continue
         factor, denied, of_others = _surroundings(items[max(0, number - _LOOK_BACK) : number], item.place)
-        if denied:
-            continue
         for emotion, weight in item.entry.feelings.items():
-            yield emotion, weight * (_OF_OTHERS if of_others else factor), item.text
+            yield emotion, weight * (_OF_OTHERS if of_others else factor), item.text, denied
 
 
 def _surroundings(before: Sequence[_Item], place: int) -> tuple[float, bool, bool]:

@@ -5,11 +5,11 @@ rises by 0.25, when they are it falls by 0.15; else it goes a fifth of the way t
 stays between 0 and 1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from services.tone.lexicon import EMOTIONS
 from services.tone.reactions import Reaction, reaction_of
-from services.tone.scoring import scores_of
+from services.tone.scoring import denied_in, scores_of
 from services.tone.states import EarlierTone
 from state.conversation import DominantTone, Emotion, EmotionScores, Pace, Tone
 
@@ -17,6 +17,8 @@ CLEAR = 0.22
 """A score from which on an emotion colours the turn."""
 _FADES = 0.5
 """Each message weighs so much of the one after it."""
+_RELIEVED = 0.25
+"""So much is left of what was felt before, once it is said to be over ("I'm not worried any more")."""
 _NEAR = 0.1
 """Anxiety that is so near to the strongest emotion comes before it."""
 _OPINION_SHARE = 0.5
@@ -52,7 +54,8 @@ def tone_of(message: str, earlier: Sequence[EarlierTone]) -> Tone:
             looked for where there are any.
     """
     own = scores_of(message)
-    scores = _weighed([own, *(blended(each) for each in earlier)])
+    over = denied_in(message)
+    scores = _weighed([own, *(_relieved(blended(each), over) for each in earlier)])
     dominant = dominant_of(scores)
     asked = _ASKED_EMPATHY[dominant]
     empathy = asked
@@ -88,6 +91,11 @@ def blended(earlier: EarlierTone) -> EmotionScores:
         emotion: rules.get(emotion, 0.0) * (1 - _OPINION_SHARE) + opinion.get(emotion, 0.0) * _OPINION_SHARE
         for emotion in EMOTIONS
     }
+
+
+def _relieved(scores: EmotionScores, over: Collection[Emotion]) -> EmotionScores:
+    """What is left of how a message sounded once the user says that an emotion is over."""
+    return {emotion: score * (_RELIEVED if emotion in over else 1.0) for emotion, score in scores.items()}
 
 
 def _weighed(newest_first: Sequence[EmotionScores]) -> EmotionScores:

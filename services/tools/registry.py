@@ -3,7 +3,7 @@
 import importlib
 import json
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from langchain_core.tools import BaseTool
@@ -12,7 +12,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from services.tools import builtin
 from services.tools.quick import calls_in
 from services.tools.tool import RegisteredTool, ToolServices
-from state.conversation import QuickCall
+from state.conversation import Part, QuickCall
 
 
 class ToolRegistry:
@@ -21,6 +21,7 @@ class ToolRegistry:
     def __init__(self, tools: Sequence[RegisteredTool]) -> None:
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
+        self._without: dict[frozenset[Part], ToolRegistry] = {}
         self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
 
     @classmethod
@@ -30,6 +31,16 @@ class ToolRegistry:
         found = [importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
         made = [tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found]
         return cls([tool for tool in made if tool is not None])
+
+    def without(self, parts: Iterable[Part]) -> "ToolRegistry":
+        """The tools that do not belong to these parts of memory."""
+        off = frozenset(parts)
+        if not any(registered.part in off for registered in self._tools.values()):
+            return self
+        if off not in self._without:
+            kept = [registered for registered in self._tools.values() if registered.part not in off]
+            self._without[off] = ToolRegistry(kept)
+        return self._without[off]
 
     @property
     def for_model(self) -> list[BaseTool]:

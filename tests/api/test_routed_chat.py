@@ -116,6 +116,14 @@ async def test_a_handler_that_answers_from_documents_alone_says_when_there_are_n
 
 
 @pytest.mark.usefixtures("bases")
+async def test_a_question_that_goes_on_is_searched_for_with_the_one_before(client: httpx.AsyncClient) -> None:
+    await _events(client, "入职满一年年假有几天？")
+    events = await _events(client, "那它怎么休？")
+    assert _routes(events)[0]["reason"] == "it goes on from the message before"
+    assert events[-1][1]["sources"][0]["heading"] == "考勤与休假 > 年假"
+
+
+@pytest.mark.usefixtures("bases")
 async def test_a_base_that_is_not_there_is_refused_before_anything_is_stored(client: httpx.AsyncClient) -> None:
     body = {"user_id": "u-9", "session_id": "s-9", "message": "Hi", "kb_prefix": "cellar"}
     for path in ("/api/v1/chat", "/api/v1/chat/stream"):

@@ -30,7 +30,11 @@ Patch = Annotated[
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
-    return RegisteredTool(_over(services.core_memory), timeout_s=5.0) if services.core_memory else None
+    return (
+        RegisteredTool(_over(services.core_memory), timeout_s=5.0, part="core_memory")
+        if services.core_memory
+        else None
+    )
 
 
 def _over(core_memory: CoreMemory) -> BaseTool:

@@ -182,6 +182,18 @@ async def test_bases_that_cannot_be_read_leave_the_turn_without(routing: Knowled
     assert (await routing.by_rules(ANN, "1", "How to descale the Brevo?")).decision["kb_prefix"] == "coffee"
 
 
+async def test_a_message_that_goes_on_belongs_where_the_one_before_does(routing: KnowledgeRouting) -> None:
+    found = await routing.by_similarity(ANN, "1", "And after that?", None, before="How do I descale the Brevo?")
+    assert (found.decision["kb_prefix"], found.decision["reason"]) == (
+        "coffee",
+        "it goes on from the message before",
+    )
+    other = await routing.by_similarity(ANN, "1", "那植物园门票呢？", None, before="How do I descale the Brevo?")
+    assert other.decision["kb_prefix"] == "garden"
+    nowhere = await routing.by_similarity(ANN, "1", "And after that?", None, before="Tell me a joke")
+    assert nowhere.decision["kb_prefix"] is None
+
+
 @pytest.mark.parametrize(
     ("replies", "prefix", "degraded"),
     [

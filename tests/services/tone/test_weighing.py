@@ -25,6 +25,19 @@ def test_a_first_message_is_heard_by_itself() -> None:
     assert tone_of(CALM, [])["dominant"] == "neutral"
 
 
+@pytest.mark.parametrize(
+    ("message", "dominant"),
+    [
+        ("I'm not worried any more, thanks, that helped.", "trust"),
+        ("我现在不担心了，谢谢你", "trust"),
+        ("I'm not worried about the price, but I'm still nervous about the flight.", "anxiety"),
+    ],
+)
+def test_what_is_said_to_be_over_is_over(message: str, dominant: str) -> None:
+    anxious = [_earlier(anxiety=0.9) for _ in range(3)]
+    assert tone_of(message, anxious)["dominant"] == dominant
+
+
 def test_a_feeling_fades_with_each_message_that_does_not_have_it() -> None:
     heard = [tone_of(CALM, [_earlier()] * age + [_earlier(anxiety=0.9)])["scores"]["anxiety"] for age in range(4)]
     assert heard == sorted(heard, reverse=True)

@@ -1,6 +1,8 @@
+import pytest
 from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from services.bootstrap import Services
 from services.tools.registry import ToolRegistry
 from services.tools.tool import RegisteredTool, ToolServices
 
@@ -28,3 +30,16 @@ def test_tools_are_offered_by_priority_and_then_by_name() -> None:
 
     registry = ToolRegistry([made("b", 100), made("a", 100), made("c", 1)])
     assert [tool.name for tool in registry.for_model] == ["c", "a", "b"]
+
+
+@pytest.mark.anyio
+async def test_who_goes_without_a_part_of_memory_goes_without_its_tools(services: Services) -> None:
+    everything = {tool.name for tool in services.tools.for_model}
+    without = {tool.name for tool in services.tools.without(["core_memory", "recall"]).for_model}
+    assert everything - without == {
+        "core_memory_update",
+        "get_user_profile",
+        "archival_memory_insert",
+        "archival_memory_search",
+    }
+    assert services.tools.without(["tone"]) is services.tools
