@@ -53,6 +53,7 @@ Budget = Annotated[
 ]
 PartsOff = Annotated[
     list[Part],
+    AfterValidator(lambda parts: list(dict.fromkeys(parts))),
     Field(
         max_length=len(PARTS),
         description="What it goes without, although the service has it: " + ", ".join(PARTS) + ".",

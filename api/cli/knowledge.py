@@ -5,12 +5,14 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -131,26 +133,48 @@ def ingest(
 
 
 @app.command(name="list")
-def list_(tenant: OfTenant = "default", as_json: AsJson = False) -> None:
-    """List the knowledge bases of a tenant.
+def list_(
+    prefix: Annotated[
+        str | None, typer.Argument(metavar="PREFIX", help="List the documents of this base instead.")
+    ] = None,
+    tenant: OfTenant = "default",
+    as_json: AsJson = False,
+) -> None:
+    """List the knowledge bases of a tenant, or the documents of one.
 
-    Example: `anamnesis kb list --json`
+    Example: `anamnesis kb list handbook --json`
     """
     rows: list[dict[str, Any]] = []
 
     async def read(settings: Settings) -> None:
         async with _open(settings, tenant) as opened:
-            found = await opened.bases.page(opened.tenant_id, after=None, limit=10_000)
-            rows.extend({name: value for name, value in asdict(base).items() if name != "id"} for base in found)
+            if prefix is None:
+                bases = await opened.bases.page(opened.tenant_id, after=None, limit=10_000)
+                rows.extend(
+                    {name: value for name, value in asdict(base).items() if name != "id"} for base in bases
+                )
+                return
+            base_id = await opened.documents.base_id(opened.tenant_id, prefix)
+            after: str | None = None
+            while page := await opened.documents.page(opened.tenant_id, base_id, after=after, limit=200):
+                rows.extend(asdict(document) for document in page)
+                after = page[-1].source
 
     _run(read)
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False, default=str))
+        typer.echo(json.dumps(rows, ensure_ascii=False, default=_as_json))
         return
-    table = Table("prefix", "documents", "chunks", "waiting", "description", box=None, pad_edge=False)
+    columns = ("prefix", "documents", "chunks", "waiting", "description")
+    if prefix is not None:
+        columns = ("source", "title", "chunk_count", "waiting", "media_type")
+    table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(str(row[name]) for name in ("prefix", "documents", "chunks", "waiting", "description")))
+        table.add_row(*(escape(str(row[name])) for name in columns))
     Console().print(table)
+
+
+def _as_json(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 @app.command()

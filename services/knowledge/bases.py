@@ -40,8 +40,9 @@ ORDER BY b.prefix LIMIT %(limit)s
 
 _PROFILES = """
 SELECT b.prefix, b.description, b.keywords, b.questions, b.handler, b.system_prompt, ARRAY(
-    SELECT DISTINCT c.heading FROM kb_chunks c
-    WHERE c.tenant_id = %(tenant_id)s AND c.base_id = b.id AND c.heading <> '' ORDER BY c.heading LIMIT %(most)s
+    SELECT c.heading FROM kb_chunks c
+    WHERE c.tenant_id = %(tenant_id)s AND c.base_id = b.id AND c.heading <> ''
+    GROUP BY c.heading ORDER BY count(*) DESC, c.heading LIMIT %(most)s
 ) AS headings
 FROM knowledge_bases b WHERE b.tenant_id = %(tenant_id)s ORDER BY b.prefix
 """
@@ -71,7 +72,7 @@ RETURNING 1
 _DELETE = "DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s RETURNING id"
 
 _MOST_HEADINGS = 300
-"""Of a base, that tell what it is about."""
+"""Of a base, that tell what it is about: those with the most text under them."""
 
 _PREFIX = re.compile(PREFIX_PATTERN)
 

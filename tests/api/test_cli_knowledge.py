@@ -82,6 +82,9 @@ def test_bad_files_are_named_and_the_others_taken_in(database: dict[str, str], f
     (listed,) = json.loads(_anamnesis(database, "list", "--json").stdout)
     assert (listed["prefix"], listed["keywords"], listed["documents"]) == ("handbook", ["leave", "年假"], 1)
     assert "handbook" in _anamnesis(database, "list").stdout
+    (document,) = json.loads(_anamnesis(database, "list", "handbook", "--json").stdout)
+    assert (document["source"], document["media_type"]) == ("leave.md", "text/markdown")
+    assert "leave.md" in _anamnesis(database, "list", "handbook").stdout
 
 
 def test_what_is_not_there_is_told_in_one_line(database: dict[str, str], folder: Path) -> None:
@@ -91,6 +94,7 @@ def test_what_is_not_there_is_told_in_one_line(database: dict[str, str], folder:
         ("ingest", "nothing", str(folder / "missing.md")): (2, "there is no file or folder"),
         ("ingest", "nothing", str(folder / "nobody"), "--remove-missing"): (2, "every document would be removed"),
         ("remove", "nothing", "--yes"): (1, "There is no such knowledge base."),
+        ("list", "nothing"): (1, "There is no such knowledge base."),
         ("add", "No", "--description", "x"): (2, "anamnesis: prefix: is not 1 to 63"),
         ("add", "b", "--description", "x", "--handler", "poet"): (2, "anamnesis: handler: there is none named"),
         ("add", "b", "--description", " "): (2, "anamnesis: description: is empty"),
