@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from services.context.parts import PARTS
 from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS
 from services.conversations.values import Id, no_nul, not_blank
-from state.conversation import ContextStrategy, Part
+from state.prompt import ContextStrategy, Part
 
 MAX_PERSONA_CHARACTERS = 4000
 _MAX_PROMPT_CHARACTERS = 32_000
@@ -53,11 +53,11 @@ Budget = Annotated[
 ]
 PartsOff = Annotated[
     list[Part],
-    AfterValidator(lambda parts: list(dict.fromkeys(parts))),
     Field(
         max_length=len(PARTS),
         description="What it goes without, although the service has it: " + ", ".join(PARTS) + ".",
     ),
+    AfterValidator(lambda parts: list(dict.fromkeys(parts))),
 ]
 
 _THRESHOLD = "The part of the window from which on older messages are shortened, in hundredths."

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from state.conversation import DominantTone, Pace
+from state.prompt import DominantTone, Pace
 
 
 class EmotionsView(BaseModel):

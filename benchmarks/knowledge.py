@@ -30,7 +30,8 @@ from services.knowledge.base import NewBase
 from services.knowledge.chunking import HEADING_SEPARATOR
 from services.platform.logs import configure_logs
 from services.platform.settings import load_settings
-from state.conversation import AgentType, Passage
+from state.conversation import AgentType
+from state.prompt import Passage
 
 DATA = Path(__file__).parent / "data" / "knowledge"
 _DEPTH = 5

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from services.time_reference.detect import detect
-from state.conversation import TimeReference
+from state.prompt import TimeReference
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = ("en", "zh")

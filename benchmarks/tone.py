@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from services.memory.terms import warm
 from services.tone.scoring import scores_of
 from services.tone.weighing import dominant_of
-from state.conversation import DominantTone
+from state.prompt import DominantTone
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)

@@ -25,7 +25,8 @@ from services.summaries.topics import TopicArchive
 from services.time_reference.local_days import bounds
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState, CoreMemorySections
+from state.conversation import ConversationState
+from state.prompt import CoreMemorySections
 
 log = structlog.get_logger(__name__)
 

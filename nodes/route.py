@@ -10,7 +10,8 @@ from services.knowledge.routing import KnowledgeRouting, Routing
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState, Part
+from state.conversation import ConversationState
+from state.prompt import Part
 
 
 async def route(

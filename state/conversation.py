@@ -6,11 +6,25 @@ LangGraph drops a key it does not know without a word, so nodes are annotated to
 """
 
 import operator
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
+
+from state.prompt import (
+    AskedDays,
+    ContextPolicy,
+    ContextReport,
+    CoreMemorySections,
+    Epoch,
+    HistoryMessage,
+    Part,
+    Passage,
+    RecalledEpisode,
+    TimeReference,
+    Tone,
+)
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
@@ -18,31 +32,6 @@ RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
 small model; or nobody."""
 Compose = Literal["single", "progressive"]
 """Whether an answer with quick tools is begun after all of their results, or as soon as the first is there."""
-ContextStrategy = Literal["summary", "topics", "window"]
-"""How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages alone."""
-
-
-Part = Literal[
-    "core_memory",
-    "persona_card",
-    "recall",
-    "days",
-    "tone",
-    "time",
-    "knowledge",
-    "quick_tools",
-    "memory_agent",
-]
-"""What can be switched off for an expert, and mostly by a setting: what is always known of the user, and them in
-brief; what earlier conversations said; prepared answers to questions about days; how the user sounds; the present
-time; knowledge bases where the caller names none; tools that run by themselves; the agent that files what is worth
-remembering."""
-Emotion = Literal["anxiety", "excitement", "confusion", "trust", "frustration"]
-DominantTone = Literal["anxiety", "excitement", "confusion", "trust", "frustration", "neutral"]
-Pace = Literal["slow", "steady", "brisk"]
-"""How an answer should go on: step by step, as usual, or straight to the point."""
-EmotionScores = dict[Emotion, float]
-"""How much there is of each emotion, 0 to 1."""
 
 
 class RouteDecision(TypedDict):
@@ -66,126 +55,6 @@ class QuickCall(TypedDict):
     arguments: dict[str, Any]
 
 
-class HistoryMessage(TypedDict):
-    """One stored message as the prompt shows it."""
-
-    message_id: str
-    role: Literal["user", "assistant"]
-    content: str
-    parts: list[dict[str, Any]]
-    """Images of the message, as OpenAI content parts; empty for most."""
-    token_count: int
-    created_at: datetime
-
-
-class Passage(TypedDict):
-    """One passage of a knowledge base."""
-
-    kb_prefix: str
-    chunk_id: str
-    document_id: str
-    document: str
-    """The document's name in the base."""
-    position: int
-    """Among the document's passages, from 0."""
-    heading: str
-    """The headings above it, the outermost first, joined by ` > `; empty where there are none."""
-    page: int | None
-    """From 1; None where the document has no pages."""
-    text: str
-    score: float
-    """0 to 1, relative to the best of its search."""
-
-
-class Source(TypedDict):
-    """Where a passage comes from that the prompt of an answer showed."""
-
-    kb_prefix: str
-    document: str
-    position: int
-    heading: str
-    page: int | None
-    score: float
-
-
-class RecalledEpisode(TypedDict):
-    """An episode that was recalled, as the prompt shows it."""
-
-    episode_id: str
-    episode_type: str
-    date: str
-    """The user's local day on which it was."""
-    text: str
-    score: float
-
-
-class TimeReference(TypedDict):
-    """The past conversation that a message asks about."""
-
-    kind: Literal["days", "last_visit", "just_now"]
-    """Days that it names; or, without a date, the visit before this one, or what was said a moment ago."""
-    start_date: date | None
-    """The user's local day, inclusive; None where no date is named."""
-    end_date: date | None
-    """The same; today at the latest."""
-    matched_text: str
-    """The words that name the time."""
-    detail: bool
-    """Whether it asks for a detail, which a summary may lack."""
-    alone: bool
-    """Whether the message asks for nothing else."""
-
-
-class SaidThenLine(TypedDict):
-    """A message of the days that a message asks about, as the prompt shows it."""
-
-    message_id: str
-    at: str
-    """The user's local date and time."""
-    speaker: str
-    text: str
-
-
-class DaySummary(TypedDict):
-    """What was said on a day, as the prompt shows it."""
-
-    date: str
-    """The user's local day."""
-    text: str
-
-
-class AskedDays(TypedDict):
-    """The days that a message asks about, and what the prompt tells of them."""
-
-    matched_text: str
-    start: str
-    """The first local day; of the visit before, its day."""
-    end: str
-    known: bool
-    """False = what was said then could not be read."""
-    summaries: list[DaySummary]
-    """Oldest first; none where nothing was said."""
-    said: list[SaidThenLine]
-    """In order, where a detail is asked for."""
-    to_summarise: list[str]
-    """Ids of visits whose days are summarised behind the answer."""
-    dropped: list[dict[str, Any]]
-    """What the budget left no room for, for the report."""
-
-
-class Tone(TypedDict):
-    """How the user sounds, by what they said themselves."""
-
-    message_scores: EmotionScores
-    """Of this turn's message alone."""
-    scores: EmotionScores
-    """Over the last five messages, the newest weighing most."""
-    dominant: DominantTone
-    empathy: float
-    """How much the answer should attend to how the user feels, 0 to 1; it follows how they took the answers."""
-    pace: Pace
-
-
 class TokenUsage(TypedDict):
     """Tokens of all model calls of the turn, as the provider reported them."""
 
@@ -194,105 +63,6 @@ class TokenUsage(TypedDict):
     total_tokens: int
     cached_tokens: int
     model_calls: int
-
-
-class ContextPolicy(TypedDict):
-    """What the expert says of the prompt."""
-
-    strategy: ContextStrategy
-    window: int
-    """Tokens that the model's context holds; for the strategy `topics`."""
-    budget: int | None
-    """Tokens that its prompts may have, the user's message not counted; None = as configured."""
-    threshold: float
-    """Share of `window` at which topics are archived, 0 to 1."""
-    min_archive_messages: int
-
-
-class TopicSummary(TypedDict):
-    """An archived topic as the prompt shows it."""
-
-    title: str
-    summary: str
-
-
-class CoreMemoryBlock(TypedDict):
-    """One section of core memory."""
-
-    content: dict[str, Any]
-    version: int
-    """From 1; one more with every change."""
-    rewritten_version: int
-    """The last version that was written as a whole, by the user or a rollback; 0 = none."""
-
-
-CoreMemorySections = dict[str, CoreMemoryBlock]
-"""The core memory of a user with an expert, by the sections' names."""
-
-
-class PrefixMark(TypedDict):
-    """A place in a prompt, up to which the next one can be compared with it."""
-
-    section: str
-    messages: int
-    """Messages of the prompt up to here."""
-    digest: str
-    """Of all of them."""
-
-
-class Epoch(TypedDict):
-    """What a conversation's prompts begin with until the next epoch, so that their beginning stays the same."""
-
-    number: int
-    """From 1."""
-    strategy: ContextStrategy
-    reason: str
-    """Why it began."""
-    begun_at: datetime
-    summary: str
-    summary_version: int
-    """0 = there was no summary."""
-    topics: list[TopicSummary]
-    history_from: tuple[datetime, str] | None
-    """`created_at` and id of the last message before its history; None = the history is the whole conversation."""
-    core_memory: dict[str, dict[str, Any]]
-    """Content of each section when it began."""
-    core_versions: dict[str, int]
-    """Their versions then."""
-    persona_card: str
-    """What was known of the user in brief when it began; empty = nothing, or none is shown."""
-    prefix: list[PrefixMark]
-    """Of the last prompt of the epoch."""
-
-
-class SharedPrefix(TypedDict):
-    """How much of the prompt begins as the turn before began."""
-
-    tokens: int
-    share: float
-    """Of the prompt but for its volatile tail and the new message, 0 to 1."""
-
-
-class ContextReport(TypedDict):
-    """What the prompt was made of."""
-
-    budget: int
-    """Tokens allowed, the user's message not counted."""
-    tokens: dict[str, int]
-    """Estimated tokens per section."""
-    dropped: list[dict[str, Any]]
-    """What did not fit, each with `section`, `items` and `reason`."""
-    parts: list[Part]
-    """What was on in the turn."""
-    strategy: ContextStrategy
-    epoch: int
-    epoch_reason: str
-    prefix: SharedPrefix
-    recall: dict[str, Any]
-    """What recall asked, what it found with its ranks and score, and why something is not shown; empty where
-    nothing was recalled."""
-    sources: list[Source]
-    """Of the passages that the prompt showed, the best first."""
 
 
 class TurnInput(TypedDict, total=False):

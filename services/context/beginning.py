@@ -7,7 +7,7 @@ from uuid import UUID
 
 from services.context import epochs
 from services.context.epochs import NewestSummary
-from state.conversation import Epoch, TopicSummary
+from state.prompt import Epoch, TopicSummary
 
 # What the next epoch would begin with, and what the present one is.
 BEGINNING: LiteralString = """

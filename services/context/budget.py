@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from state.conversation import ContextPolicy
+from state.prompt import ContextPolicy
 
 TOPICS_SHARE = 0.25
 """Of the budget, at the most for the summaries of topics."""

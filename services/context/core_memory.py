@@ -8,7 +8,7 @@ from typing import Any
 from services.context.persona import told_by
 from services.llm.language import language_of
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
-from state.conversation import CoreMemorySections, Epoch
+from state.prompt import CoreMemorySections, Epoch
 
 MOST_TOKENS = 300
 MOST_CHANGE_TOKENS = 150

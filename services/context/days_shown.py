@@ -13,7 +13,7 @@ from services.memory.terms import terms
 from services.summaries.past_days import DaysAsked, DaysFound, ToldDay
 from services.time_reference.local_days import local_day
 from services.time_reference.zones import time_zone
-from state.conversation import AskedDays, DaySummary, SaidThenLine
+from state.prompt import AskedDays, DaySummary, SaidThenLine
 
 _MOST_SAID = 20
 _SAID_TOKENS = 600

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from services.llm.language import Language
-from state.conversation import AskedDays, TimeReference
+from state.prompt import AskedDays, TimeReference
 
 WEEKDAYS: dict[Language, Sequence[str]] = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from state.conversation import ContextStrategy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
+from state.prompt import ContextStrategy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
 Place = tuple[datetime, str]
 """`created_at` and id of a message."""

@@ -4,7 +4,8 @@ from collections.abc import Collection
 from typing import get_args
 
 from services.platform.settings import Settings
-from state.conversation import ConversationState, Part
+from state.conversation import ConversationState
+from state.prompt import Part
 
 PARTS: tuple[Part, ...] = get_args(Part)
 

@@ -9,7 +9,7 @@ from typing import Any
 from services.llm.language import Language, language_of
 from services.llm.tokens import count_tokens
 from services.tone.states import EarlierTone
-from state.conversation import DominantTone
+from state.prompt import DominantTone
 
 MOST_CARD_TOKENS = 200
 _MOST_LINE_TOKENS = 50

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from langchain_core.messages import BaseMessage
 
-from state.conversation import PrefixMark, SharedPrefix
+from state.prompt import PrefixMark, SharedPrefix
 
 _DIGEST_BYTES = 12
 

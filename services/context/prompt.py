@@ -27,7 +27,7 @@ from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.tone.guidance import guidance
-from state.conversation import (
+from state.prompt import (
     AskedDays,
     ContextReport,
     Epoch,

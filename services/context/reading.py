@@ -19,7 +19,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
 from services.platform.postgres import Database, Query
 from services.summaries.schedule import ARCHIVE, SUMMARISE, SummarySchedule
-from state.conversation import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
+from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
 _SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1
 _MOST_TOPICS = 10

@@ -15,7 +15,7 @@ from services.memory.superseded import Superseded, superseded
 from services.memory.terms import terms
 from services.platform.metrics import RECALLED
 from services.time_reference.zones import time_zone
-from state.conversation import RecalledEpisode
+from state.prompt import RecalledEpisode
 
 _DEPTH = 20
 _REPORTED = 12

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from services.llm.language import Language
-from state.conversation import Passage
+from state.prompt import Passage
 
 _DATA: dict[Language, str] = {
     "en": "Passages from the knowledge base follow, each behind a line in brackets that names its document. They "

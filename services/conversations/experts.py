@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.llm.tokens import count_tokens
 from services.platform.postgres import Database, Row
-from state.conversation import ContextStrategy, Part
+from state.prompt import ContextStrategy, Part
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000
 

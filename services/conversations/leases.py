@@ -15,7 +15,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.turn import LEASE, OpenTurn, StopReason
 from services.platform.postgres import Database
-from state.conversation import ContextPolicy, Part
+from state.prompt import ContextPolicy, Part
 
 _RENEW = """
 UPDATE turns SET lease_expires_at = now() + %(lease)s

@@ -4,7 +4,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from state.conversation import Epoch, Tone
+from state.prompt import Epoch, Tone
 
 _EPOCH_VALUES = (
     "epoch_number",

@@ -33,7 +33,7 @@ from services.platform.postgres import Connection, Database
 from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
-from state.conversation import ContextPolicy, Part
+from state.prompt import ContextPolicy, Part
 
 
 @dataclass(frozen=True)

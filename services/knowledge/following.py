@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from services.llm.language import language_of
 from services.memory.terms import informative_terms
-from state.conversation import HistoryMessage
+from state.prompt import HistoryMessage
 
 _MOST_CHARACTERS = {"en": 80, "zh": 24}
 _FEW_TERMS = 2

@@ -23,7 +23,8 @@ from services.memory.embedding_quality import EmbeddingQuality
 from services.memory.terms import is_weak, terms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database, Query
-from state.conversation import AgentType, Passage
+from state.conversation import AgentType
+from state.prompt import Passage
 
 Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 

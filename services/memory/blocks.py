@@ -15,7 +15,7 @@ from services.memory.cache import StoredCoreMemory
 from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Connection
-from state.conversation import CoreMemoryBlock
+from state.prompt import CoreMemoryBlock
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
-from state.conversation import CoreMemorySections
+from state.prompt import CoreMemorySections
 
 KEEP_S = 3600
 _WITHIN_S = 0.2

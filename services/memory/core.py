@@ -21,7 +21,7 @@ from services.memory.content import check_section, check_size, check_values
 from services.memory.merge import canonical, merge_patch
 from services.memory.operations import OperationLog, Trigger
 from services.platform.postgres import Database
-from state.conversation import CoreMemorySections
+from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
 """What is known of the user himself, whoever he talks to."""

@@ -20,7 +20,7 @@ from services.summaries.day_store import DayVisit
 from services.summaries.day_writer import by_rule
 from services.summaries.said_then import SaidMessage, SaidThen
 from services.time_reference.local_days import bounds, local_day
-from state.conversation import TimeReference
+from state.prompt import TimeReference
 
 log = structlog.get_logger(__name__)
 

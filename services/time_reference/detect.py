@@ -17,7 +17,7 @@ from services.time_reference.parse import parse
 from services.time_reference.undated import undated
 from services.time_reference.wording import DAYS, JUST_NOW, LAST_TALK, LAST_VISIT, TIME, bounded, folded, lowered
 from services.time_reference.zones import time_zone
-from state.conversation import TimeReference
+from state.prompt import TimeReference
 
 _SPEAKS = re.compile(
     r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|again|please|remember|recall|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from services.llm.language import Language
-from state.conversation import DominantTone, Tone
+from state.prompt import DominantTone, Tone
 
 _ATTENTIVE = 0.75
 """Empathy from which on the answer begins with what the user feels."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
-from state.conversation import Emotion
+from state.prompt import Emotion
 
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 

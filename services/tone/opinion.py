@@ -16,7 +16,7 @@ from services.llm.language import Language, language_of
 from services.tone.lexicon import EMOTIONS
 from services.tone.schedule import GIVE_OPINION
 from services.tone.states import ToneStates
-from state.conversation import EmotionScores
+from state.prompt import EmotionScores
 
 _LONGEST = 2000
 """Characters of a message that are shown."""

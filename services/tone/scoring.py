@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from services.memory.terms import simplified
 from services.tone.lexicon import EMOTIONS, Entry, chinese, english, signs
-from state.conversation import Emotion, EmotionScores
+from state.prompt import Emotion, EmotionScores
 
 _SHOWN = 500
 """Of a longer message its first and its last so many characters are looked at: there people say how they feel."""

@@ -10,7 +10,7 @@ from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
 from services.platform.postgres import Database
-from state.conversation import DominantTone, EmotionScores, Pace
+from state.prompt import DominantTone, EmotionScores, Pace
 
 MESSAGES = 5
 """Messages of the user that make a tone, the present one included."""

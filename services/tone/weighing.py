@@ -11,7 +11,7 @@ from services.tone.lexicon import EMOTIONS
 from services.tone.reactions import Reaction, reaction_of
 from services.tone.scoring import denied_in, scores_of
 from services.tone.states import EarlierTone
-from state.conversation import DominantTone, Emotion, EmotionScores, Pace, Tone
+from state.prompt import DominantTone, Emotion, EmotionScores, Pace, Tone
 
 CLEAR = 0.22
 """A score from which on an emotion colours the turn."""

@@ -12,7 +12,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from services.tools import builtin
 from services.tools.quick import calls_in
 from services.tools.tool import RegisteredTool, ToolServices
-from state.conversation import Part, QuickCall
+from state.conversation import QuickCall
+from state.prompt import Part
 
 
 class ToolRegistry:

@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 
 from services.platform.outgoing import OutgoingHttp
 from services.tools.quick import QuickMatch
-from state.conversation import Part
+from state.prompt import Part
 
 if TYPE_CHECKING:
     from services.memory.archive import Archive

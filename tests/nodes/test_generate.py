@@ -7,7 +7,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from nodes.generate import MOST_TOOL_ROUNDS, generate
 from services.bootstrap import Services
 from services.errors import ModelFailed
-from state.conversation import ConversationState, HistoryMessage
+from state.conversation import ConversationState
+from state.prompt import HistoryMessage
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import Written, passage_of, runtime, state
 

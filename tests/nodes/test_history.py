@@ -30,7 +30,8 @@ from services.time_reference.local_days import local_day
 from services.tone.weighing import tone_of
 from services.visits.visit import VisitSchedule
 from state.context import TurnContext
-from state.conversation import ConversationState, TimeReference
+from state.conversation import ConversationState
+from state.prompt import TimeReference
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import context_of, epoch, exchange, new_turn, policy, remember, runtime, state
 

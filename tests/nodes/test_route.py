@@ -14,7 +14,8 @@ from services.llm.lexical import LexicalEmbeddings
 from services.memory.embedding_quality import EmbeddingQuality
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
-from state.conversation import ConversationState, Part, RouteDecision
+from state.conversation import ConversationState, RouteDecision
+from state.prompt import Part
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio

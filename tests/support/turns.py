@@ -15,8 +15,9 @@ from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 from state.context import TurnContext
-from state.conversation import ContextPolicy, ConversationState, Epoch, Passage
+from state.conversation import ConversationState
 from state.events import TurnEvent
+from state.prompt import ContextPolicy, Epoch, Passage
 
 Written = list[dict[str, Any]]
 

@@ -19,7 +19,7 @@ from services.time_reference.zones import time_zone
 from services.tools.acting import owner_of, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
-from state.conversation import TimeReference
+from state.prompt import TimeReference
 
 When = Annotated[
     str, Field(max_length=200, description="Such as 2026-05-02, 2026-05-01 to 2026-05-07, last week, 上个月")

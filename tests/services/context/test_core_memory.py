@@ -11,7 +11,7 @@ from services.context.core_memory import MOST_TOKENS, changes_since, changes_tex
 from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
-from state.conversation import CoreMemoryBlock, CoreMemorySections, Epoch
+from state.prompt import CoreMemoryBlock, CoreMemorySections, Epoch
 from tests.support.turns import epoch, passage_of
 
 SHOWN: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ import pytest
 
 from services.context import epochs
 from services.context.epochs import Moment, NewestSummary
-from state.conversation import HistoryMessage
+from state.prompt import HistoryMessage
 from tests.support.turns import epoch
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.llm.token_estimates import TokenEstimator
-from state.conversation import HistoryMessage, Passage, Tone
+from state.prompt import HistoryMessage, Passage, Tone
 from tests.support.turns import epoch, passage_of
 
 TOPICS = [{"title": "Holiday", "summary": "They go to Lisbon."}, {"title": "Dog", "summary": "Bruno is ill."}]

@@ -33,7 +33,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
-from state.conversation import CoreMemoryBlock
+from state.prompt import CoreMemoryBlock
 from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.turns import exchange, new_turn, remember

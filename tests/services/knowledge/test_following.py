@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from services.knowledge.following import followed
-from state.conversation import HistoryMessage
+from state.prompt import HistoryMessage
 
 
 def said(role: str, content: str) -> HistoryMessage:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from services.context.days_text import days_text
 from services.llm.language import Language
 from services.llm.offline import OfflineChatModel
-from state.conversation import AskedDays, DaySummary, SaidThenLine
+from state.prompt import AskedDays, DaySummary, SaidThenLine
 
 pytestmark = pytest.mark.anyio
 

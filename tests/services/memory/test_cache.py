@@ -17,7 +17,7 @@ from services.memory.operations import OperationLog, Trigger
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
-from state.conversation import CoreMemoryBlock, CoreMemorySections
+from state.prompt import CoreMemoryBlock, CoreMemorySections
 from tests.conftest import free_port
 from tests.support.turns import exchange
 

@@ -19,7 +19,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import SUMMARISE
 from services.summaries.store import NewSummary
-from state.conversation import Epoch
+from state.prompt import Epoch
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 from tests.support.transcripts import completed, say

@@ -6,7 +6,7 @@ from services.llm.language import Language, language_of
 from services.llm.tokens import count_tokens
 from services.tone.guidance import guidance
 from services.tone.lexicon import EMOTIONS
-from state.conversation import DominantTone, Tone
+from state.prompt import DominantTone, Tone
 
 
 def _tone(dominant: DominantTone, empathy: float = 0.5) -> Tone:

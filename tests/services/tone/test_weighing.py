@@ -4,7 +4,7 @@ from services.tone.lexicon import EMOTIONS
 from services.tone.reactions import reaction_of
 from services.tone.states import EarlierTone
 from services.tone.weighing import blended, dominant_of, tone_of
-from state.conversation import EmotionScores
+from state.prompt import EmotionScores
 
 ANGRY = "This is useless, I'm furious!"
 CALM = "What time is it in Oslo?"
