@@ -230,7 +230,7 @@ async def test_milvus_that_dies_is_started_again_on_its_port_until_it_is_stopped
 
         async def answers(pid: int = pid) -> bool:
             with contextlib.suppress(Unavailable):
-                return await client.ping() > 0 and not psutil.pid_exists(pid)
+                return not psutil.pid_exists(pid) and await client.ping() > 0
             return False
 
         await until(answers, seconds=30)
