@@ -31,6 +31,7 @@ log = structlog.get_logger(__name__)
 
 _TIMEZONES: LiteralString = "SELECT DISTINCT timezone FROM users WHERE tenant_id = %(tenant_id)s"
 
+# Who waited longest comes first: where there are more than a night has time for, nobody waits for ever.
 # Fewer new episodes than are merged at the least are not worth a night, unless time alone has retired some.
 _GROWN: LiteralString = """
 SELECT u.id, x.id
@@ -52,7 +53,7 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
        OR EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
           AND e.superseded_by IS NULL AND e.recall_count = 0 AND e.importance < %(importance)s
           AND e.created_at < %(before)s))
-ORDER BY u.id, x.id LIMIT %(limit)s
+ORDER BY last.at, u.id, x.id LIMIT %(limit)s
 """
 
 
