@@ -20,6 +20,13 @@ from tests.support.turns import exchange
 
 _SHOWN = re.compile(r"^\[(\d+)\] \(([^)]*)\)\n((?:> .*\n?)+)", re.MULTILINE)
 
+_TEA = "The user drinks a large cup of green tea with honey and ginger every single morning"
+TEA = [f"{_TEA} {word}" for word in ("now", "too", "yet", "so")]
+"""Memories that say the same."""
+MORE = [f"{_TEA} {word}" for word in ("ok", "yes", "oh")]
+"""More of them, for later."""
+OTHER = "A letter from Lisbon came today"
+
 Merge = Callable[[list[str]], dict[str, Any]]
 """From the texts that are shown, oldest first, to the answer."""
 
@@ -95,3 +102,14 @@ def merging(merge: Merge | None = None) -> Callable[[Received], Reply]:
 def into_the_newest(texts: Sequence[str]) -> dict[str, Any]:
     """All of them represented by the newest."""
     return {"memory": texts[-1], "represented": list(range(1, len(texts) + 1)), "dropped": [], "apart": []}
+
+
+async def consolidated(services: Services, owner: Owner) -> list[dict[str, Any]]:
+    """The texts that stand for others, or have stood."""
+    return [row for row in (await everything(services, owner)).values() if row["episode_type"] == "consolidated"]
+
+
+async def change(services: Services, statement: str, *values: Any) -> None:
+    """Change what is stored, as nobody does who uses the service."""
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(statement, list(values))

@@ -14,16 +14,25 @@ from services.errors import Conflict, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
-from tests.support.compressing import compress, everything, living, merging, someone, undo, write
+from tests.support.compressing import (
+    MORE,
+    OTHER,
+    TEA,
+    change,
+    compress,
+    consolidated,
+    everything,
+    living,
+    merging,
+    someone,
+    undo,
+    write,
+)
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
 
-_TEA = "The user drinks a large cup of green tea with honey and ginger every single morning"
-TEA = [f"{_TEA} {word}" for word in ("now", "too", "yet", "so")]
-MORE = [f"{_TEA} {word}" for word in ("ok", "yes", "oh")]
-OTHER = "A letter from Lisbon came today"
 BY_USER = Trigger("user")
 
 
@@ -36,15 +45,6 @@ def _compression(services: Services) -> Compression:
     return services.compressing.compression
 
 
-async def _consolidated(services: Services, owner: Owner) -> list[dict[str, Any]]:
-    return [row for row in (await everything(services, owner)).values() if row["episode_type"] == "consolidated"]
-
-
-async def _change(services: Services, statement: str, *values: Any) -> None:
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute(statement, list(values))
-
-
 async def test_memories_that_say_the_same_become_one_that_lists_its_sources(services: Services) -> None:
     owner = await someone(services)
     sources = await write(services, owner, *TEA)
@@ -55,7 +55,7 @@ async def test_memories_that_say_the_same_become_one_that_lists_its_sources(serv
     assert run.status == "done"
     assert run.can_be_undone
     stored = await everything(services, owner)
-    (made,) = await _consolidated(services, owner)
+    (made,) = await consolidated(services, owner)
     assert {stored[each]["superseded_by"] for each in sources} == {made["id"]}
     assert (made["origin"], made["created_at"]) == ("derived", stored[sources[-1]]["created_at"])
     log = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=1)
@@ -68,7 +68,7 @@ async def test_turns_that_say_the_same_become_one_with_all_their_messages(servic
     turns = [await exchange(services.turns, f"I love green tea{end}", "Good to know.") for end in ".!… "]
     owner = Owner(turns[0].tenant_id, turns[0].user_id, turns[0].expert_id)
     await compress(services, owner)
-    (made,) = await _consolidated(services, owner)
+    (made,) = await consolidated(services, owner)
     said = {each for turn in turns for each in (turn.user_message_id, turn.answer_message_id)}
     assert set(made["source_message_ids"]) == said
     assert made["conversation_id"] == turns[0].conversation_id
@@ -193,8 +193,8 @@ async def test_old_unimportant_memories_that_nobody_recalled_are_retired_and_com
     ids = await write(services, owner, "old", "recalled", "young", importance=0.2)
     ids += await write(services, owner, "important")
     old = datetime.now(UTC) - timedelta(days=91)
-    await _change(services, "UPDATE episodes SET created_at = %s WHERE content <> 'young'", old)
-    await _change(services, "UPDATE episodes SET recall_count = 1 WHERE content = 'recalled'")
+    await change(services, "UPDATE episodes SET created_at = %s WHERE content <> 'young'", old)
+    await change(services, "UPDATE episodes SET recall_count = 1 WHERE content = 'recalled'")
     before = await everything(services, owner)
     run, report = await compress(services, owner)
     assert report.retired == 1
@@ -209,7 +209,7 @@ async def test_a_run_under_way_keeps_others_out_and_a_lost_one_makes_place(servi
     lost = await _compression(services).request(owner, job=False)
     with pytest.raises(Conflict, match="compressed already"):
         await _compression(services).request(owner, job=False)
-    await _change(services, "UPDATE compression_runs SET lease_until = now() - interval '1 minute'")
+    await change(services, "UPDATE compression_runs SET lease_until = now() - interval '1 minute'")
     _, report = await compress(services, owner)
     assert report.consolidated == 1
     ended = await _compression(services).run(owner.tenant_id, owner.user_id, lost.id)
@@ -230,7 +230,7 @@ async def test_who_was_taken_over_swaps_nothing(services: Services, model_server
     assert second
     assert second.consolidated == 1
     assert await first is None
-    assert len(await _consolidated(services, owner)) == 1
+    assert len(await consolidated(services, owner)) == 1
 
 
 def _asked_of(texts: list[str]) -> Any:

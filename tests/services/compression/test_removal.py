@@ -1,7 +1,6 @@
 """What becomes of merged memory when something of it is removed, superseded, or too old to be undone."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -11,15 +10,24 @@ from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
-from tests.support.compressing import compress, everything, living, merging, someone, undo, write
+from tests.support.compressing import (
+    MORE,
+    OTHER,
+    TEA,
+    change,
+    compress,
+    consolidated,
+    everything,
+    living,
+    merging,
+    someone,
+    undo,
+    write,
+)
 from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
 
-_TEA = "The user drinks a large cup of green tea with honey and ginger every single morning"
-TEA = [f"{_TEA} {word}" for word in ("now", "too", "yet", "so")]
-MORE = [f"{_TEA} {word}" for word in ("ok", "yes", "oh")]
-OTHER = "A letter from Lisbon came today"
 BY_USER = Trigger("user")
 
 
@@ -32,15 +40,6 @@ def _compression(services: Services) -> Compression:
     return services.compressing.compression
 
 
-async def _consolidated(services: Services, owner: Owner) -> list[dict[str, Any]]:
-    return [row for row in (await everything(services, owner)).values() if row["episode_type"] == "consolidated"]
-
-
-async def _change(services: Services, statement: str, *values: Any) -> None:
-    async with services.database.tenant(DEFAULT_TENANT) as connection:
-        await connection.execute(statement, list(values))
-
-
 @pytest.mark.parametrize("place", [0, 3])
 async def test_what_is_removed_does_not_survive_in_a_merged_text(services: Services, place: int) -> None:
     owner = await someone(services)
@@ -49,7 +48,7 @@ async def test_what_is_removed_does_not_survive_in_a_merged_text(services: Servi
     await write(services, owner, *MORE)
     await compress(services, owner)  # once more, on top
     await services.memory.archive.remove(owner, sources[place], BY_USER)
-    assert await _consolidated(services, owner) == []
+    assert await consolidated(services, owner) == []
     assert await living(services, owner) == sorted([*TEA[:place], *TEA[place + 1 :], *MORE])
 
 
@@ -57,7 +56,7 @@ async def test_whoever_removes_a_merged_text_removes_what_says_the_same(services
     owner = await someone(services)
     await write(services, owner, *TEA, OTHER)
     await compress(services, owner)
-    (made,) = await _consolidated(services, owner)
+    (made,) = await consolidated(services, owner)
     await services.memory.archive.remove(owner, made["id"], BY_USER)
     assert await living(services, owner) == [OTHER]
     assert len(await everything(services, owner)) == 1
@@ -96,7 +95,7 @@ async def test_what_a_lost_run_staged_is_swept_up(services: Services) -> None:
     undoing = _compression(services).undoing
     await undoing.forget_older(DEFAULT_TENANT, datetime.now(UTC))
     assert await _drafts(services) == [TEA[-1]]  # its process may be alive
-    await _change(services, "UPDATE compression_runs SET lease_until = now() - interval '1 minute'")
+    await change(services, "UPDATE compression_runs SET lease_until = now() - interval '1 minute'")
     await undoing.forget_older(DEFAULT_TENANT, datetime.now(UTC))
     assert await _drafts(services) == []
     assert await living(services, owner) == sorted(TEA)
@@ -112,7 +111,7 @@ async def test_how_to_undo_is_forgotten_and_texts_between_go(services: Services)
     undoing = _compression(services).undoing
     assert await undoing.forget_older(DEFAULT_TENANT, later - timedelta(hours=1)) == 0
     assert await undoing.forget_older(DEFAULT_TENANT, later) == 2
-    (made,) = await _consolidated(services, owner)
+    (made,) = await consolidated(services, owner)
     stored = await everything(services, owner)
     assert {stored[each]["superseded_by"] for each in leaves} == {made["id"]}
     for run in (first, second):
@@ -126,7 +125,7 @@ async def test_what_the_agent_put_in_the_place_of_a_merged_text_holds_after_undo
     owner = await someone(services)
     await write(services, owner, *TEA)
     run, _ = await compress(services, owner)
-    (made,) = await _consolidated(services, owner)
+    (made,) = await consolidated(services, owner)
     (newer,) = await write(services, owner, "The user gave up tea")
     assert await services.memory.archive.supersede(owner, made["id"], newer, BY_USER)
     await undo(services, owner, run)
