@@ -1,6 +1,7 @@
 """Real engines for the tests: one PostgreSQL a run with a database a test, a scripted model server."""
 
 import asyncio
+import gc
 import os
 import shutil
 import socket
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tests.support.milvus_server import MilvusServer
 
 TEMPLATE = "anamnesis"
+UNHURRIED_MS = 5_000
+"""For recall: a machine under load must not decide what a prompt holds. Tests of its budget set their own."""
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, before anything imports it
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 
@@ -46,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number in range(processes)
         for item in (*long[number::processes], *short[cuts[number] : cuts[number + 1]])
     ]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what has been imported out of collections of garbage: each halts the process, and what it serves."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -123,7 +132,11 @@ def model_server(_model_server: ModelServer) -> ModelServer:
 def settings(model_server: ModelServer) -> Settings:
     """Settings with the scripted model behind the Responses API."""
     return load_settings(
-        llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="secret-key", llm_timeout_s=5
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="secret-key",
+        llm_timeout_s=5,
+        memory_recall_budget_ms=UNHURRIED_MS,
     )
 
 

@@ -24,6 +24,14 @@ _REST_S = 0.1
 """How long to wait for the end of the body after that, so that its connection can be used again."""
 
 
+def warm() -> None:
+    """Have the SDK make its types of the Responses API now.
+
+    With the first event that needs them it takes a third of a second, in which the process does nothing else.
+    """
+    construct_type(type_=ResponseStreamEvent, value={"type": "response.completed", "response": {"output": []}})
+
+
 class AnswerFailed(ValueError):
     """An event of the stream says that the endpoint failed; LangChain raises a `ValueError` for it."""
 

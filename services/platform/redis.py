@@ -17,9 +17,10 @@ _TIMEOUT_S = 1.0
 def connect(url: "SecretStr | None") -> Redis:
     """A client of the server at `url`, or of an in-process Redis that ends with this process."""
     if url is None:
-        from fakeredis import FakeAsyncRedis  # noqa: PLC0415 — only when embedded
+        from fakeredis import FakeAsyncRedis, FakeServer  # noqa: PLC0415 — only when embedded
 
-        return FakeAsyncRedis(decode_responses=True)
+        # A server of its own ends with its clients; those that the library makes are kept as long as the process.
+        return FakeAsyncRedis(server=FakeServer(), decode_responses=True)
     return Redis.from_url(
         url.get_secret_value(),
         decode_responses=True,

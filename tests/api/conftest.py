@@ -1,19 +1,15 @@
 """The application over real HTTP, in this process; and as a process of its own."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from api.app import make_app
-from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from tests.conftest import free_port
+from tests.support.application import running_turns, served
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess
@@ -22,23 +18,15 @@ from tests.support.service_process import ServiceProcess
 @pytest.fixture
 async def runner(services: Services) -> AsyncIterator[TurnRunner]:
     """A turn runner over the services."""
-    opened = TurnRunner(build_graph(services).compile(), services)
-    opened.open()
-    yield opened
-    await opened.close()
+    async with running_turns(services) as opened:
+        yield opened
 
 
 @pytest.fixture
 async def url(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
     """Address of the application, served in this process."""
-    config = uvicorn.Config(make_app(services, runner), port=0, log_config=None, timeout_graceful_shutdown=1)
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    await serving
+    async with served(services, runner) as address:
+        yield address
 
 
 @pytest.fixture
@@ -69,11 +57,3 @@ def service(data_dir: Path, model_server: ModelServer, request: pytest.FixtureRe
     yield process.start()
     if process.process and process.process.poll() is None:
         process.stop()
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn that leaves pytest's signal handlers alone."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

@@ -5,22 +5,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.platform.settings import Settings, load_settings
 from tests.conftest import free_port
+from tests.support.application import running_turns
 
 
 @asynccontextmanager
 async def process_of(settings: Settings, engines: Engines) -> AsyncIterator[tuple[Services, TurnRunner]]:
     """Services and a turn runner, as a process has them."""
-    async with open_services(settings, engines) as services:
-        runner = TurnRunner(build_graph(services).compile(), services)
-        runner.open()
+    async with open_services(settings, engines) as services, running_turns(services) as runner:
         yield services, runner
-        await runner.close()
 
 
 @pytest.fixture

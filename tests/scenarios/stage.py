@@ -12,12 +12,8 @@ from uuid import UUID, uuid4
 
 import procrastinate
 import psycopg
-import uvicorn
 from psycopg import sql
 
-from api.app import make_app
-from graph.builder import build_graph
-from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.identity.api_keys import ApiKeys
@@ -25,8 +21,9 @@ from services.identity.tenants import Tenants
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.settings import load_settings
-from tests.conftest import TEMPLATE, free_port
+from tests.conftest import TEMPLATE
 from tests.scenarios.dialogue import Dialogue
+from tests.support.application import running_turns, served
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.weather_server import WeatherServer
@@ -170,7 +167,8 @@ class Stage:
                 milvus_uri=milvus_uri,
             )
             services = await stack.enter_async_context(open_services(settings, engines))
-            url = await stack.enter_async_context(_served(services))
+            runner = await stack.enter_async_context(running_turns(services))
+            url = await stack.enter_async_context(served(services, runner))
             services.jobs.start_worker()
             yield House(services, url, self.postgres.url("postgres", name))
 
@@ -200,29 +198,3 @@ async def _own_milvus() -> AsyncIterator[str]:
             yield server.uri
         finally:
             await server.stop()
-
-
-@asynccontextmanager
-async def _served(services: Services) -> AsyncIterator[str]:
-    runner = TurnRunner(build_graph(services).compile(), services)
-    runner.open()
-    port = free_port()
-    config = uvicorn.Config(make_app(services, runner), port=port, log_config=None, timeout_graceful_shutdown=1)
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        await serving
-        await runner.close()
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn that leaves pytest's signal handlers alone."""
-
-    @contextmanager
-    def capture_signals(self) -> Any:
-        yield

@@ -74,8 +74,8 @@ async def hurried_queue(database: Database) -> AsyncIterator[JobQueue]:
         await jobs.close()
 
 
-async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:
-    """Wait until something is so."""
+async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float = 60) -> None:
+    """Wait until something is so; long, as a machine under load must not decide a test."""
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110
             await asyncio.sleep(0.02)

@@ -19,6 +19,7 @@ from services.knowledge.base import NewBase
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from state.conversation import TurnInput
 from state.events import TurnEvent
+from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.turns import events_of, first_token, new_turn
 
@@ -28,10 +29,8 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def runner(services: Services) -> AsyncIterator[TurnRunner]:
     """A turn runner over the services."""
-    opened = TurnRunner(build_graph(services).compile(), services)
-    opened.open()
-    yield opened
-    await opened.close()
+    async with running_turns(services) as opened:
+        yield opened
 
 
 def _request(message: str = "Hello", **values: Any) -> TurnRequest:

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -29,3 +31,14 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         await redis.ping(client)
     await client.aclose()
+
+
+async def test_one_within_the_process_ends_with_its_clients() -> None:
+    client = redis.connect(None)
+    await client.set("key", "value")
+    server = weakref.ref(client.connection_pool.connection_kwargs["server"])
+    assert server() is not None
+    await client.aclose()
+    del client
+    gc.collect()
+    assert server() is None
