@@ -9,9 +9,10 @@ from langgraph.runtime import Runtime
 from services.context.acquaintances import Acquaintances
 from services.context.days_shown import shown_days
 from services.context.parts import is_on
-from services.context.persona import STRANGER
+from services.context.persona import STRANGER, Acquaintance
 from services.context.reading import Asked, ConversationReader, ShownConversation
 from services.context.recalled import Memories
+from services.context.time_note import time_note
 from services.errors import Unavailable
 from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator, TokenEstimators
@@ -23,15 +24,18 @@ from services.memory.recall import TurnAsked
 from services.summaries.past_days import DaysAsked, PastDays
 from services.summaries.topics import TopicArchive
 from services.time_reference.local_days import bounds
+from services.tone.weighing import tone_of
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState
-from state.prompt import CoreMemorySections
+from state.prompt import CoreMemorySections, Part
 
 log = structlog.get_logger(__name__)
 
 _WITHIN_S = 2.0
 """The turn goes on without what takes longer."""
+_OF_THE_USER: tuple[Part, ...] = ("tone", "persona_card", "time")
+"""The parts that need to know how the user and the expert know each other."""
 
 
 async def history(
@@ -57,40 +61,31 @@ async def history(
     asked = _asked(state, context, tools.without(state.get("parts_off", ())), tokens)
     owner = Owner(asked.tenant_id, UUID(context.user_id), UUID(context.expert_id))
     days_asked = _days_asked(state, context, owner)
+    newest = state.get("core_memory_generation") if is_on(state, "core_memory") else 0
     try:
         async with asyncio.TaskGroup() as group:
             fetching = group.create_task(conversations.fetch(asked))
-            newest = state.get("core_memory_generation") if is_on(state, "core_memory") else 0
             remembering = group.create_task(_core_memory(core_memory, owner, newest))
             recalling = group.create_task(memories.recall(_sought(state, context, owner)))
             looking = group.create_task(days.for_turn(days_asked))
-            acquainting = group.create_task(acquaintances.for_turn(owner, asked.conversation_id))
+            acquainting = group.create_task(_acquaintance(acquaintances, state, owner, asked.conversation_id))
     except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
         raise failed.exceptions[0] from None
     core, recalled, acquaintance = remembering.result(), recalling.result(), acquainting.result()
+    found = looking.result()
+    degraded = _missing({"core_memory": core, "tone": acquaintance})
     shown = conversations.show(asked, fetching.result(), tokens, core, acquaintance)
-    degraded = [] if core is not None else ["core_memory"]
-    if acquaintance is None:
-        degraded.append("tone")
     if shown.full:
         if await topics.archive_in_time(asked.tenant_id, asked.conversation_id):
             shown = await conversations.read(asked, tokens, core, acquaintance)
         else:
             degraded.append("topics")
-    found = looking.result()
     if found and not found.known:
         degraded.append("daily_summaries")
     update = _update(shown, core, degraded + list(recalled.degraded))
+    update |= _present(state, acquaintance or STRANGER, context.timezone)
     if recalled.message_vector is not None and (state.get("route_undecided") or state.get("use_retrieval")):
         update["message_vector"] = list(recalled.message_vector)
-    update |= acquaintances.told(
-        acquaintance or STRANGER,
-        state["message"],
-        state["now"],
-        context.timezone,
-        tone=is_on(state, "tone"),
-        time=is_on(state, "time"),
-    )
     ids = {message["message_id"] for message in shown.history}
     if days_asked and found:
         told = shown_days(days_asked, found, recalled, tokens, most_tokens=days.most_tokens)
@@ -103,6 +98,27 @@ async def history(
             recalled, shown=ids, core_memory=known, tokens=tokens, timezone=context.timezone
         )
     return update
+
+
+def _missing(read: dict[str, object]) -> list[str]:
+    return [name for name, found in read.items() if found is None]
+
+
+def _present(state: ConversationState, known: Acquaintance, timezone: str) -> ConversationState:
+    """How the user sounds now, when they were here before, and what is said of the present time."""
+    message, note = state["message"], ""
+    if is_on(state, "time"):
+        note = time_note(state["now"], timezone, known.last_visit, language_of([message]))
+    tone = tone_of(message, known.earlier) if is_on(state, "tone") else None
+    return ConversationState(tone=tone, last_visit=known.last_visit, time_note=note)
+
+
+async def _acquaintance(
+    acquaintances: Acquaintances, state: ConversationState, owner: Owner, conversation_id: UUID
+) -> Acquaintance | None:
+    if not any(is_on(state, part) for part in _OF_THE_USER):
+        return STRANGER
+    return await acquaintances.for_turn(owner, conversation_id)
 
 
 def _asked(state: ConversationState, context: TurnContext, tools: ToolRegistry, tokens: TokenEstimator) -> Asked:

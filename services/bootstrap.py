@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
 
-from services.context.opening import make_acquaintances, make_conversations, make_memories
+from services.context.opening import make_conversations, make_memories
 from services.context.reading import ConversationReader
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
@@ -168,7 +168,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memories=make_memories(settings, memory),
-            acquaintances=make_acquaintances(settings, database),
+            acquaintances=_acquaintances(database),
             tones=tones,
             tone_opinions=_tone_opinions(settings, tones, models, jobs),
             past_days=days,
@@ -231,6 +231,13 @@ def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http:
         weather_url=settings.weather_url,
         weather_geocoding_url=settings.weather_geocoding_url,
     )
+
+
+def _acquaintances(database: Database) -> "Acquaintances":
+    # Commands that answer nobody do without the words of feeling and the dictionaries below them.
+    from services.context.acquaintances import Acquaintances  # noqa: PLC0415
+
+    return Acquaintances(database)
 
 
 def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":

@@ -214,13 +214,13 @@ async def _open(settings: Settings, tenant: str) -> AsyncIterator[_Opened]:
     """Knowledge bases of a tenant over the database alone: who runs the jobs keeps the index."""
     from services.jobs.queue import JobQueue  # noqa: PLC0415 — help needs none of it
     from services.knowledge.bases import KnowledgeBases  # noqa: PLC0415
-    from services.knowledge.opening import make_documents  # noqa: PLC0415
+    from services.knowledge.documents import Documents  # noqa: PLC0415
 
     async with open_database(settings) as database:
         owner = await named(Tenants(database), tenant)
         jobs = JobQueue(database)
         await jobs.open()
-        yield _Opened(owner.id, KnowledgeBases(database, jobs), make_documents(settings, database, jobs))
+        yield _Opened(owner.id, KnowledgeBases(database, jobs), Documents.of(settings, database, jobs))
 
 
 async def _ingest(

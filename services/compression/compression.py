@@ -82,7 +82,7 @@ class Compression:
         """
         found = await self.store.runs(tenant_id, user_id, run_id=run_id)
         if not found:
-            raise NotFound("There is no such run of compression.")
+            raise NotFound(f"There is no run of compression {run_id}.")
         return found[0]
 
     async def carry_out(

@@ -43,7 +43,7 @@ class CompressionStore:
         """
         rows = await self._database.fetch(tenant_id, sql.USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
         if not rows:
-            raise NotFound("There is no such user.")
+            raise NotFound(f"There is no user {user!r}.")
         found: UUID = rows[0][0]
         return found
 

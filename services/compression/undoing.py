@@ -40,7 +40,7 @@ class Undoing:
             await connection.execute(sql.LOCK_USER, values)
             run = await (await connection.execute(undo_sql.LOCK_RUN, values)).fetchone()
             if run is None:
-                raise NotFound("There is no such run of compression.")
+                raise NotFound(f"There is no run of compression {run_id}.")
             status, dry_run, forgotten, expert_id = run
             _refuse(status, dry_run=dry_run, forgotten=forgotten)
             await connection.execute(undo_sql.LOCK_EPISODES, values)

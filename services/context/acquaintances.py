@@ -1,8 +1,7 @@
 """What a turn needs to know of a user's time with an expert: read in one round trip, beside everything else."""
 
 import asyncio
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import LiteralString
 from uuid import UUID
 
@@ -10,14 +9,10 @@ import structlog
 from psycopg.rows import class_row
 
 from services.context.persona import Acquaintance
-from services.context.time_note import time_note
 from services.errors import Unavailable
-from services.llm.language import language_of
 from services.memory.blocks import Owner
 from services.platform.postgres import Database, Query
 from services.tone.states import EARLIER, EarlierTone
-from services.tone.weighing import tone_of
-from state.conversation import ConversationState
 
 _WITHIN_S = 2.0
 """The turn goes on without what takes longer."""
@@ -45,57 +40,20 @@ SELECT (SELECT count(*) FROM (
 """
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What a turn tells of the user beside memory; each can be switched off."""
-
-    tone: bool = True
-    persona: bool = True
-    time: bool = True
-
-
 class Acquaintances:
     """Reads how a user and an expert know each other."""
 
-    def __init__(self, database: Database, parts: Parts) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self.parts = parts
 
     async def for_turn(self, owner: Owner, conversation_id: UUID) -> Acquaintance | None:
         """As `read`, for a turn, which can do without; None = the database does not answer, or not in time."""
-        if self.parts == Parts(tone=False, persona=False, time=False):
-            return Acquaintance()
         try:
             async with asyncio.timeout(_WITHIN_S):
                 return await self.read(owner, conversation_id)
         except (Unavailable, TimeoutError) as error:
             log.warning("tone is left out", user_id=str(owner.user_id), error=type(error).__name__)
             return None
-
-    def told(
-        self,
-        known: Acquaintance,
-        message: str,
-        now: datetime,
-        timezone: str,
-        *,
-        tone: bool = True,
-        time: bool = True,
-    ) -> ConversationState:
-        """What a turn makes of it: the tone, the last visit, and what is said of the present time.
-
-        With `tone` or `time` false nothing is told of that, although it is on.
-
-        Raises:
-            BadTimeZone: there is no such time zone.
-        """
-        tells_time = time and self.parts.time
-        note = time_note(now, timezone, known.last_visit, language_of([message])) if tells_time else ""
-        return ConversationState(
-            tone=tone_of(message, known.earlier) if tone and self.parts.tone else None,
-            last_visit=known.last_visit,
-            time_note=note,
-        )
 
     async def read(self, owner: Owner, conversation_id: UUID | None = None) -> Acquaintance:
         """What is known of a user's visits and moods, and how the conversation's last messages sounded.

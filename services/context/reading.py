@@ -72,7 +72,7 @@ class Asked:
     begins: bool = False
     """Whether the conversation begins with this message: then nothing is read."""
     persona: bool = True
-    """Whether the expert shows a persona card."""
+    """Whether it shows a persona card."""
     language: Language = "en"
     """Of the message."""
 
@@ -112,15 +112,12 @@ class ConversationReader:
         schedule: SummarySchedule,
         *,
         idle: timedelta,
-        persona: bool = True,
     ) -> None:
-        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt;
-        with `persona` false no prompt shows a persona card."""
+        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt."""
         self._database = database
         self._budget = budget
         self._schedule = schedule
         self._idle = idle
-        self._persona = persona
 
     async def read(
         self,
@@ -175,13 +172,13 @@ class ConversationReader:
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
             shown = epochs.behind(history, epoch["history_from"], late)
-        if not (self._persona and asked.persona) and epoch["persona_card"]:
+        if not asked.persona and epoch["persona_card"]:
             epoch = Epoch(**{**epoch, "persona_card": ""})
         full, jobs = self._due(asked, whole, epoch, shown, summary, late, tokens)
         return ShownConversation(epoch, shown, budget, changes, full, jobs)
 
     def _card(self, asked: Asked, core: CoreMemorySections | None, known: Acquaintance | None) -> str:
-        if not (self._persona and asked.persona) or core is None:
+        if not asked.persona or core is None:
             return ""
         content = {section: block["content"] for section, block in core.items()}
         return card_text(persona_of(content, known or STRANGER, otherwise=asked.language))

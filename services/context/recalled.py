@@ -30,16 +30,15 @@ SPEAKERS: dict[Language, dict[str, str]] = {
 class Memories:
     """What a prompt shows of earlier conversations."""
 
-    def __init__(self, recall: Recall, *, on: bool, max_items: int, max_tokens: int) -> None:
+    def __init__(self, recall: Recall, *, max_items: int, max_tokens: int) -> None:
         """Take how many episodes, and how many tokens of them, a prompt shows at the most."""
         self._recall = recall
-        self._on = on
         self._max_items = max_items
         self._max_tokens = max_tokens
 
     async def recall(self, asked: TurnAsked | None) -> RecallResult:
-        """Recall for a turn, if it is on and there is anything to recall; it never fails."""
-        return await self._recall.for_turn(asked) if asked and self._on else RecallResult()
+        """Recall for a turn, if there is anything to recall; it never fails."""
+        return await self._recall.for_turn(asked) if asked else RecallResult()
 
     def choose(
         self,

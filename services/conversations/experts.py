@@ -152,7 +152,7 @@ class Experts:
             DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "name": name, "after": None, "limit": 1}
-        return _only(await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert)))
+        return _only(name, await self._database.fetch(tenant_id, _EXPERTS, values, class_row(Expert)))
 
     async def create(self, tenant_id: UUID, new: NewExpert) -> Expert:
         """Make an expert.
@@ -195,7 +195,7 @@ class Experts:
             "tenant_id": tenant_id,
             "name": name,
         }
-        return _only(await self._database.fetch(tenant_id, _UPDATE, values, class_row(Expert)))
+        return _only(name, await self._database.fetch(tenant_id, _UPDATE, values, class_row(Expert)))
 
     async def delete(self, tenant_id: UUID, name: str) -> None:
         """Remove an expert that nobody has talked to.
@@ -213,12 +213,12 @@ class Experts:
             found = await self._database.fetch(tenant_id, _DELETE, values, tuple_row)
         except psycopg.errors.ForeignKeyViolation:
             raise Conflict(f"The expert {name} has conversations, or core memory of a user.") from None
-        _only(found)
+        _only(name, found)
 
 
-def _only(found: Sequence[Row]) -> Row:
+def _only(name: str, found: Sequence[Row]) -> Row:
     if not found:
-        raise NotFound("There is no such expert.")
+        raise NotFound(f"There is no expert {name!r}.")
     return found[0]
 
 

@@ -96,7 +96,7 @@ class Transcript:
             tenant_id, user_id=user_id, session_id=None, conversation_id=conversation_id, after=None, limit=1
         )
         if not found:
-            raise NotFound("There is no such conversation.")
+            raise NotFound(f"There is no conversation {conversation_id}.")
         return found[0]
 
     async def messages(

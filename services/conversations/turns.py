@@ -244,7 +244,7 @@ class Turns:
         values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
         if not found:
-            raise NotFound("There is no such turn.")
+            raise NotFound(f"There is no turn {turn_id}.")
         return found[0]
 
 

@@ -71,5 +71,5 @@ class Users:
             tenant_id, statement, {**values, "tenant_id": tenant_id}, class_row(User)
         )
         if not found:
-            raise NotFound("There is no such user.")
+            raise NotFound(f"There is no user {values['user']!r}.")
         return found[0]

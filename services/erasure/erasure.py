@@ -174,7 +174,7 @@ class Erasure:
         values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": self._recent_s}
         async with self._database.tenant(tenant_id) as connection:
             if await (await connection.execute(_LOCK, values)).fetchone() is None:
-                raise NotFound("There is no such user.")
+                raise NotFound(f"There is no user {user!r}.")
             turns = await (await connection.execute(_TURNS, values)).fetchall()
             experts = [row[0] for row in await (await connection.execute(_EXPERTS, values)).fetchall()]
             indexed = await (await connection.execute(_INDEXED, values)).fetchone() is not None
@@ -223,7 +223,7 @@ class Erasure:
         async with self._database.tenant(tenant_id) as connection:
             row = await (await connection.execute(_USER, values)).fetchone()
             if row is None:
-                raise NotFound("There is no such user.")
+                raise NotFound(f"There is no user {user!r}.")
             turns = await (await connection.execute(_TURNS, {**values, "user_id": row[0]})).fetchall()
         return row[0], [turn_id for turn_id, unfinished in turns if unfinished]
 

@@ -98,7 +98,7 @@ class ApiKeys:
         values = {"tenant_id": tenant_id, "id": key_id}
         found = await self._database.fetch(tenant_id, _REVOKE, values, class_row(ApiKey))
         if not found:
-            raise NotFound("There is no such key.")
+            raise NotFound(f"There is no key {key_id}.")
         return found[0]
 
     async def caller_of(self, key: str) -> Caller:

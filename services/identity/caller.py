@@ -45,7 +45,7 @@ class Caller:
             NotFound: for this caller there is no such user.
         """
         if self.user_id is not None and self.user_id != user_id:
-            raise NotFound("There is no such user.")
+            raise NotFound(f"There is no user {user_id!r}.")
 
 
 NOBODY_IN_PARTICULAR = Caller(DEFAULT_TENANT, frozenset(SCOPES))

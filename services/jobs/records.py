@@ -231,13 +231,13 @@ class JobRecords:
         except psycopg.errors.UniqueViolation:
             raise Conflict("Another job for the same waits already.") from None
         if not found:
-            raise NotFound("There is no such job.")
+            raise NotFound(f"There is no job {job_id}.")
         if not found[0][0]:
             raise Conflict("Only a failed job can be retried.")
         values = {**values, "status": None, "after": None, "limit": 1}
         jobs = await self._database.fetch(tenant_id, _JOBS, values, class_row(StoredJob))
         if not jobs:
-            raise NotFound("There is no such job.")
+            raise NotFound(f"There is no job {job_id}.")
         return jobs[0]
 
     @asynccontextmanager

@@ -112,7 +112,7 @@ class KnowledgeBases:
             DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "prefix": prefix, "after": None, "limit": 1}
-        return only(await self._database.fetch(tenant_id, _BASES, values, class_row(Base)))
+        return only(prefix, await self._database.fetch(tenant_id, _BASES, values, class_row(Base)))
 
     async def create(self, tenant_id: UUID, new: NewBase) -> Base:
         """Make a base.
@@ -158,7 +158,7 @@ class KnowledgeBases:
             "handler": change.get("handler"),
             "sets_handler": "handler" in change,
         }
-        only(await self._database.fetch(tenant_id, _UPDATE, values, tuple_row))
+        only(prefix, await self._database.fetch(tenant_id, _UPDATE, values, tuple_row))
         return await self.get(tenant_id, prefix)
 
     async def delete(self, tenant_id: UUID, prefix: str) -> None:
@@ -170,20 +170,20 @@ class KnowledgeBases:
         """
         async with self._database.tenant(tenant_id) as connection:
             values = {"tenant_id": tenant_id, "prefix": prefix}
-            found = only(await (await connection.execute(_DELETE, values)).fetchall())
+            found = only(prefix, await (await connection.execute(_DELETE, values)).fetchall())
             await self._jobs.defer(
                 connection, FORGET_PASSAGES, tenant_id=tenant_id, base_id=found[0], document_ids=[]
             )
 
 
-def only(found: Sequence[Row], what: str = "knowledge base") -> Row:
-    """The one row of an answer.
+def only(name: object, found: Sequence[Row]) -> Row:
+    """The one row of an answer about the base of this prefix, or id.
 
     Raises:
         NotFound: there is none.
     """
     if not found:
-        raise NotFound(f"There is no such {what}.")
+        raise NotFound(f"There is no knowledge base {str(name)!r}.")
     return found[0]
 
 

@@ -118,7 +118,7 @@ class DocumentStore:
         """
         values = {"tenant_id": tenant_id, "base_id": base_id, "id": uuid7(), "chunk_count": len(chunks)}
         async with self._database.tenant(tenant_id) as connection:
-            only(await (await connection.execute(_CHANGE_BASE, values)).fetchall())
+            only(base_id, await (await connection.execute(_CHANGE_BASE, values)).fetchall())
             row = await (await connection.execute(_PUT, {**values, **document})).fetchone()
             assert row is not None  # noqa: S101 — the statement returns one
             values |= {"document_id": row[0], "version": row[1]}
@@ -143,7 +143,7 @@ class DocumentStore:
             await connection.execute(_CHANGE_BASE, values)
             rows = await (await connection.execute(_DELETE, values)).fetchall()
             if document_id is not None and not rows:
-                raise NotFound("There is no such document.")
+                raise NotFound(f"There is no document {document_id} in the knowledge base.")
             if rows:
                 await self._forget(connection, tenant_id, base_id, [row[0] for row in rows])
         return len(rows)

@@ -3,9 +3,11 @@
 import asyncio
 import hashlib
 from collections.abc import Sequence
+from typing import Self
 from uuid import UUID
 
 from services.errors import InvalidInput, NotFound
+from services.jobs.queue import JobQueue
 from services.knowledge.chunking import HEADING_SEPARATOR, chunks_of, title_of
 from services.knowledge.conversion import Converter
 from services.knowledge.document import BadDocument, Chunk, Converted, Ingested, StoredDocument
@@ -13,6 +15,8 @@ from services.knowledge.document_store import DocumentStore
 from services.knowledge.media_types import MEDIA_TYPES, kind_of
 from services.memory.index_row import terms_that_fit
 from services.memory.terms import terms
+from services.platform.postgres import Database
+from services.platform.settings import Settings
 
 MAX_SOURCE_CHARACTERS = 500
 
@@ -26,6 +30,12 @@ class Documents:
         self._converter = converter
         self.most_bytes = most_bytes
 
+    @classmethod
+    def of(cls, settings: Settings, database: Database, jobs: JobQueue) -> Self:
+        """As the settings say."""
+        most_bytes = settings.knowledge_max_document_mb * 1024 * 1024
+        return cls(DocumentStore(database, jobs), Converter(), most_bytes=most_bytes)
+
     async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
         """The id of a base.
 
@@ -34,7 +44,7 @@ class Documents:
             DatabaseUnavailable: the database does not answer. The others of this class raise it, too.
         """
         if (base_id := await self._store.base_id(tenant_id, prefix)) is None:
-            raise NotFound("There is no such knowledge base.")
+            raise NotFound(f"There is no knowledge base {prefix!r}.")
         return base_id
 
     async def ingest(

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import KnowledgeBases
-from services.knowledge.conversion import Converter
 from services.knowledge.document_store import DocumentStore
 from services.knowledge.documents import Documents
 from services.knowledge.evidence import DocumentEvidence
@@ -37,15 +36,9 @@ def make_knowledge(
     store = DocumentStore(database, jobs)
     return Knowledge(
         bases=KnowledgeBases(database, jobs),
-        documents=make_documents(settings, database, jobs),
+        documents=Documents.of(settings, database, jobs),
         index=index,
         indexing=KnowledgeIndexing(database, index, embedder, jobs),
         search=KnowledgeSearch(database, store, index, embedder, quality),
         evidence=DocumentEvidence(database, index),
     )
-
-
-def make_documents(settings: Settings, database: Database, jobs: JobQueue) -> Documents:
-    """What takes documents in; a command needs nothing beside it."""
-    most_bytes = settings.knowledge_max_document_mb * 1024 * 1024
-    return Documents(DocumentStore(database, jobs), Converter(), most_bytes=most_bytes)

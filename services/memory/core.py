@@ -60,10 +60,10 @@ class CoreMemory:
         values = {"tenant_id": tenant_id, "user": user, "expert": expert}
         found = await self._database.fetch(tenant_id, core_sql.OWNER, values, tuple_row)
         if not found:
-            raise NotFound("There is no such user.")
+            raise NotFound(f"There is no user {user!r}.")
         user_id, expert_id = found[0]
         if expert_id is None:
-            raise NotFound("There is no such expert.")
+            raise NotFound(f"There is no expert {expert!r}.")
         return Owner(tenant_id, user_id, expert_id)
 
     async def read(self, owner: Owner) -> list[Block]:
@@ -150,7 +150,7 @@ class CoreMemory:
             values = {**vars(changing.owner), "section": section, "version": version}
             row = await (await changing.connection.execute(core_sql.VERSION, values)).fetchone()
             if row is None:
-                raise NotFound("There is no such version of a section of this name.")
+                raise NotFound(f"There is no version {version} of a section {section!r}.")
             await changing.write(row[0], "core_memory_rollback", trigger, whole=True)
         return changing.block
 
@@ -163,7 +163,7 @@ class CoreMemory:
         """
         async with self._changing(owner, section) as changing:
             if changing.content is None:
-                raise NotFound("There is no such section.")
+                raise NotFound(f"There is no section {section!r}.")
             await changing.delete(trigger)
 
     async def history(
@@ -179,7 +179,7 @@ class CoreMemory:
         values = {**vars(stored_with), "section": section, "before": before, "limit": limit}
         rows = await self._database.fetch(owner.tenant_id, core_sql.HISTORY, values, tuple_row)
         if not rows:
-            raise NotFound("There is no such section.")
+            raise NotFound(f"There is no section {section!r}.")
         return [Change(*row) for row in rows if row[0] is not None]
 
     @asynccontextmanager

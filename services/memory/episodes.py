@@ -137,7 +137,7 @@ class EpisodeStore:
             "source_message_ids": list(source_message_ids),
         }
         if await (await connection.execute(sql.CHANGE, values)).fetchone() is None:
-            raise NotFound("There is no such memory.")
+            raise NotFound(f"There is no memory {episode_id}.")
 
     async def content(
         self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID
@@ -175,7 +175,7 @@ class EpisodeStore:
         """
         gone = await remove_with_merged(connection, tenant_id, user_id, episode_id)
         if not gone:
-            raise NotFound("There is no such episode.")
+            raise NotFound(f"There is no episode {episode_id}.")
         await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=list(gone))
 
     async def index_again(self, tenant_id: UUID, user_id: UUID) -> bool:

@@ -134,7 +134,7 @@ class OperationLog:
         who = {"tenant_id": tenant_id, "user": user}
         found = await self._database.fetch(tenant_id, _USER, who, tuple_row)
         if not found:
-            raise NotFound("There is no such user.")
+            raise NotFound(f"There is no user {user!r}.")
         at, operation_id = after or (None, None)
         values = {
             "tenant_id": tenant_id,

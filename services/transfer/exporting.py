@@ -36,7 +36,7 @@ class Exporter:
         """
         user = await self._store.user(tenant_id, name)
         if user is None:
-            raise NotFound("There is no such user.")
+            raise NotFound(f"There is no user {name!r}.")
         return user
 
     async def lines(self, tenant_id: UUID, user: ExportedUser) -> AsyncIterator[list[str]]:

@@ -118,7 +118,7 @@ class Visits:
         values: dict[str, Any] = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user}
         async with self._database.tenant(tenant_id) as connection:
             if not await (await connection.execute(_CONVERSATION, values)).fetchone():
-                raise NotFound("There is no such conversation.")
+                raise NotFound(f"There is no conversation {conversation_id}.")
             row = await (await connection.execute(_CLOSE, values)).fetchone()
             if row and self._schedule.is_summarised(row[1]):
                 await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[0])

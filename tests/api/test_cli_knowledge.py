@@ -90,11 +90,11 @@ def test_bad_files_are_named_and_the_others_taken_in(database: dict[str, str], f
 def test_what_is_not_there_is_told_in_one_line(database: dict[str, str], folder: Path) -> None:
     (folder / "nobody").mkdir()
     lines = {
-        ("ingest", "nothing", str(folder / "leave.md")): (1, "There is no such knowledge base."),
+        ("ingest", "nothing", str(folder / "leave.md")): (1, "There is no knowledge base 'nothing'."),
         ("ingest", "nothing", str(folder / "missing.md")): (2, "there is no file or folder"),
         ("ingest", "nothing", str(folder / "nobody"), "--remove-missing"): (2, "every document would be removed"),
-        ("remove", "nothing", "--yes"): (1, "There is no such knowledge base."),
-        ("list", "nothing"): (1, "There is no such knowledge base."),
+        ("remove", "nothing", "--yes"): (1, "There is no knowledge base 'nothing'."),
+        ("list", "nothing"): (1, "There is no knowledge base 'nothing'."),
         ("add", "No", "--description", "x"): (2, "anamnesis: prefix: is not 1 to 63"),
         ("add", "b", "--description", "x", "--handler", "poet"): (2, "anamnesis: handler: there is none named"),
         ("add", "b", "--description", " "): (2, "anamnesis: description: is empty"),

@@ -133,4 +133,4 @@ async def test_the_command_compresses_and_takes_back(
     again = await asyncio.to_thread(_command, engines, model_server, "u-1", "--undo", run["run"])
     assert (again.returncode, again.stderr) == (1, "anamnesis: This run was undone already.\n")
     nobody = await asyncio.to_thread(_command, engines, model_server, "u-9")
-    assert (nobody.returncode, nobody.stderr) == (1, "anamnesis: There is no such user.\n")
+    assert (nobody.returncode, nobody.stderr) == (1, "anamnesis: There is no user 'u-9'.\n")

@@ -89,7 +89,7 @@ async def test_the_command_erases_and_says_what(services: Services, engines: Eng
     assert done.returncode == 0, done.stderr
     assert "postgresql: 1 users, 1 conversations, 2 messages, 1 turns" in done.stdout
     again = _erase("u-1", "--yes", **service)
-    assert (again.returncode, again.stderr) == (1, "anamnesis: There is no such user.\n")
+    assert (again.returncode, again.stderr) == (1, "anamnesis: There is no user 'u-1'.\n")
 
     scrubbed = _erase("u-2", "--yes", "--scrub", "--json", **owner)
     assert scrubbed.returncode == 0, scrubbed.stderr

@@ -5,7 +5,7 @@ import pytest
 
 from nodes.history import history
 from services.bootstrap import Services
-from services.context.acquaintances import Acquaintances, Parts
+from services.context.acquaintances import Acquaintances
 from services.context.days_text import days_text
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
@@ -371,7 +371,7 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
 async def test_where_earlier_tones_cannot_be_read_the_message_alone_is_heard(services: Services) -> None:
     turn = await services.turns.open(new_turn("I'm so worried"))
     away = Database("postgresql://nobody@127.0.0.1:1/none")
-    update = await _history(services, turn, acquaintances=Acquaintances(away, Parts()), message="I'm so worried")
+    update = await _history(services, turn, acquaintances=Acquaintances(away), message="I'm so worried")
     assert update["degraded"] == ["tone"]
     tone = update["tone"]
     assert tone
