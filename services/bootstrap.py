@@ -242,16 +242,9 @@ def _acquaintances(database: Database) -> "Acquaintances":
 
 def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
     # Their client library takes a second to import: commands that ask no model do without.
-    from services.llm import answer_events  # noqa: PLC0415
     from services.llm.chat_models import ChatModels  # noqa: PLC0415
     from services.llm.embeddings import Embedder  # noqa: PLC0415
-    from services.memory import terms  # noqa: PLC0415
-    from services.tone.lexicon import load  # noqa: PLC0415
 
-    terms.warm()  # else the first message would wait for the dictionaries, and all others with it
-    load()
-    if settings.llm_api == "responses" and not settings.offline:
-        answer_events.warm()
     return ChatModels(settings), Embedder.of(settings)
 
 

@@ -26,6 +26,7 @@ def worker() -> None:
 
 async def _work(settings: Settings) -> None:
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+    from services.warming import warm_up  # noqa: PLC0415
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -33,6 +34,7 @@ async def _work(settings: Settings) -> None:
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
+            await asyncio.to_thread(warm_up, settings)
             checking = await begin_check(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")

@@ -12,27 +12,16 @@ import pytest
 from services.engines import Engines
 from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.conftest import free_port
+from tests.support.command import environment_of, run_command
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import ROOT, ServiceProcess
+from tests.support.service_process import ServiceProcess
 
 pytestmark = pytest.mark.slow
 
 
 def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "api.cli.main", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**_environment(), "NO_COLOR": "1", **variables},
-    )
-
-
-def _environment() -> dict[str, str]:
-    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **measured}
+    return run_command(*arguments, variables=variables)
 
 
 @pytest.mark.parametrize("command", ["serve", "worker", "chat", "migrate", "doctor", "erase"])
@@ -144,7 +133,7 @@ class _Terminal:
         self.shown = ""
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
-            environment = {**_environment(), "TERM": "dumb", **variables}
+            environment = environment_of({"TERM": "dumb", **variables})
             os.execve(sys.executable, [sys.executable, "-m", "api.cli.main", *arguments], environment)
 
     def sees(self, text: str) -> None:

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,9 +15,9 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.summaries.store import StoredSummary
 from tests.services.summaries.test_daily import written
+from tests.support.command import PATIENCE_S, start_command
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.service_process import ROOT
 from tests.support.talks import new_expert, talk
 from tests.support.visits import days_of, import_lines, talk_at, visits_of
 
@@ -32,32 +30,21 @@ SLOW = Reply(["They ", "talked."], delay_s=60)
 def _start(
     engines: Engines, server: ModelServer, *more: str, command: str = "summaries", **variables: str
 ) -> "subprocess.Popen[str]":
-    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    return subprocess.Popen(
-        [sys.executable, "-m", "api.cli.main", "backfill", command, *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
-            "NO_COLOR": "1",
-            "COLUMNS": "160",
-            "ANAMNESIS_DATABASE_URL": engines.database_url,
-            "ANAMNESIS_LLM_MODEL": "scripted",
-            "ANAMNESIS_SMALL_LLM_MODEL": "small",
-            "ANAMNESIS_LLM_BASE_URL": server.base_url,
-            **measured,
-            **variables,
-        },
-    )
+    given = {
+        "ANAMNESIS_DATABASE_URL": engines.database_url,
+        "ANAMNESIS_LLM_MODEL": "scripted",
+        "ANAMNESIS_SMALL_LLM_MODEL": "small",
+        "ANAMNESIS_LLM_BASE_URL": server.base_url,
+        **variables,
+    }
+    return start_command("backfill", command, *more, variables=given, measured="--json" in more)
 
 
 async def _run(
     engines: Engines, server: ModelServer, *more: str, command: str = "summaries", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
     process = _start(engines, server, *more, command=command, **variables)
-    out, err = await asyncio.to_thread(process.communicate, timeout=60)
+    out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

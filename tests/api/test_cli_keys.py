@@ -1,9 +1,7 @@
 """`anamnesis keys` and `anamnesis tenants`, beside a running service and with a database alone."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +12,10 @@ import typer
 from api.cli import backfill, keys, tenants
 from services.engines import Engines
 from tests.conftest import free_port
+from tests.support.command import run_command
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer
-from tests.support.service_process import ROOT, ServiceProcess
+from tests.support.service_process import ServiceProcess
 
 pytestmark = pytest.mark.slow
 
@@ -24,17 +23,7 @@ ASK = {"user_id": "u-1", "session_id": "s-1", "message": "Hello"}
 
 
 def _anamnesis(*arguments: str, types: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
-    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"}
-    return subprocess.run(
-        [sys.executable, "-m", "api.cli.main", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        input=types,
-        env={**environment, **measured, **variables},
-    )
+    return run_command(*arguments, variables=variables, typed=types)
 
 
 @pytest.fixture

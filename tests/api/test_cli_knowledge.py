@@ -1,9 +1,7 @@
 """`anamnesis kb` as a process, beside the running service and without it."""
 
 import json
-import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,23 +9,15 @@ import httpx
 import pytest
 
 from services.engines import Engines
+from tests.support.command import run_command
 from tests.support.knowledge import pdf, word
-from tests.support.service_process import ROOT, ServiceProcess
+from tests.support.service_process import ServiceProcess
 
 pytestmark = pytest.mark.slow
 
 
 def _anamnesis(variables: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
-    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    fixed = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"}
-    return subprocess.run(
-        [sys.executable, "-m", "api.cli.main", "kb", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**fixed, **measured, **variables},
-    )
+    return run_command("kb", *arguments, variables=variables)
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """`anamnesis reindex` as a process, beside a service that answers; and starts over an index of another model."""
 
 import asyncio
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,10 +17,10 @@ from services.engines import Engines
 from services.memory.index import Scope
 from services.platform.settings import Settings, load_settings
 from tests.conftest import free_port
+from tests.support.command import PATIENCE_S, start_command
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, collections, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
-from tests.support.service_process import ROOT
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -60,27 +58,15 @@ def _start(command: str, engines: Engines, server: ModelServer, **variables: str
         "port": str(free_port()),
         **variables,
     }
-    return subprocess.Popen(
-        [sys.executable, "-m", "api.cli.main", command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT),
-            "NO_COLOR": "1",
-            "COLUMNS": "160",
-            **{name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")},
-            **{f"ANAMNESIS_{name.upper()}": value for name, value in given.items()},
-        },
-    )
+    named = {f"ANAMNESIS_{name.upper()}": value for name, value in given.items()}
+    return start_command(command, variables=named, measured=command == "reindex")
 
 
 async def _run(
     command: str, engines: Engines, server: ModelServer, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
     process = _start(command, engines, server, **variables)
-    out, err = await asyncio.to_thread(process.communicate, timeout=90)
+    out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 

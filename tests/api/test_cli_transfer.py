@@ -3,14 +3,14 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from services.engines import Engines
-from tests.support.service_process import ROOT, ServiceProcess, answer_of, chat
+from tests.support.command import COMMAND, PATIENCE_S, environment_of
+from tests.support.service_process import ServiceProcess, answer_of, chat
 from tests.support.transfer import message, ndjson
 
 pytestmark = pytest.mark.slow
@@ -19,15 +19,13 @@ pytestmark = pytest.mark.slow
 def _anamnesis(
     variables: dict[str, str], *arguments: str, given: bytes = b""
 ) -> "subprocess.CompletedProcess[bytes]":
-    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    fixed = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"}
     return subprocess.run(
-        [sys.executable, "-m", "api.cli.main", *arguments],
+        [*COMMAND, *arguments],
         capture_output=True,
         input=given,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
-        env={**fixed, **measured, **variables},
+        env=environment_of(variables),
     )
 
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
 from typing import Any
 from uuid import uuid4
 
@@ -15,10 +13,10 @@ from services.bootstrap import Services
 from services.compression.store import COMPRESS
 from services.engines import Engines
 from services.identity.tenants import Tenants
+from tests.support.command import run_command
 from tests.support.compressing import compress, everything, living, merging, someone, write
 from tests.support.jobs import statuses, until
 from tests.support.model_server import ModelServer
-from tests.support.service_process import ROOT
 from tests.support.transfer import export, send
 
 pytestmark = pytest.mark.anyio
@@ -94,20 +92,12 @@ async def test_an_export_of_compressed_memory_gives_an_equal_export_elsewhere(
 
 def _command(engines: Engines, server: ModelServer, *arguments: str) -> "subprocess.CompletedProcess[str]":
     variables = {
-        "DATABASE_URL": engines.database_url,
-        "MILVUS_URI": engines.milvus_uri,
-        "LLM_MODEL": "scripted",
-        "LLM_BASE_URL": server.base_url,
+        "ANAMNESIS_DATABASE_URL": engines.database_url,
+        "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
+        "ANAMNESIS_LLM_MODEL": "scripted",
+        "ANAMNESIS_LLM_BASE_URL": server.base_url,
     }
-    return subprocess.run(
-        [sys.executable, "-m", "api.cli.main", "compress", *arguments],
-        env={**os.environ, **{f"ANAMNESIS_{name}": value for name, value in variables.items()}},
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=60,
-        check=False,
-    )
+    return run_command("compress", *arguments, variables=variables)
 
 
 @pytest.mark.slow

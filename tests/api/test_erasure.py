@@ -1,32 +1,21 @@
 """A user is erased over HTTP and from the command line."""
 
 import json
-import os
 import subprocess
-import sys
 
 import httpx
 import pytest
 
 from services.bootstrap import Services
 from services.engines import Engines
-from tests.support.service_process import ROOT
+from tests.support.command import run_command
 from tests.support.turns import exchange, remember
 
 pytestmark = pytest.mark.anyio
 
 
 def _erase(*arguments: str, typed: str = "", **variables: str) -> "subprocess.CompletedProcess[str]":
-    measured = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
-    return subprocess.run(
-        [sys.executable, "-m", "api.cli.main", "erase", *arguments],
-        capture_output=True,
-        text=True,
-        input=typed,
-        timeout=60,
-        check=False,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **measured, **variables},
-    )
+    return run_command("erase", *arguments, variables=variables, typed=typed)
 
 
 async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, services: Services) -> None:

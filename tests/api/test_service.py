@@ -17,7 +17,7 @@ from tests.conftest import free_port
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ROOT, ServiceProcess, answer_of, chat, events_of, messages_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
 STOP_SECONDS = 5
 

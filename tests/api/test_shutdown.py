@@ -11,7 +11,7 @@ import pytest
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import Event, ServiceProcess, answer_of, chat, messages_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
 SLOW = Reply(["It ", "is ", "late ", "now."], gap_s=0.7)
 ENDLESS = Reply(["It ", "is ", "late"], gap_s=60)
