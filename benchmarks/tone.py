@@ -20,7 +20,7 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 Part = Literal["tuning", "development", "held out"]
 PARTS: tuple[Part, ...] = get_args(Part)
-"""The lexicons were mended by the first two; the last was written after the first, and nothing was mended by it."""
+"""The lexicons were mended by the first two; nothing was mended by the last."""
 LABELS: tuple[DominantTone, ...] = get_args(DominantTone)
 
 _SENTENCES = Path(__file__).parent / "tone_sentences"
