@@ -41,8 +41,8 @@ _ASKS_FOR = re.compile(
     r"which (?!one is|is it|is which|way|am i|of )(?!.*\b(?:supposed|meant)\b)|"
     r"how (?:to|many|much|long|far|old|often) (?!times|more|longer)|"
     r"(?:explain|describe) (?!this|that|it\b|again|to me)|tell me (?:about|a|some|the)\b|"
-    r"(?:name|suggest|compare|convert|find|check|correct|remind|add|set|make|create|generate|show me|play|plan|book) "
-    r"(?!sense|up|it stop)|"
+    r"(?:name|suggest|compare|convert|find|check|correct|remind|add|set|make|create|generate|show me|play|plan|book|"
+    r"rename) (?!sense|up|it stop)|"
     r"帮我|给我讲|给我介绍|介绍|讲讲|有没有.*的|哪[家款种个]|"
     r"怎么(?:煮|做|用|洗|画|选|安慰|哄|缓解|治|预防|应对|克服|面对))"
 )
