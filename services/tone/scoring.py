@@ -41,8 +41,8 @@ _ASKS_FOR = re.compile(
     r"which (?!one is|is it|is which|way|am i|of )(?!.*\b(?:supposed|meant)\b)|"
     r"how (?:to|many|much|long|far|old|often) (?!times|more|longer)|"
     r"(?:explain|describe) (?!this|that|it\b|again|to me)|tell me (?:about|a|some|the)\b|"
-    r"(?:name|suggest|compare|convert|find|check|correct|remind|add|set|make|create|generate|show me|play|plan|book|"
-    r"rename) (?!sense|up|it stop)|"
+    r"(?:name|suggest|compare|convert|find|check|correct|remind|add|set|make|create|generate|show me|play|plan|"
+    r"book|rename) (?!sense|up|it stop)|"
     r"帮我|给我讲|给我介绍|介绍|讲讲|有没有.*的|哪[家款种个]|"
     r"怎么(?:煮|做|用|洗|画|选|安慰|哄|缓解|治|预防|应对|克服|面对))"
 )
@@ -99,6 +99,15 @@ _PUZZLED = 0.5
 _OF_PAIRS = 0.9
 _CHEERS = 0.5
 """Of several exclamation marks where nothing else is felt."""
+_NEWS = 0.3
+"""Of one exclamation mark behind what somebody tells of themselves, where nothing else is felt."""
+_SHORTEST_NEWS = 2
+_TELLERS = frozenset({"i", "i'm", "i've", "we", "we're", "we've", "my", "our", "我", "咱"})
+_DEMANDS = frozenset(
+    {"not", "no", "don't", "can't", "never", "need", "want", "must", "should", "said", "asked", "help", "stop"}
+    | {"is", "am", "i'd", "if", "let", "call", "give", "tell", "send", "show"}
+    | set("不没别要想说问叫请让快给是")
+)
 _STEEPNESS = 1.1
 _DIGITS = 3
 
@@ -146,8 +155,11 @@ def scores_of(text: str) -> EmotionScores:
             raw["confusion"] += _PUZZLED * share
     for emotion, found in _signs(text):
         raw[emotion] += found
-    if not any(raw.values()) and _LOUDLY.search(folded):
-        raw["excitement"] = _CHEERS * share
+    if not any(raw.values()):
+        if _LOUDLY.search(folded):
+            raw["excitement"] = _CHEERS * share
+        elif not _ASKS.search(said) and any(_is_news(clause) for clause, mark in clauses if "!" in mark):
+            raw["excitement"] = _NEWS * share
     return {
         emotion: round(1 - math.exp(-_STEEPNESS * (raw[emotion] + min(hints[emotion], _FAINT))), _DIGITS)
         for emotion in EMOTIONS
@@ -208,7 +220,7 @@ def _feelings(clause: str, mark: str) -> Iterator[_Feeling]:
             _, denied, of_others = _surroundings(before, place)
             is_hint = of_others and pair.emotion not in _DONE_BY_OTHERS and not _names_self(expression)
             yield _Feeling(pair.emotion, _OF_PAIRS, " ".join(expression), denied, is_hint, False)
-    asked = "?" in mark and not any("self" in item.entry.roles for item in items)
+    asked = ("?" in mark or clause.endswith("吗")) and not any("self" in item.entry.roles for item in items)
     for number, item in enumerate(items):
         if not item.entry.feelings:
             continue
@@ -216,10 +228,20 @@ def _feelings(clause: str, mark: str) -> Iterator[_Feeling]:
         of_others = of_others and not _names_self(_UNIT.findall(item.text))
         courtesy = "courtesy" in item.entry.roles
         for emotion, weight in item.entry.feelings.items():
-            is_hint = of_others or weight < _FAINT or (asked and emotion in _ASKED and _is_one_word(item.text))
+            is_hint = (
+                of_others
+                or weight < _FAINT
+                or (asked and factor <= 1 and emotion in _ASKED and _is_one_word(item.text))
+            )
             yield _Feeling(
                 emotion, weight * (_OF_OTHERS if of_others else factor), item.text, denied, is_hint, courtesy
             )
+
+
+def _is_news(clause: str) -> bool:
+    """Whether somebody who calls it out tells something of themselves, and neither denies nor demands it."""
+    units = _UNIT.findall(clause)
+    return len(units) > _SHORTEST_NEWS and not _TELLERS.isdisjoint(units) and _DEMANDS.isdisjoint(units)
 
 
 def _names_self(units: Iterable[str]) -> bool:
