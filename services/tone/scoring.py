@@ -43,19 +43,22 @@ _ASKS_FOR = re.compile(
     r"(?:explain|describe) (?!this|that|it\b|again|to me)|tell me (?:about|a|some|the)\b|"
     r"(?:name|suggest|compare|convert|find|check|correct|remind|add|set|make|create|generate|show me|play|plan|"
     r"book|rename) (?!sense|up|it stop)|"
-    r"帮我|给我讲|给我介绍|介绍|讲讲|有没有.*的|哪[家款种个]|"
+    r"帮我|给我讲|给我介绍|介绍|讲讲|有没有.*的|哪[家款种个]|我?想[买找租订]|"
     r"怎么(?:煮|做|用|洗|画|选|安慰|哄|缓解|治|预防|应对|克服|面对))"
 )
 """A clause that asks for a thing is about the thing."""
 _ABOUT_WORDS = re.compile(
-    r"synonym|antonym|another word|opposite of|(?<!your )\bword for|\bpronounce|\bspell|\bgrammar\b|"
+    r"synonym|antonym|another word|opposite of (?!what|how)|(?<!your )\bword for|\bpronounce|\bspell|\bgrammar\b|"
     r"\b(?:say|translate|means?|called)\b.* in "
     r"(?:english|spanish|french|german|italian|portuguese|japanese|chinese)|"
     r"[反近同]义词|几画|怎么[读写念拼](?!都|也)|[用成译][英日韩法德俄][语文]|英文|日文|造句|歌词|这个[词字]|成语|哪年|"
-    r"作者|导演|主演|热量|停播"
+    r"作者|导演|主演|热量|停播|改得|改成|语气|口吻"
 )
 """What is said of words and works is not felt."""
-_ASKS = re.compile(r"[?？]|\b(?:please|can you|could you)\b|(?:呢|吗|么)\s*$|帮我|请|麻烦你|能不能|怎么|^再")
+_ASKS = re.compile(
+    r"[?？]|\b(?:please|can you|could you)\b|(?:呢|吗|么)\s*$|帮我|请|麻烦你|能不能|怎么|^再|照样|"
+    r"[,.!，。！]\s*(?:(?:now|next|and|then|also|do|make|change|add|try|give|show)\b|[再把也那换]|下一|接着|继续|给我)"
+)
 """Beside it a bare "thanks" is a courtesy."""
 _DRAWN_OUT = re.compile(r"([a-z])\1{2,}")
 _CONTRAST = re.compile(r"\b(?:but|however|yet)\b|但是|但|不过|可是|然而")
