@@ -142,7 +142,8 @@ def scores_of(text: str) -> EmotionScores:
     seen: set[tuple[str, Emotion]] = set()
     folded = _folded(text)
     share = 0.0 if _TO_WRITE.search(folded) else 1.0
-    said, folded = folded, _ASKS_ABOUT.sub(" ", folded)
+    asks = _ASKS.search(folded) is not None
+    folded = _ASKS_ABOUT.sub(" ", folded)
     clauses = [(found[1], found[2]) for found in _CLAUSE.finditer(folded) if found[0]]
     turns = [place for place, (clause, _) in enumerate(clauses) if _CONTRAST.match(clause.strip())]
     last_turn = turns[-1] if turns else 0
@@ -152,7 +153,7 @@ def scores_of(text: str) -> EmotionScores:
             loud = _SHOUTED if "!" in mark and felt.emotion in _LOUD else 1.0
             again = _AGAIN if (felt.text, felt.emotion) in seen else 1.0
             seen.add((felt.text, felt.emotion))
-            is_hint = felt.is_hint or (felt.is_courtesy and _ASKS.search(said) is not None)
+            is_hint = felt.is_hint or (felt.is_courtesy and asks)
             (hints if is_hint else raw)[felt.emotion] += felt.weight * weight * loud * again
         if mark.count("?") > 1:
             raw["confusion"] += _PUZZLED * share
@@ -161,7 +162,7 @@ def scores_of(text: str) -> EmotionScores:
     if not any(raw.values()):
         if _LOUDLY.search(folded):
             raw["excitement"] = _CHEERS * share
-        elif not _ASKS.search(said) and any(_is_news(clause) for clause, mark in clauses if "!" in mark):
+        elif not asks and any(_is_news(clause) for clause, mark in clauses if "!" in mark):
             raw["excitement"] = _NEWS * share
     return {
         emotion: round(1 - math.exp(-_STEEPNESS * (raw[emotion] + min(hints[emotion], _FAINT))), _DIGITS)
