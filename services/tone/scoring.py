@@ -73,6 +73,7 @@ _CONTRACTIONS = {
         *("have", "has", "had", "could", "would", "should"),
     )
 } | {
+    "cannot": "can't",
     "im": "i'm",
     "ive": "i've",
     "youre": "you're",
