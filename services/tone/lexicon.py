@@ -1,5 +1,6 @@
 """The words of feeling, read from the data files of this package; one per language, and one for signs."""
 
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from state.prompt import Emotion
 
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 
-Role = Literal["negator", "booster", "damper", "other", "self", "stop", "neutral"]
-"""What a word does to the feelings around it; a neutral one takes the place of words that it contains."""
+Role = Literal["negator", "booster", "damper", "other", "self", "stop", "neutral", "courtesy"]
+"""What a word does to the feelings around it; a neutral one takes the place of words that it contains, and a
+courtesy says little where something is asked for."""
 
 _ROLES: Mapping[str, Role] = {
     "neutral": "neutral",
@@ -22,10 +24,15 @@ _ROLES: Mapping[str, Role] = {
     "boosters": "booster",
     "dampers": "damper",
     "negators": "negator",
+    "courtesies": "courtesy",
 }
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+"""One of several words: `{can't|cannot} sleep`."""
+_CHARACTER = re.compile("[a-z]+|[0-9]+|.")
+"""A unit of Chinese, or of what is written among it."""
 _VOWELS = "aeiou"
-_WIDEST_GAP = 6
-"""Units between the parts of a pair."""
+_WIDEST_GAPS = {" ": 6, "": 8}
+"""Units between the parts of a pair, in English and in Chinese."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +46,44 @@ class Entry:
 
 @dataclass(frozen=True)
 class Pair:
-    """An expression in two parts, with other units between them."""
+    """Expressions in two parts, with other units between them, that begin in the same way."""
 
     head: tuple[str, ...]
-    tail: tuple[str, ...]
+    tails: Mapping[str, Sequence[tuple[str, ...]]]
+    """By their first unit."""
     emotion: Emotion
+    widest: int
+    """Units between the parts."""
 
-    def stands_at(self, place: int, units: Sequence[str]) -> bool:
-        """Whether it begins at that place."""
-        behind = place + len(self.head)
-        if tuple(units[place:behind]) != self.head:
-            return False
-        size = len(self.tail)
-        starts = range(behind, min(behind + _WIDEST_GAP, len(units) - size) + 1)
-        return any(tuple(units[start : start + size]) == self.tail for start in starts)
+    def found_behind(self, place: int, units: Sequence[str]) -> tuple[str, ...] | None:
+        """The whole expression, if a second part stands at that place or a little behind it."""
+        for start in range(place, min(place + self.widest + 1, len(units))):
+            for tail in self.tails.get(units[start], ()):
+                if tuple(units[start : start + len(tail)]) == tail:
+                    return (*self.head, *tail)
+        return None
+
+
+class Pairs:
+    """Pairs to be found in a sequence of units."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        """Take the pairs."""
+        self._by_head: dict[tuple[str, ...], list[Pair]] = {}
+        for pair in pairs:
+            self._by_head.setdefault(pair.head, []).append(pair)
+        self._lengths: dict[str, set[int]] = {}
+        for head in self._by_head:
+            self._lengths.setdefault(head[0], set()).add(len(head))
+
+    def found_in(self, units: Sequence[str]) -> Iterator[tuple[int, Pair, tuple[str, ...]]]:
+        """Where one begins, the pair and the expression; they may overlap."""
+        for place, unit in enumerate(units):
+            for length in self._lengths.get(unit, ()):
+                for pair in self._by_head.get(tuple(units[place : place + length]), ()):
+                    expression = pair.found_behind(place + length, units)
+                    if expression:
+                        yield place, pair, expression
 
 
 class Phrases:
@@ -64,7 +95,7 @@ class Phrases:
         self._phrases = frozenset(phrases)
         lengths: dict[str, set[int]] = {}
         for phrase in self._phrases:
-            units = phrase.split(joint) if joint else list(phrase)
+            units = _units(phrase, joint)
             lengths.setdefault(units[0], set()).add(len(units))
         self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
 
@@ -89,8 +120,7 @@ class Lexicon:
     entries: Mapping[str, Entry]
     phrases: Phrases
     """Those of `entries`."""
-    pairs: Mapping[str, Sequence[Pair]]
-    """By their first unit."""
+    pairs: Pairs
     dissatisfied: Phrases
     """What is said of an answer that was no good."""
     satisfied: Phrases
@@ -134,42 +164,59 @@ def _read(name: str) -> dict[str, Any]:
 def _lexicon(table: dict[str, Any], split: Callable[[str], Iterable[str]], joint: str) -> Lexicon:
     feelings: dict[str, dict[Emotion, float]] = {}
     for emotion in EMOTIONS:
-        for weight, text in table[emotion].items():
-            for phrase in split(text):
+        for weight, lines in table[emotion].items():
+            for phrase in _phrases(lines, split):
                 known = feelings.setdefault(phrase, {})
                 known[emotion] = max(known.get(emotion, 0.0), float(weight))
     roles: dict[str, set[Role]] = {}
     for name, role in _ROLES.items():
-        for phrase in split(table["words"][name]):
+        for phrase in _phrases(table["words"][name], split):
             roles.setdefault(phrase, set()).add(role)
     entries = {
         phrase: Entry(feelings.get(phrase, {}), frozenset(roles.get(phrase, ())))
         for phrase in feelings.keys() | roles.keys()
     }
-    pairs: dict[str, list[Pair]] = {}
-    for emotion in EMOTIONS:
-        for pair in _pairs(table["gaps"][emotion], emotion, joint):
-            pairs.setdefault(pair.head[0], []).append(pair)
     reactions = table["reactions"]
     return Lexicon(
         entries,
         Phrases(entries, joint),
-        pairs,
-        Phrases(split(reactions["dissatisfied"]), joint),
-        Phrases(split(reactions["satisfied"]), joint),
+        Pairs(pair for emotion in EMOTIONS for pair in _pairs(table["gaps"][emotion], emotion, joint)),
+        Phrases(_phrases(reactions["dissatisfied"], split), joint),
+        Phrases(_phrases(reactions["satisfied"], split), joint),
     )
 
 
-def _pairs(text: str, emotion: Emotion, joint: str) -> Iterator[Pair]:
-    # 甲 … 乙 丙 … 丁 in Chinese, a … b, c … d in English; of three parts the outer two are taken.
-    parts = [each.split("…") for each in text.split(",")] if joint else _two_by_two(text.split())
-    for part in parts:
-        head, tail = (tuple(each.split()) if joint else tuple(each) for each in (part[0], part[-1]))
-        yield Pair(head, tail, emotion)
+def _phrases(lines: Iterable[str], split: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    for line in lines:
+        for phrase in split(line):
+            yield from _spelled_out(phrase)
 
 
-def _two_by_two(words: list[str]) -> list[list[str]]:
-    return [[words[place - 1], words[place + 1]] for place, word in enumerate(words) if word == "…"]
+def _spelled_out(phrase: str) -> list[str]:
+    """A phrase once with each of its choices."""
+    choice = _CHOICE.search(phrase)
+    if choice is None:
+        return [" ".join(phrase.split())]
+    before, behind = phrase[: choice.start()], phrase[choice.end() :]
+    return [each for word in choice[1].split("|") for each in _spelled_out(f"{before}{word}{behind}")]
+
+
+def _pairs(lines: Iterable[str], emotion: Emotion, joint: str) -> Iterator[Pair]:
+    """From lines of a kind: `{i|we} … {won|passed}`, one expression a line."""
+    tails: dict[tuple[str, ...], dict[str, list[tuple[str, ...]]]] = {}
+    for line in lines:
+        heads, ends = (
+            [tuple(_units(each, joint)) for each in _spelled_out(part.strip())] for part in line.split("…")
+        )
+        for head in heads:
+            for end in ends:
+                tails.setdefault(head, {}).setdefault(end[0], []).append(end)
+    for head, by_first in tails.items():
+        yield Pair(head, by_first, emotion, _WIDEST_GAPS[joint])
+
+
+def _units(phrase: str, joint: str) -> list[str]:
+    return phrase.split(joint) if joint else _CHARACTER.findall(phrase)
 
 
 def _words(text: str) -> list[str]:
@@ -177,7 +224,7 @@ def _words(text: str) -> list[str]:
 
 
 def _inflected_phrases(text: str) -> Iterator[str]:
-    for phrase in (" ".join(part.split()) for part in text.split(",")):
+    for phrase in (part.strip() for part in text.split(",")):
         if phrase.endswith("+"):
             yield from _inflected(phrase[:-1])
         elif phrase:
