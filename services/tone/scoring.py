@@ -93,7 +93,7 @@ _LOOK_BACK = 12
 _BOOST, _DAMP = 1.35, 0.65
 _OF_OTHERS = 0.2
 _FAINT = 0.2
-"""What is no more than a hint, and all hints of an emotion together: none of them colours a turn."""
+"""What is no more than a hint, and all hints of an emotion together: they add to it and make none."""
 _BEFORE_CONTRAST = 0.6
 _SHOUTED = 1.3
 _AGAIN = 0.4
@@ -166,8 +166,8 @@ def scores_of(text: str) -> EmotionScores:
         elif not asks and any(_is_news(clause) for clause, mark in clauses if "!" in mark):
             raw["excitement"] = _NEWS * share
     return {
-        emotion: round(1 - math.exp(-_STEEPNESS * (raw[emotion] + min(hints[emotion], _FAINT))), _DIGITS)
-        for emotion in EMOTIONS
+        emotion: round(1 - math.exp(-_STEEPNESS * (felt + min(hints[emotion], _FAINT))), _DIGITS) if felt else 0.0
+        for emotion, felt in raw.items()
     }
 
 

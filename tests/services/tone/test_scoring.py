@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from benchmarks.tone import LABELS, LANGUAGES, Language, judged, macro_f1, sentences
 from services.tone.lexicon import EMOTIONS, chinese, english, signs
 from services.tone.scoring import folded_units, scores_of
-from services.tone.weighing import CLEAR, dominant_of
+from services.tone.weighing import dominant_of
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_hints_add_to_what_is_felt_but_colour_nothing_by_themselves() -> None:
     plain, with_hints = scores_of("I'm worried"), scores_of("I'm worried, the deadline is urgent")
     assert with_hints["anxiety"] > plain["anxiety"]
     many = " ".join(["deadline urgent debt pressure emergency insomnia"] * 5)
-    assert 0 < scores_of(many)["anxiety"] < CLEAR
+    assert scores_of(many)["anxiety"] == 0
 
 
 def test_much_is_more_and_a_bit_is_less() -> None:
@@ -107,13 +107,15 @@ def test_scores_are_between_0_and_1_whatever_is_said(text: str) -> None:
 def test_the_sentences_are_heard_as_they_are_labelled(language: Language) -> None:
     tuned, held_out = sentences(language, "tuning"), sentences(language, "held out")
     development = sentences(language, "development")
-    every = [*tuned, *development, *held_out]
+    unseen = sentences(language, "unseen")
+    every = [*tuned, *development, *held_out, *unseen]
     assert len(every) >= 300
     assert {label for label, _ in every} == set(LABELS)
     assert sum(label == "neutral" for label, _ in every) * 4 >= len(every)
     assert macro_f1(judged(tuned)) >= 0.95
     assert macro_f1(judged(development)) >= 0.95
     assert macro_f1(judged(held_out)) >= 0.8
+    assert macro_f1(judged(unseen)) >= 0.85
     assert macro_f1(judged(every)) >= 0.9
 
 
@@ -122,6 +124,7 @@ def test_the_files_hold_no_entry_that_can_never_be_found() -> None:
         for phrase in lexicon.entries:
             bare = phrase.strip("^$!? " if joint else "^$!?")
             assert joint.join(folded_units(bare)) == bare, phrase
+            assert "$" not in bare, f"{phrase} goes on behind the end of its clause"
         assert {emotion for entry in lexicon.entries.values() for emotion in entry.feelings} == set(EMOTIONS)
     assert {emotion for emotion, _ in signs().values()} == set(EMOTIONS)
 
