@@ -28,6 +28,7 @@ from services.engines import migrate_if_owner, open_engines
 from services.errors import Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import load_settings
+from services.warming import warm_up
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
 
@@ -133,5 +134,6 @@ async def _services() -> Services:
             settings = await asyncio.to_thread(load_settings)
             engines = await _lifetime.enter_async_context(open_engines(settings))
             await migrate_if_owner(engines)
+            await asyncio.to_thread(warm_up, settings)
             _started = await _lifetime.enter_async_context(open_services(settings, engines))
     return _started
