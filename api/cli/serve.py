@@ -62,7 +62,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         from graph.turns.runner import TurnRunner  # noqa: PLC0415
 
         await migrate_if_owner(engines)
-        warming = asyncio.create_task(asyncio.to_thread(warm_up, settings))
+        await asyncio.to_thread(warm_up, settings)
         services = await stack.enter_async_context(open_services(settings, engines))
         await services.authenticator.check()
         runner = TurnRunner(build_graph(services).compile(), services)
@@ -79,7 +79,6 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
                 timeout_graceful_shutdown=_STREAMS_END_S,
             )
         )
-        await warming
         _calm_garbage_collection()
         checking = await begin_check(services)
         stack.callback(checking.cancel)

@@ -151,7 +151,7 @@ def signs() -> Mapping[str, tuple[Emotion, float]]:
 
 
 def load() -> None:
-    """Read the files, which takes some milliseconds, so that no message has to wait for them."""
+    """Read the files, which takes a tenth of a second, so that no message has to wait for them."""
     chinese()
     english()
     signs()

@@ -21,7 +21,7 @@ from services.identity.tenants import Tenants
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.settings import load_settings
-from tests.conftest import TEMPLATE
+from tests.conftest import TEMPLATE, UNHURRIED_MS
 from tests.scenarios.dialogue import Dialogue
 from tests.support.application import running_turns, served
 from tests.support.folders import new_folder
@@ -29,8 +29,6 @@ from tests.support.model_server import ModelServer
 from tests.support.weather_server import WeatherServer
 
 LARGE, SMALL = "large", "small"
-_UNHURRIED_MS = 10_000
-"""For recall: a machine under load must not change what a prompt holds."""
 
 _WAITING = """
 SELECT count(*) FROM procrastinate_jobs
@@ -150,7 +148,7 @@ class Stage:
             for place, address in places.items():
                 value = value.replace(place, address) if isinstance(value, str) else value  # noqa: PLW2901
             own[name] = value
-        usual = {"auth": "api_key", "weather_url": self.weather.url, "memory_recall_budget_ms": _UNHURRIED_MS}
+        usual = {"auth": "api_key", "weather_url": self.weather.url, "memory_recall_budget_ms": UNHURRIED_MS}
         return {**usual, **models, **own}
 
     @asynccontextmanager
