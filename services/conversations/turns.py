@@ -204,7 +204,7 @@ class Turns:
             if row[2] and self._visits.is_summarised(row[3]):
                 await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[2])
             if outcome.status == "completed":
-                await self._defer(connection, tenant_id, row[0], turn_id, outcome.jobs)
+                await self._defer(connection, tenant_id, row[0], outcome.jobs)
                 if outcome.visits_to_summarise and self._visits.summaries:
                     await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
                 reflects = [REFLECT] if self._reflection and row[4] else []
@@ -217,12 +217,8 @@ class Turns:
         connection: Connection,
         tenant_id: UUID,
         conversation_id: UUID,
-        turn_id: UUID,
         tasks: Sequence[str],
     ) -> None:
-        await self._jobs.defer_after_turn(
-            connection, tenant_id=tenant_id, conversation_id=conversation_id, turn_id=turn_id
-        )
         for task in tasks:
             # A burst of turns makes one job, and a conversation's jobs of a kind run one after the other.
             name = f"{task}:{conversation_id}"

@@ -6,7 +6,7 @@ not exist. They carry ids only. A job runs at least once: when its worker is los
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -32,9 +32,6 @@ from services.jobs.tasks import (
     reason_of,
 )
 from services.platform.postgres import Connection, Database
-
-AFTER_TURN: tuple[str, ...] = ()
-"""Names of the tasks that every completed turn causes."""
 
 _KEEP_FINISHED_HOURS = 72
 _KEEP_FAILED_HOURS = 30 * 24
@@ -68,11 +65,8 @@ class Tempo:
 class JobQueue:
     """Defers jobs and, in a process that is a worker, runs them."""
 
-    def __init__(
-        self, database: Database, *, after_turn: Sequence[str] = AFTER_TURN, tempo: Tempo | None = None
-    ) -> None:
+    def __init__(self, database: Database, *, tempo: Tempo | None = None) -> None:
         self._database = database
-        self._after_turn = tuple(after_turn)
         self._tempo = tempo or Tempo()
         self.records = JobRecords(database)
         self._worker: asyncio.Task[None] | None = None
@@ -155,15 +149,6 @@ class JobQueue:
         except exceptions.AlreadyEnqueued:
             return False
         return True
-
-    async def defer_after_turn(
-        self, connection: Connection, *, tenant_id: UUID, conversation_id: UUID, turn_id: UUID
-    ) -> None:
-        """Defer, in the caller's transaction, the jobs that a completed turn causes."""
-        for name in self._after_turn:
-            await self.defer(
-                connection, name, tenant_id=tenant_id, conversation_id=conversation_id, turn_id=turn_id
-            )
 
     async def forget_older_runs(self, name: str, context: procrastinate.JobContext) -> None:
         """Remove what is kept of a periodic task's earlier runs: those of one that runs often are not worth it.

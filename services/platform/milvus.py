@@ -19,9 +19,9 @@ Result = TypeVar("Result")
 
 _TIMEOUT_S = 2.0
 _SLOW_TIMEOUT_S = 60.0
+"""Seconds to wait for background requests, such as a flush."""
 _CALM = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_permit_without_calls": 0}
-"""Its client asks every ten seconds whether the server lives; a gRPC server cuts off who asks so often."""
-"""Of what is asked behind the answers, such as a flush."""
+"""The client pings every ten seconds by default, and gRPC servers disconnect clients that ping so often."""
 NO_SUCH_COLLECTION = 100
 """Milvus' code for a collection, or an alias, that is not there."""
 

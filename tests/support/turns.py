@@ -1,7 +1,7 @@
 """Turns for tests: a context, a state, an opened turn."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -93,10 +93,18 @@ def new_turn(content: str = "Hello", **values: Any) -> NewTurn:
     return NewTurn(**{**given, **values})
 
 
-async def exchange(turns: Turns, content: str, answer: str, **values: Any) -> OpenTurn:
-    """A turn that was opened and completed."""
+async def exchange(
+    turns: Turns,
+    content: str,
+    answer: str,
+    *,
+    jobs: Sequence[str] = (),
+    own_jobs: Sequence[str] = (),
+    **values: Any,
+) -> OpenTurn:
+    """A turn that was opened and completed, with the jobs of its conversation and its own."""
     turn = await turns.open(new_turn(content, **values))
-    outcome = TurnOutcome(status="completed", answer=answer, episode=True)
+    outcome = TurnOutcome(status="completed", answer=answer, episode=True, jobs=jobs, own_jobs=own_jobs)
     await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     return turn
 

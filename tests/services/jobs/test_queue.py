@@ -21,44 +21,32 @@ async def _jobs(database: Database) -> list[tuple[str, dict[str, str], str]]:
 
 
 async def test_a_job_is_deferred_in_the_transaction_that_completes_the_turn(services: Services) -> None:
-    jobs = JobQueue(services.database, after_turn=["look_at_turn"])
-    await jobs.open()
-    turns = Turns(services.database, jobs)
-    turn = await exchange(turns, "Hello", "Hi")
+    turn = await exchange(services.turns, "Hello", "Hi", jobs=["look_at_conversation"], own_jobs=["look_at_turn"])
+    tenant = str(DEFAULT_TENANT)
     assert await _jobs(services.database) == [
         (
-            "look_at_turn",
-            {
-                "tenant_id": str(DEFAULT_TENANT),
-                "conversation_id": str(turn.conversation_id),
-                "turn_id": str(turn.turn_id),
-            },
+            "look_at_conversation",
+            {"tenant_id": tenant, "conversation_id": str(turn.conversation_id)},
             "todo",
-        )
+        ),
+        ("look_at_turn", {"tenant_id": tenant, "turn_id": str(turn.turn_id)}, "todo"),
     ]
     with pytest.raises(Conflict):
-        await turns.end(
+        await services.turns.end(
             turn.tenant_id,
             turn.turn_id,
             turn.user_message_id,
-            TurnOutcome(status="completed", answer="again"),
+            TurnOutcome(status="completed", answer="again", own_jobs=["look_at_turn"]),
         )
-    assert len(await _jobs(services.database)) == 1
+    assert len(await _jobs(services.database)) == 2
 
 
 async def test_a_transaction_that_is_undone_takes_its_job_with_it(services: Services) -> None:
-    jobs = JobQueue(services.database, after_turn=["look_at_turn"])
-    await jobs.open()
     turn = await services.turns.open(new_turn())
 
     async def defer_and_fail() -> None:
         async with services.database.tenant(DEFAULT_TENANT) as connection:
-            await jobs.defer_after_turn(
-                connection,
-                tenant_id=DEFAULT_TENANT,
-                conversation_id=turn.conversation_id,
-                turn_id=turn.turn_id,
-            )
+            await services.jobs.defer(connection, "look_at_turn", tenant_id=DEFAULT_TENANT, turn_id=turn.turn_id)
             raise KeyError("undone")
 
     with pytest.raises(KeyError, match="undone"):
@@ -67,26 +55,24 @@ async def test_a_transaction_that_is_undone_takes_its_job_with_it(services: Serv
 
 
 async def test_a_turn_that_failed_causes_no_job(services: Services) -> None:
-    jobs = JobQueue(services.database, after_turn=["look_at_turn"])
-    await jobs.open()
-    turns = Turns(services.database, jobs)
-    turn = await turns.open(new_turn())
-    await turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, TurnOutcome(status="failed"))
+    turn = await services.turns.open(new_turn())
+    outcome = TurnOutcome(status="failed", jobs=["look_at_conversation"], own_jobs=["look_at_turn"])
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
     assert await _jobs(services.database) == []
 
 
 async def test_the_worker_runs_what_is_deferred(services: Services) -> None:
-    jobs = JobQueue(services.database, after_turn=["look_at_turn"])
+    jobs = JobQueue(services.database)
     seen: asyncio.Queue[str] = asyncio.Queue()
 
     @jobs.app.task(name="look_at_turn")
-    async def look_at_turn(tenant_id: str, conversation_id: str, turn_id: str) -> None:
+    async def look_at_turn(tenant_id: str, turn_id: str) -> None:
         await seen.put(turn_id)
 
     await jobs.open()
     jobs.start_worker()
     assert jobs.worker_state == "running"
-    turn = await exchange(Turns(services.database, jobs), "Hello", "Hi")
+    turn = await exchange(Turns(services.database, jobs), "Hello", "Hi", own_jobs=["look_at_turn"])
     async with asyncio.timeout(10):
         assert await seen.get() == str(turn.turn_id)
     await jobs.close()
