@@ -13,6 +13,7 @@ from services.errors import InvalidInput
 from services.memory import core_sql
 from services.memory.cache import StoredCoreMemory
 from services.memory.content import MAX_SECTIONS, check_size
+from services.memory.items import ItemChange
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Connection
 from state.prompt import CoreMemoryBlock
@@ -50,6 +51,16 @@ class Change:
     actor: str
     trigger_message_id: UUID | None
     at: datetime
+
+
+@dataclass(frozen=True)
+class ItemsChanged:
+    """What came of changes of single items."""
+
+    blocks: list[Block]
+    """The sections that the changes name, as they are now; a section that does not exist is left out."""
+    unmatched: list[ItemChange]
+    """Changes that found no item to change, or more than one."""
 
 
 class SectionChange:

@@ -4,8 +4,8 @@ PostgreSQL is the truth, Redis holds a copy for turns. Every change is kept with
 in the transaction that makes it; changes of one core memory are made one after the other, so that none is lost.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -15,12 +15,13 @@ from psycopg.rows import tuple_row
 
 from services.errors import Conflict, NotFound
 from services.memory import core_sql
-from services.memory.blocks import Block, Change, Owner, SectionChange, stored_of
+from services.memory.blocks import Block, Change, ItemsChanged, Owner, SectionChange, stored_of
 from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
+from services.memory.items import ItemChange, apply_changes
 from services.memory.merge import canonical, merge_patch
 from services.memory.operations import OperationLog, Trigger
-from services.platform.postgres import Database
+from services.platform.postgres import Connection, Database
 from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
@@ -115,6 +116,42 @@ class CoreMemory:
                 await changing.write(new, "core_memory_update", trigger)
         return changing.block
 
+    async def change_items(
+        self,
+        owner: Owner,
+        changes: Sequence[ItemChange],
+        trigger: Trigger,
+        *,
+        connection: Connection | None = None,
+    ) -> ItemsChanged:
+        """Add, replace and remove single items (`items.py`), all in one transaction; everything else stays.
+
+        Each section that changes gets one new version; what changes nothing makes none.
+
+        Args:
+            owner: whose core memory.
+            changes: in the order in which they are applied.
+            trigger: who changes it, for the log.
+            connection: a transaction of the caller's, in which it is done; else one is opened.
+
+        Raises:
+            InvalidInput: a section's name or a value is not accepted, or a section would be too large.
+            NotFound: the owner, or the conversation, was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        for change in changes:
+            check_section(change.section)
+            check_values({change.field: change.value})
+        if connection is not None:
+            # Not cached: the caller may yet roll back. Turns believe no copy older than the stored generation.
+            return (await self._change_items(connection, owner, changes, trigger))[0]
+        with _erased_is_not_found():
+            async with self._database.tenant(owner.tenant_id) as own:
+                result, changed = await self._change_items(own, owner, changes, trigger)
+        for changing in changed:
+            await self._cache.put(changing.owner.user_id, changing.owner.expert_id, changing.stored)
+        return result
+
     async def replace(
         self,
         owner: Owner,
@@ -184,22 +221,49 @@ class CoreMemory:
 
     @asynccontextmanager
     async def _changing(self, owner: Owner, section: str) -> AsyncIterator[SectionChange]:
-        """A transaction in which nobody else changes this core memory; afterwards the cache is told."""
-        stored_with = await self._stored_with(owner, section)
-        shared = self._shares_human and section == SHARED_SECTION
-        try:
+        """Open a transaction in which nobody else changes this core memory; refresh the cache afterwards."""
+        with _erased_is_not_found():
             async with self._database.tenant(owner.tenant_id) as connection:
-                if await (await connection.execute(core_sql.LOCK, vars(stored_with))).fetchone() is None:
-                    raise NotFound("There is no such user.")
-                changing = SectionChange(connection, stored_with, section, self._log, shared=shared)
-                await changing.look()
-                if shared and changing.content is None:
-                    await changing.begin_with(owner)
+                changing = await self._locked(connection, owner, section)
                 yield changing
-        except psycopg.errors.ForeignKeyViolation:
-            raise NotFound("There is no such expert or conversation any more.") from None
         if changing.changed:
-            await self._cache.put(stored_with.user_id, stored_with.expert_id, changing.stored)
+            await self._cache.put(changing.owner.user_id, changing.owner.expert_id, changing.stored)
+
+    async def _locked(self, connection: Connection, owner: Owner, section: str) -> SectionChange:
+        """Lock the core memory that holds a section, for the rest of the transaction."""
+        shared = self._shares_human and section == SHARED_SECTION
+        stored_with = owner
+        if shared:
+            home = await (await connection.execute(core_sql.HOME, {"tenant_id": owner.tenant_id})).fetchone()
+            assert home is not None  # noqa: S101 — every tenant has the expert `default`
+            stored_with = replace(owner, expert_id=home[0])
+        if await (await connection.execute(core_sql.LOCK, vars(stored_with))).fetchone() is None:
+            raise NotFound("There is no such user.")
+        changing = SectionChange(connection, stored_with, section, self._log, shared=shared)
+        await changing.look()
+        if shared and changing.content is None:
+            await changing.begin_with(owner)
+        return changing
+
+    async def _change_items(
+        self, connection: Connection, owner: Owner, changes: Sequence[ItemChange], trigger: Trigger
+    ) -> tuple[ItemsChanged, list[SectionChange]]:
+        """Apply changes in a transaction; return what came of them, and the sections that were written."""
+        blocks, unmatched, written = [], [], []
+        # The shared section first, always: two such transactions never wait for each other.
+        for section in sorted(
+            {change.section for change in changes}, key=lambda name: (name != SHARED_SECTION, name)
+        ):
+            changing = await self._locked(connection, owner, section)
+            old = changing.content
+            applied = apply_changes(old or {}, [change for change in changes if change.section == section])
+            unmatched += applied.unmatched
+            if not _equal(old or {}, applied.content):
+                await changing.write(applied.content, "core_memory_change", trigger)
+                written.append(changing)
+            if changing.version:
+                blocks.append(changing.block)
+        return ItemsChanged(blocks, unmatched), written
 
     async def _rows(self, owner: Owner) -> Sequence[Sequence[Any]]:
         values = {**vars(owner), "shares_human": self._shares_human}
@@ -212,6 +276,14 @@ class CoreMemory:
         values = {"tenant_id": owner.tenant_id}
         [(expert_id,)] = await self._database.fetch(owner.tenant_id, core_sql.HOME, values, tuple_row)
         return replace(owner, expert_id=expert_id)
+
+
+@contextmanager
+def _erased_is_not_found() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.errors.ForeignKeyViolation:
+        raise NotFound("There is no such expert or conversation any more.") from None
 
 
 def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.content import MAX_SECTION_BYTES, check_section, check_values
+from services.memory.items import ItemChange
 from services.memory.operations import Operation, Trigger
 from tests.support.turns import exchange, new_turn
 
@@ -244,3 +245,80 @@ async def test_an_expert_that_somebodys_core_memory_belongs_to_stays(services: S
         await connection.execute("DELETE FROM conversations")
     with pytest.raises(Conflict, match="core memory"):
         await services.experts.delete(DEFAULT_TENANT, "cook")
+
+
+def _change(action: Any, section: str, field: str, value: Any = None, old: str | None = None) -> ItemChange:
+    return ItemChange(action, section, field, value, old)
+
+
+async def test_items_change_in_one_version_of_each_section_and_a_rollback_undoes_them(services: Services) -> None:
+    owner, core = await _owner(services), services.memory.core
+    await core.update(owner, "human", {"allergies": ["peanuts", "cats"], "home": "lives in Bergen"}, USER)
+    changed = await core.change_items(
+        owner,
+        [
+            _change("remove", "human", "allergies", old="peanuts"),
+            _change("add", "human", "allergies", "dust"),
+            _change("add", "notes", "open", "call the bank"),
+            _change("remove", "human", "allergies", old="pollen"),
+        ],
+        AGENT,
+    )
+    assert [(block.section, block.version) for block in changed.blocks] == [("human", 2), ("notes", 1)]
+    assert [change.old for change in changed.unmatched] == ["pollen"]
+    human = {"allergies": ["cats", "dust"], "home": "lives in Bergen"}
+    assert await _contents(services, owner) == {"human": human, "notes": {"open": "call the bank"}}
+    assert (await core.for_turn(owner, 1))["human"]["content"] == human
+
+    logged = await services.memory.operations.list(DEFAULT_TENANT, "u-1", limit=10)
+    assert [(one.type, one.field) for one in logged[:2]] == [
+        ("core_memory_change", "notes"),
+        ("core_memory_change", "human"),
+    ]
+    await core.rollback(owner, "human", 1, USER)
+    assert (await _contents(services, owner))["human"]["allergies"] == ["peanuts", "cats"]
+
+
+async def test_item_changes_that_change_nothing_make_no_section_and_no_version(services: Services) -> None:
+    owner, core = await _owner(services), services.memory.core
+    changed = await core.change_items(owner, [_change("remove", "human", "home")], AGENT)
+    assert (changed.blocks, len(changed.unmatched)) == ([], 1)
+    await core.update(owner, "human", {"diet": ["vegan"]}, USER)
+    await core.change_items(owner, [_change("add", "human", "diet", "Vegan")], AGENT)
+    assert len(await core.history(owner, "human", limit=10)) == 1
+
+
+async def test_item_changes_in_a_transaction_that_is_rolled_back_leave_nothing(services: Services) -> None:
+    owner, core = await _owner(services), services.memory.core
+    await core.update(owner, "human", {"diet": ["vegan"]}, USER)
+    changes = [_change("add", "human", "diet", "no soy")]
+    async with services.database.tenant(owner.tenant_id) as connection:
+        await core.change_items(owner, changes, USER, connection=connection)
+        await connection.execute("ROLLBACK")
+    assert (await core.for_turn(owner, 1))["human"]["content"] == {"diet": ["vegan"]}
+    async with services.database.tenant(owner.tenant_id) as connection:
+        await core.change_items(owner, changes, USER, connection=connection)
+    assert (await core.for_turn(owner, 2))["human"]["content"] == {"diet": ["vegan", "no soy"]}
+
+
+async def test_item_changes_at_once_are_all_there(services: Services) -> None:
+    owner = await _owner(services)
+    async with asyncio.TaskGroup() as group:
+        for number in range(10):
+            changes = [_change("add", section, "all", f"item {number}") for section in ("other", "human")]
+            group.create_task(services.memory.core.change_items(owner, changes, AGENT))
+    contents = await _contents(services, owner)
+    assert {len(contents[section]["all"]) for section in ("human", "other")} == {10}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _change("add", "no name", "home", "x"),
+        _change("add", "human", "home", "\x00"),
+        _change("add", "human", "home"),
+    ],
+)
+async def test_item_changes_that_cannot_be_stored_are_refused(services: Services, change: ItemChange) -> None:
+    with pytest.raises(InvalidInput):
+        await services.memory.core.change_items(await _owner(services), [change], AGENT)

@@ -1,0 +1,206 @@
+"""Changes of single items of core memory: add, replace or remove one, and leave everything else as it is.
+
+A field of a section holds one value, a list of items, or a mapping of named values; items are found by their text.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from services.errors import InvalidInput
+from services.memory.contradictions import normalised
+from services.memory.merge import canonical
+
+SINGLE_FIELDS = frozenset(
+    [
+        *("name", "preferred_name", "pronouns", "gender", "age", "birthday", "home", "address", "hometown"),
+        *("nationality", "work", "job", "employer", "studies", "school", "height", "weight", "shoe_size"),
+        *("clothing_size", "blood_type", "timezone", "email", "phone_number", "current_intent", "marital_status"),
+    ]
+)
+"""Fields that hold one value at a time: adding to one replaces what it held."""
+LIST_FIELDS = frozenset(
+    [
+        *("preferences", "allergies", "health", "diet", "family", "people", "pets", "plans", "dates", "wishes"),
+        *("possessions", "languages", "habits", "hobbies", "skills", "facts"),
+    ]
+)
+"""Fields that are lists from their first item on; of any other field the second value makes a list."""
+
+_WORD = re.compile(r"\w", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ItemChange:
+    """A change of one item of a field.
+
+    `add` needs `value`; `replace` needs `value`, and `old` unless the field holds a single value; `remove` needs
+    `old` unless the field holds a single value.
+    """
+
+    action: Literal["add", "replace", "remove"]
+    section: str
+    field: str
+    value: Any | None = None
+    """The new item, or the new value of the field."""
+    old: str | None = None
+    """Text of the item to replace or remove, whole or in part."""
+
+
+@dataclass(frozen=True)
+class AppliedChanges:
+    """The content after changes, and the changes that found nothing to change."""
+
+    content: dict[str, Any]
+    unmatched: list[ItemChange] = field(default_factory=list)
+    """Changes whose `old` is the text of no item, or is part of several; they have changed nothing."""
+
+
+def apply_changes(content: Mapping[str, Any], changes: Sequence[ItemChange]) -> AppliedChanges:
+    """Apply changes to a section's content in their order; `content` is not modified.
+
+    `old` matches the item whose normalised text is equal, else the only item that contains it or is contained in
+    it. A field whose last item is removed goes, too. The section that a change names is not looked at.
+
+    Raises:
+        InvalidInput: a change lacks its field or its value.
+    """
+    new = dict(content)
+    unmatched = []
+    for change in changes:
+        _check(change)
+        if not _apply(new, change):
+            unmatched.append(change)
+    return AppliedChanges(new, unmatched)
+
+
+def find_item(value: Any, old: str) -> str | int | None:
+    """Return the index (of a list) or the key (of a mapping) of the item that a text names; "" for a single value.
+
+    None where no item, or more than one, is named.
+    """
+    entries = _entries(value)
+    wanted = normalised(old)
+    if not wanted:
+        return None
+    exact = [place for place, texts in entries if wanted in texts]
+    if exact:
+        return exact[0]
+    partial = [place for place, texts in entries if any(_contain_each_other(wanted, text) for text in texts)]
+    return partial[0] if len(partial) == 1 else None
+
+
+def item_text(item: Any) -> str:
+    """Return an item as text: a text as it is, a mapping by its values."""
+    if isinstance(item, str):
+        return item
+    if isinstance(item, Mapping):
+        return " ".join(item_text(value) for value in item.values())
+    if isinstance(item, list):
+        return " ".join(item_text(value) for value in item)
+    return canonical(item)
+
+
+def _check(change: ItemChange) -> None:
+    if not change.field:
+        raise InvalidInput("field", "names the field that is changed")
+    if change.action != "remove" and change.value in (None, "", [], {}):
+        raise InvalidInput("value", f"is the new item; {change.action} needs one")
+
+
+def _apply(content: dict[str, Any], change: ItemChange) -> bool:
+    if change.action == "add":
+        content[change.field] = _added(content.get(change.field), change)
+        return True
+    if change.field not in content:
+        return change.action == "replace" and change.old is None and _set(content, change)
+    there = content[change.field]
+    if change.old is None:
+        return not isinstance(there, (list, dict)) and _set(content, change)
+    place = find_item(there, change.old)
+    if place is None:
+        return False
+    if not isinstance(there, (list, dict)):
+        return _set(content, change)
+    content[change.field] = _changed(there, place, change)
+    if not content[change.field]:
+        del content[change.field]
+    return True
+
+
+def _set(content: dict[str, Any], change: ItemChange) -> bool:
+    if change.action == "remove":
+        del content[change.field]
+    else:
+        is_item = change.field in LIST_FIELDS and not isinstance(change.value, list)
+        content[change.field] = [change.value] if is_item else change.value
+    return True
+
+
+def _added(there: Any, change: ItemChange) -> Any:
+    name, value = change.field, change.value
+    if isinstance(there, dict) and isinstance(value, Mapping):
+        return {**there, **value}
+    new = value if isinstance(value, list) else [value]
+    if isinstance(there, dict):
+        there = [there]
+    if not isinstance(there, list):
+        if there is None or name in SINGLE_FIELDS:
+            return list(new) if name in LIST_FIELDS else value
+        there = [there]
+    items = list(there)
+    for item in new:
+        if not any(_same(item, other) for other in items):
+            items.append(item)
+    return items[0] if len(items) == 1 and name not in LIST_FIELDS and there != items else items
+
+
+def _changed(
+    there: list[Any] | dict[str, Any], place: str | int, change: ItemChange
+) -> list[Any] | dict[str, Any]:
+    if isinstance(there, dict):
+        kept = dict(there)
+        if change.action == "remove":
+            del kept[str(place)]
+        else:
+            kept[str(place)] = change.value
+        return kept
+    assert isinstance(place, int)  # noqa: S101 — items of a list are found by their index
+    old = there[place]
+    if change.action == "remove":
+        return [item for item in there if not _same(item, old)]
+    if any(_same(item, change.value) for index, item in enumerate(there) if index != place):
+        return [item for index, item in enumerate(there) if index != place]
+    return [*there[:place], change.value, *there[place + 1 :]]
+
+
+def _entries(value: Any) -> list[tuple[str | int, list[str]]]:
+    """Each item with the normalised texts that name it."""
+    if isinstance(value, list):
+        return [(index, [normalised(item_text(item))]) for index, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        return [
+            (key, [normalised(key), normalised(item_text(inner)), normalised(f"{key} {item_text(inner)}")])
+            for key, inner in value.items()
+        ]
+    return [("", [normalised(item_text(value))])]
+
+
+def _contain_each_other(one: str, other: str) -> bool:
+    return _contains(one, other) or _contains(other, one)
+
+
+def _contains(text: str, part: str) -> bool:
+    """Whether a text contains another, in Latin script at the ends of words: `cat` is no part of `caterpillar`."""
+    if not part:
+        return False
+    start = r"\b" if _WORD.match(part[0]) else ""
+    end = r"\b" if _WORD.match(part[-1]) else ""
+    return re.search(f"{start}{re.escape(part)}{end}", text, re.ASCII) is not None
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, str) and isinstance(other, str):
+        return normalised(one) == normalised(other)
+    return canonical(one) == canonical(other)
