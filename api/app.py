@@ -12,13 +12,13 @@ from fastapi_offline import FastAPIOffline
 from api import (
     chat,
     compression,
+    conversations,
     episodes,
     experts,
     health,
     jobs,
     knowledge,
     memory,
-    reading,
     tone,
     transfer,
     turns,
@@ -62,7 +62,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     for routes in (
         chat,
         turns,
-        reading,
+        conversations,
         experts,
         knowledge,
         memory,

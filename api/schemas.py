@@ -199,6 +199,17 @@ class ErasureView(BaseModel):
     pending: list[str] = Field(description="Stores that did not answer; a background job goes on trying.")
 
 
+class ErasedConversationView(BaseModel):
+    """What was removed with a conversation."""
+
+    conversation_id: UUID
+    keep_memories: bool
+    removed: dict[str, int] = Field(
+        description="How many of each kind; `memories` were written down, `core_memory_sections` were changed."
+    )
+    pending: list[str] = Field(description="Stores that did not answer; a background job goes on trying.")
+
+
 class DependencyView(BaseModel):
     """One thing that the service needs, or can do without."""
 

@@ -17,7 +17,9 @@ from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
 from services.engines import Engines
+from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
+from services.erasure.traces import Traces
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.jobs.queue import JobQueue
@@ -101,6 +103,7 @@ class Services:
     reflection: "Reflection"
     jobs: JobQueue
     erasure: Erasure
+    conversation_erasure: ConversationErasure
     importer: Importer
     exporter: Exporter
 
@@ -122,6 +125,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         summaries = _make_summaries(settings, database, models, jobs)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
         stack.push_async_callback(memory.recall.close)
+        traces = Traces(events, memory.core_cache)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
         knowledge = _make_knowledge(settings, connected, memory)
@@ -177,13 +181,17 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             reflection=behind.reflection,
             jobs=jobs,
             erasure=Erasure(
+                database, leases, traces, memory.index, jobs, events_keep_s=settings.turn_events_keep_s
+            ),
+            conversation_erasure=ConversationErasure(
                 database,
                 leases,
-                events,
-                memory.core_cache,
+                traces,
                 memory.index,
+                memory.operations,
                 jobs,
                 events_keep_s=settings.turn_events_keep_s,
+                shares_human=settings.memory_share_human,
             ),
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),

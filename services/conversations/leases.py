@@ -4,6 +4,7 @@ Every unfinished turn belongs to a process, which renews its lease. A process th
 its turns are found by the others.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -88,6 +89,9 @@ _UNFINISHED = """
 SELECT id FROM turns
 WHERE id = ANY(%(turn_ids)s) AND tenant_id = %(tenant_id)s AND status IN ('waiting', 'running')
 """
+
+_STOP_WITHIN_S = 2.0
+_LOOK_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -181,6 +185,19 @@ class TurnLeases:
         """Those of these turns that have not ended."""
         values = {"tenant_id": tenant_id, "turn_ids": list(turn_ids)}
         return [row[0] for row in await self._database.fetch(tenant_id, _UNFINISHED, values, tuple_row)]
+
+    async def stop_all(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> list[UUID]:
+        """Cancel turns wherever they run and give them two seconds to end; return those that have not."""
+        for turn_id in turn_ids:
+            await self.request_stop(tenant_id, turn_id, "cancelled")
+        left = list(turn_ids)
+        try:
+            async with asyncio.timeout(_STOP_WITHIN_S):
+                while left := await self.unfinished(tenant_id, left):  # noqa: ASYNC110
+                    await asyncio.sleep(_LOOK_S)
+        except TimeoutError:
+            pass
+        return left
 
 
 @dataclass(frozen=True)

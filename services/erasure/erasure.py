@@ -4,19 +4,18 @@ PostgreSQL in one transaction, which also defers the job that removes what is el
 away at this moment does not keep an erasure from being completed. The same is tried at once, too.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import LiteralString
 from uuid import UUID
 
 import structlog
 
-from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
+from services.erasure.traces import Traces, remove_jobs
 from services.errors import DatabaseUnavailable, NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.cache import CoreMemoryCache
 from services.memory.index import WRITING, EpisodeIndex
 from services.platform.postgres import Connection, Database
 
@@ -46,9 +45,6 @@ TABLES = (
 """Tables with rows of a user: each falls with the row in `users`."""
 
 _LONGEST_TURN_S = 600 + 60
-_KEYS_AT_ONCE = 500
-_STOP_WITHIN_S = 2.0
-_LOOK_S = 0.05
 _AGAIN_S = 15.0
 
 _USER = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
@@ -93,32 +89,16 @@ SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s
 UNION SELECT expert_id FROM conversations WHERE user_id = %(user_id)s
 """
 
-_JOBS = """
-WITH his AS (
-    SELECT %(user_id)s::text AS id
-    UNION SELECT id::text FROM conversations WHERE user_id = %(user_id)s
-    UNION SELECT t.id::text FROM turns t JOIN conversations c ON c.id = t.conversation_id
-          WHERE c.user_id = %(user_id)s
-    UNION SELECT m.id::text FROM messages m JOIN conversations c ON c.id = m.conversation_id
-          WHERE c.user_id = %(user_id)s
-    UNION SELECT id::text FROM visits WHERE user_id = %(user_id)s
-    UNION SELECT id::text FROM compression_runs WHERE user_id = %(user_id)s
-)
-SELECT j.id FROM procrastinate_jobs j
-WHERE coalesce(j.args->>'tenant_id', '00000000-0000-7000-8000-000000000001') = %(tenant_id)s::text
-  AND EXISTS (
-      SELECT FROM jsonb_each(j.args) AS argument(name, value)
-      CROSS JOIN LATERAL jsonb_array_elements_text(
-          CASE jsonb_typeof(value) WHEN 'array' THEN value ELSE jsonb_build_array(value) END
-      ) AS each(id) JOIN his ON his.id = each.id
-  )
-ORDER BY j.id FOR UPDATE OF j
+_IDS: LiteralString = """
+SELECT %(user_id)s::text AS id
+UNION SELECT id::text FROM conversations WHERE user_id = %(user_id)s
+UNION SELECT t.id::text FROM turns t JOIN conversations c ON c.id = t.conversation_id
+      WHERE c.user_id = %(user_id)s
+UNION SELECT m.id::text FROM messages m JOIN conversations c ON c.id = m.conversation_id
+      WHERE c.user_id = %(user_id)s
+UNION SELECT id::text FROM visits WHERE user_id = %(user_id)s
+UNION SELECT id::text FROM compression_runs WHERE user_id = %(user_id)s
 """
-
-# Its worker hears of it at the commit and stops the job; the row may be gone by then.
-_STOP_JOBS = "UPDATE procrastinate_jobs SET abort_requested = true WHERE id = ANY(%s) AND status = 'doing'"
-
-_REMOVE_JOBS = "DELETE FROM procrastinate_jobs WHERE id = ANY(%s)"
 
 _REMOVE_USER = "DELETE FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
 
@@ -137,6 +117,11 @@ class Erased:
     """Stores that did not answer; the job goes on trying."""
 
 
+def longest_trace_s(events_keep_s: int) -> float:
+    """Seconds after which a turn that began has no events any more, wherever it runs."""
+    return _LONGEST_TURN_S + events_keep_s
+
+
 class Erasure:
     """Erases users. Every process with a worker has one: it also registers the job that completes an erasure."""
 
@@ -144,8 +129,7 @@ class Erasure:
         self,
         database: Database,
         leases: TurnLeases,
-        events: EventLog,
-        core_memory: CoreMemoryCache,
+        traces: Traces,
         index: EpisodeIndex,
         jobs: JobQueue,
         *,
@@ -154,11 +138,10 @@ class Erasure:
         """Take the stores; events of turns stay `events_keep_s` seconds behind a turn's end."""
         self._database = database
         self._leases = leases
-        self._events = events
-        self._core_memory = core_memory
+        self._traces = traces
         self._index = index
         self._jobs = jobs
-        self._recent_s = _LONGEST_TURN_S + events_keep_s
+        self._recent_s = longest_trace_s(events_keep_s)
         jobs.task(ERASE_TRACES)(self._erase_traces)
 
     async def erase(self, tenant_id: UUID, user: str) -> Erased:
@@ -170,7 +153,8 @@ class Erasure:
                 broke in the moment of the commit.
         """
         user_id, unfinished = await self._find(tenant_id, user)
-        await self._stop(tenant_id, unfinished)
+        if await self._leases.stop_all(tenant_id, unfinished):  # what they still write is erased too
+            log.warning("turns of a user who is erased do not end", tenant_id=str(tenant_id))
         values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": self._recent_s}
         async with self._database.tenant(tenant_id) as connection:
             if await (await connection.execute(_LOCK, values)).fetchone() is None:
@@ -179,16 +163,14 @@ class Erasure:
             experts = [row[0] for row in await (await connection.execute(_EXPERTS, values)).fetchall()]
             indexed = await (await connection.execute(_INDEXED, values)).fetchone() is not None
             counts = await (await connection.execute(_COUNT, values)).fetchone()
-            jobs = [row[0] for row in await (await connection.execute(_JOBS, values)).fetchall()]
-            await connection.execute(_STOP_JOBS, [jobs])
-            await connection.execute(_REMOVE_JOBS, [jobs])
+            jobs = await remove_jobs(connection, _IDS, values)
             await connection.execute(_REMOVE_USER, values)
             await self._defer(connection, tenant_id, user_id, turns, experts)
         assert counts is not None  # noqa: S101 — a SELECT without FROM has one row
-        removed = {"postgresql": dict(zip(TABLES, counts, strict=True)), "queue": {"jobs": len(jobs)}}
+        removed = {"postgresql": dict(zip(TABLES, counts, strict=True)), "queue": {"jobs": jobs}}
         pending = []
         try:
-            removed["redis"] = await self._remove_traces(user_id, [row[0] for row in turns], experts)
+            removed["redis"] = await self._traces.remove(user_id, [row[0] for row in turns], experts)
         except Unavailable:
             pending.append("redis")
         try:
@@ -206,17 +188,6 @@ class Erasure:
         """
         async with self._database.only_one(WRITING, wait=True):
             return await self._index.write_anew()
-
-    async def _stop(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> None:
-        """Cancel turns wherever they run, and give them a moment to end: what they still write is erased too."""
-        for turn_id in turn_ids:
-            await self._leases.request_stop(tenant_id, turn_id, "cancelled")
-        try:
-            async with asyncio.timeout(_STOP_WITHIN_S):
-                while await self._leases.unfinished(tenant_id, turn_ids):  # noqa: ASYNC110
-                    await asyncio.sleep(_LOOK_S)
-        except TimeoutError:
-            log.warning("turns of a user who is erased do not end", tenant_id=str(tenant_id))
 
     async def _find(self, tenant_id: UUID, user: str) -> tuple[UUID, list[UUID]]:
         values = {"tenant_id": tenant_id, "user": user, "recent_s": 0}
@@ -260,7 +231,7 @@ class Erasure:
         self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
     ) -> None:
         try:
-            removed = await self._remove_traces(user_id, turn_ids, expert_ids)
+            removed = await self._traces.remove(user_id, turn_ids, expert_ids)
             # Who writes into the index now may have read episodes that are gone: it ends first.
             async with self._database.only_one(WRITING, wait=True):
                 units = await self._index.forget(user_id)
@@ -282,17 +253,3 @@ class Erasure:
                 )
             return
         log.info("traces erased", tenant_id=str(job.tenant_id), user_id=str(user_id), units=units, **removed)
-
-    async def _remove_traces(
-        self, user_id: UUID, turn_ids: Sequence[UUID], expert_ids: Sequence[UUID]
-    ) -> dict[str, int]:
-        return {
-            "turn_events": await self._remove_events(turn_ids),
-            "core_memory": await self._core_memory.delete(user_id, expert_ids),
-        }
-
-    async def _remove_events(self, turn_ids: Sequence[UUID]) -> int:
-        removed = 0
-        for start in range(0, len(turn_ids), _KEYS_AT_ONCE):
-            removed += await self._events.delete(turn_ids[start : start + _KEYS_AT_ONCE])
-        return removed

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.erasure.erasure import Erasure
+from services.erasure.traces import Traces
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache
@@ -41,5 +42,6 @@ async def open_erasure(
         milvus = Milvus(milvus_uri, settings.milvus_token)
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
-        erasure = Erasure(database, TurnLeases(database), events, core_cache, index, jobs, events_keep_s=keep_s)
+        traces = Traces(events, core_cache)
+        erasure = Erasure(database, TurnLeases(database), traces, index, jobs, events_keep_s=keep_s)
         yield Tenants(database), erasure

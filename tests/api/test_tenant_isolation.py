@@ -32,6 +32,7 @@ from tests.support.model_server import ModelServer
 from tests.support.parties import CANARY, SHARED_SESSIONS, SHARED_USERS, Ask, Party
 from tests.support.walk import (
     KINDS,
+    LEAVING_SESSION,
     Endpoint,
     Operation,
     Said,
@@ -180,6 +181,9 @@ async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
                 party.add("conversation", answer["conversation_id"])
                 party.add("turn", answer["turn_id"])
                 party.add("ended turn", answer["turn_id"])
+    goodbye = {"user_id": party.things["own user"][0], "session_id": LEAVING_SESSION, "message": party.canary}
+    answer = await walk.make(Operation(CHAT, "own", party, Ask(body=goodbye)))
+    party.add("leaving conversation", answer["conversation_id"])
     page = await walk.make(Operation(CONVERSATIONS, "own", party, Ask(query={"limit": "2"})))
     place = {"conversation_id": party.things["conversation"][0]}
     more = await walk.make(Operation(MESSAGES, "own", party, Ask(place, {"limit": "1"})))

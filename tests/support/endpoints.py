@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from tests.support.parties import Ask, Names, Party, header_safe
-from tests.support.walk import Endpoint, Entry
+from tests.support.walk import ERASE_CONVERSATION, Endpoint, Entry
 
 CHAT: Endpoint = ("POST", "/api/v1/chat")
 CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
@@ -58,6 +58,12 @@ def _page(more: Names, chance: Random, cursor: str = "cursor") -> dict[str, str]
 
 def _conversation(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
     return Ask({"conversation_id": ids.pick("conversation", chance)})
+
+
+def _remove_conversation(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    # One's own are still asked for; another's stay whatever happens.
+    kind = "conversation" if _is_anothers(me, ids) else "leaving conversation"
+    return Ask({"conversation_id": ids.pick(kind, chance)}, {"keep_memories": chance.choice(("true", "false"))})
 
 
 def _messages(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
@@ -253,6 +259,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/turns/{turn_id}/cancel"): Entry(_cancel, OK, GONE, GONE),
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
+    ERASE_CONVERSATION: Entry(_remove_conversation, FOUND, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/summary"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/topics"): Entry(_messages, OK, GONE, GONE),

@@ -25,6 +25,10 @@ Endpoint = tuple[str, str]
 Build = Callable[[Party, Names, Names, Random], Ask]
 """From who asks, whose ids it names first, and whose details (cursors, filters), to the request."""
 
+ERASE_CONVERSATION: Endpoint = ("DELETE", "/api/v1/conversations/{conversation_id}")
+LEAVING_SESSION = "s-leaving"
+"""Of the one conversation of each party that is removed."""
+
 KINDS = ("own", "foreign", "details", "hostile")
 _KIND_WEIGHTS = (25, 45, 10, 20)
 
@@ -91,6 +95,8 @@ class Walk:
     said: dict[str, Said] = field(default_factory=dict)
     """By the id of the turn."""
     erased: set[tuple[UUID, str]] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    """Canaries of the parties whose `LEAVING_SESSION` was removed."""
     shown: dict[str, set[str]] = field(default_factory=dict)
     """The ids that each party was shown and had not named itself, by its canary."""
 
@@ -169,7 +175,9 @@ class Walk:
 
     def _note(self, operation: Operation, found: dict[str, Any], text: str) -> None:
         body = operation.ask.body
-        if operation.endpoint[0] == "DELETE":
+        if operation.endpoint == ERASE_CONVERSATION:
+            self.removed.add(operation.me.canary)
+        elif operation.endpoint[0] == "DELETE":
             self.erased.add((operation.me.tenant_id, operation.ask.path["user_id"]))
         if not found and "event: done\n" not in text and "event: error\n" not in text:
             self.wrong.append(f"{operation} has no end: {text[-300:]}")
@@ -253,6 +261,7 @@ def wrongly_stored(walk: Walk, parties: Sequence[Party], superuser_url: str) -> 
         (turn_id, role, content, one.user, one.session, one.tenant_id)
         for turn_id, one in walk.said.items()
         if (one.tenant_id, one.user) not in walk.erased
+        and not (one.session == LEAVING_SESSION and walk.removed & set(CANARY.findall(one.message)))
         for role, content in (("user", one.message), ("assistant", echoed(one.message)))
     }
     with psycopg.connect(superuser_url) as connection:

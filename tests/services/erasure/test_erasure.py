@@ -17,6 +17,7 @@ from services.conversations.event_log import EventLog
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.erasure.erasure import TABLES, Erasure
+from services.erasure.traces import Traces
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
@@ -80,9 +81,8 @@ async def _rows(database: Database, table: str) -> int:
 def _erasure(services: Services, jobs: JobQueue, client: Redis | None = None) -> Erasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
     core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
-    return Erasure(
-        services.database, services.leases, events, core, services.memory.index, jobs, events_keep_s=600
-    )
+    traces = Traces(events, core)
+    return Erasure(services.database, services.leases, traces, services.memory.index, jobs, events_keep_s=600)
 
 
 async def _open_stream(services: Services, turn: OpenTurn) -> None:

@@ -17,6 +17,7 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.erasure.erasure import Erasure
+from services.erasure.traces import Traces
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
@@ -62,8 +63,7 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
         Erasure(
             services.database,
             services.leases,
-            services.events,
-            memory.core_cache,
+            Traces(services.events, memory.core_cache),
             memory.index,
             jobs,
             events_keep_s=600,

@@ -1,22 +1,22 @@
-"""What is stored, as it is read: conversations, their messages, and what is made of them."""
+"""Conversations: their messages, summaries and topics; and their removal."""
 
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
-from api.access import MemoryReader, ServicesOf
+from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import SummaryView, TopicPage
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import ConversationPage, ConversationView, MessagePage
+from api.schemas import ConversationPage, ConversationView, ErasedConversationView, MessagePage
 from services.conversations.values import Id
 from services.summaries.store import StoredSummary
 
 router = APIRouter(
     prefix="/api/v1",
-    tags=["reading"],
+    tags=["conversations"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
@@ -47,6 +47,21 @@ async def conversations(
 async def conversation(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """One conversation."""
     return await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+
+
+@router.delete("/conversations/{conversation_id}", response_model=ErasedConversationView)
+async def erase(
+    conversation_id: UUID,
+    services: ServicesOf,
+    caller: MemoryWriter,
+    keep_memories: Annotated[
+        bool, Query(description="Keep core memory and written memories that come from the conversation.")
+    ] = False,
+) -> Any:
+    """Remove a conversation with everything that was made of it; a turn that is under way is cancelled first."""
+    return await services.conversation_erasure.erase(
+        caller.tenant_id, conversation_id, user=caller.user_id, keep_memories=keep_memories
+    )
 
 
 @router.get("/conversations/{conversation_id}/messages", response_model=MessagePage)

@@ -52,6 +52,23 @@ async def test_a_conversation_shows_whose_it_is(client: httpx.AsyncClient, servi
     assert others == {"items": [], "next": None}
 
 
+async def test_a_removed_conversation_is_gone_and_its_user_stays(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    path = f"/api/v1/conversations/{turn.conversation_id}"
+    assert (await client.delete(path, params={"keep_memories": "perhaps"})).status_code == 422
+    removed = await client.delete(path)
+    assert (removed.status_code, removed.json()["removed"]["messages"]) == (200, 2)
+    assert removed.json()["keep_memories"] is False
+    for gone in (path, f"{path}/messages", f"{path}/summary", f"/api/v1/turns/{turn.turn_id}"):
+        assert (await client.get(gone)).status_code == 404
+    assert (await client.delete(path)).json()["code"] == "not_found"
+    assert (await client.get("/api/v1/users/u-1")).status_code == 200
+    [entry] = (await client.get("/api/v1/users/u-1/memory-operations")).json()["items"]
+    assert (entry["type"], entry["field"]) == ("conversation_delete", str(turn.conversation_id))
+
+
 async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncClient) -> None:
     await client.post("/api/v1/chat", json={"user_id": "u", "session_id": "s", "message": "Hello"})
     assert (await client.get("/healthz")).text == "ok"

@@ -1,0 +1,170 @@
+"""One conversation in PostgreSQL: what is removed with it, and what is made again without it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from services.erasure import conversation_sql as sql
+from services.erasure.traces import remove_jobs
+from services.errors import NotFound
+from services.memory.core import SHARED_SECTION
+from services.memory.provenance import Version, without
+from services.platform.postgres import Connection
+
+_COUNTED = ("conversations", "messages", "turns", "conversation_summaries", "topics", "visits")
+
+
+@dataclass(frozen=True)
+class ErasableConversation:
+    """A conversation that is to be removed."""
+
+    id: UUID
+    user_id: UUID
+    expert_id: UUID
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What a transaction has removed."""
+
+    counts: dict[str, int]
+    episode_ids: list[UUID]
+    turn_ids: list[UUID]
+    """Those that may have events elsewhere."""
+    unfinished: list[UUID]
+    """Of these, the ones whose process may still write events."""
+    expert_ids: list[UUID]
+    """Experts whose core memory of the user has changed."""
+    days_left: list[UUID]
+    """A visit of each day whose summary was removed and that has other visits."""
+
+
+@dataclass(frozen=True)
+class _SectionVersion:
+    block_id: UUID
+    expert_id: UUID
+    section: str
+    version: int
+    """The section's newest."""
+    number: int
+    old: dict[str, Any] | None
+    new: dict[str, Any] | None
+    at: datetime
+    is_dropped: bool | None
+
+
+class ConversationRows:
+    """The rows of one conversation, to be removed in the transaction of the caller."""
+
+    def __init__(
+        self, connection: Connection, tenant_id: UUID, conversation: ErasableConversation, *, shares_human: bool
+    ) -> None:
+        self._connection = connection
+        self._shares_human = shares_human
+        self._values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation.id,
+            "user_id": conversation.user_id,
+        }
+        self._conversation = conversation
+
+    async def remove(self, recent_s: float, *, keep_memories: bool) -> Removal:
+        """Remove all of it; turns that ended within `recent_s` seconds may have events elsewhere.
+
+        Raises:
+            NotFound: it has been removed meanwhile.
+        """
+        await self._all(sql.LOCK_CORE_MEMORY)
+        if not await self._all(sql.LOCK):
+            raise NotFound(f"There is no conversation {self._conversation.id}.")
+        turns = await self._all(sql.TURNS, recent_s=recent_s)
+        [counted] = await self._all(sql.COUNT)
+        counts = dict(zip(_COUNTED, counted, strict=True))
+        gone, written = await self._episodes(keep_memories=keep_memories)
+        counts |= {"turn_episodes": len(gone) - written, "memories": written}
+        experts = [] if keep_memories else await self._core_memory()
+        if keep_memories:
+            await self._run(sql.DETACH_OPERATIONS)
+        counts["core_memory_sections"] = len(experts)
+        days = await self._all(sql.REMOVE_DAYS)
+        counts["daily_summaries"] = len(days)
+        counts["jobs"] = await remove_jobs(self._connection, sql.IDS, self._values)
+        await self._run(sql.REMOVE)
+        return Removal(
+            counts,
+            episode_ids=gone,
+            turn_ids=[turn_id for turn_id, _ in turns],
+            unfinished=[turn_id for turn_id, unfinished in turns if unfinished],
+            expert_ids=sorted(set(experts)),
+            days_left=[visit_id for _, visit_id in days if visit_id],
+        )
+
+    async def _episodes(self, *, keep_memories: bool) -> tuple[list[UUID], int]:
+        """Remove the conversation's episodes; return their ids, and how many of them were written memories."""
+        rows = await self._all(sql.EPISODES)
+        if keep_memories:
+            await self._run(sql.DETACH, ids=[row[0] for row in rows])
+            return [row[0] for row in rows if not row[2]], 0
+        mixed = {row[0] for row in rows if row[1] and not row[3]}
+        ids = {row[0] for row in rows} - mixed
+        written = {row[0] for row in rows if row[2]} - mixed
+        while True:  # until no run of compression has merged one of them meanwhile
+            reached = {row[0] for row in await self._all(sql.MERGED, ids=list(ids))}
+            if reached <= ids:
+                break
+            written |= reached - ids
+            ids |= reached
+        gone = sorted(ids)
+        await self._run(sql.RESTORE, mixed=list(mixed - ids))
+        await self._run(sql.DETACH, ids=list(mixed - ids))
+        await self._run(sql.BRING_BACK, gone=gone)
+        await self._run(sql.REMOVE_DRAFTS, gone=gone)
+        await self._run(sql.REMOVE_EPISODES, gone=gone)
+        await self._run(sql.SCRUB_OPERATIONS, texts=[str(episode_id) for episode_id in gone])
+        return gone, len(written)
+
+    async def _core_memory(self) -> list[UUID]:
+        """Take out of core memory what the conversation brought in; return the expert of each section changed."""
+        async with self._connection.cursor(row_factory=class_row(_SectionVersion)) as cursor:
+            rows = await (await cursor.execute(sql.CHANGED_SECTIONS, self._values)).fetchall()
+        experts = []
+        for _, versions in groupby(rows, key=attrgetter("block_id")):
+            history = list(versions)
+            await self._section(history)
+            experts.append(history[0].expert_id)
+        return experts
+
+    async def _section(self, history: Sequence[_SectionVersion]) -> None:
+        first, dropped = history[0], [each.number for each in history if each.is_dropped]
+        kept = without([Version(each.number, each.old, each.new) for each in history], dropped)
+        values: dict[str, Any] = {"block_id": first.block_id, "section": first.section}
+        content = kept[-1].new if kept else None
+        if content:
+            for each in kept:
+                old = None if each.old is None else Jsonb(each.old)
+                await self._run(sql.REWRITE_VERSION, **values, number=each.number, old=old, new=Jsonb(each.new))
+            await self._run(sql.REMOVE_VERSIONS, **values, numbers=dropped)
+            await self._run(sql.REWRITE_SECTION, **values, version=first.version + 1, content=Jsonb(content))
+        else:
+            await self._run(sql.REMOVE_SECTION, **values)
+        await self._run(
+            sql.SCRUB_SECTION,
+            **values,
+            expert_id=first.expert_id,
+            everywhere=self._shares_human and first.section == SHARED_SECTION,
+            content=Jsonb(content) if content else None,
+            since=min(each.at for each in history if each.is_dropped),
+        )
+
+    async def _all(self, statement: Any, **more: Any) -> list[Any]:
+        return await (await self._connection.execute(statement, {**self._values, **more})).fetchall()
+
+    async def _run(self, statement: Any, **more: Any) -> None:
+        await self._connection.execute(statement, {**self._values, **more})

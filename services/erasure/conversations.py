@@ -1,0 +1,187 @@
+"""Removing one conversation, with or without the memories that come from it.
+
+PostgreSQL in one transaction, which also defers the jobs that remove what other stores hold. What was made of the
+conversation together with others is made again without it: daily summaries, merged episodes, core memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import psycopg
+import structlog
+from psycopg.rows import class_row
+
+from services.conversations.leases import TurnLeases
+from services.erasure import conversation_sql as sql
+from services.erasure.conversation_rows import ConversationRows, ErasableConversation, Removal
+from services.erasure.erasure import longest_trace_s
+from services.erasure.traces import Traces
+from services.errors import NotFound, Unavailable
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.memory.episodes import FORGET
+from services.memory.index import EpisodeIndex
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.platform.postgres import Connection, Database
+from services.visits.schedule import defer_days
+
+ERASE_CONVERSATION_TRACES = "erase_conversation_traces"
+
+_AGAIN_S = 15.0
+_TRIES = 3
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ErasedConversation:
+    """What was removed with a conversation."""
+
+    conversation_id: UUID
+    keep_memories: bool
+    removed: dict[str, int]
+    """How many of each kind."""
+    pending: list[str] = field(default_factory=list)
+    """Stores that did not answer; a job goes on trying."""
+
+
+class ConversationErasure:
+    """Removes conversations. Every process with a worker has one: it registers a job that completes removals."""
+
+    def __init__(
+        self,
+        database: Database,
+        leases: TurnLeases,
+        traces: Traces,
+        index: EpisodeIndex,
+        operations: OperationLog,
+        jobs: JobQueue,
+        *,
+        events_keep_s: int,
+        shares_human: bool = False,
+    ) -> None:
+        """Take the stores; events of turns stay `events_keep_s` seconds after a turn's end."""
+        self._database = database
+        self._leases = leases
+        self._traces = traces
+        self._index = index
+        self._operations = operations
+        self._jobs = jobs
+        self._recent_s = longest_trace_s(events_keep_s)
+        self._shares_human = shares_human
+        jobs.task(ERASE_CONVERSATION_TRACES)(self._erase_traces)
+
+    async def erase(
+        self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
+    ) -> ErasedConversation:
+        """Remove a conversation, of any user or only when it is this one's; a turn under way is cancelled first.
+
+        Args:
+            tenant_id: whose conversation it is.
+            conversation_id: of the conversation.
+            user: the caller's own name for the user that it must belong to.
+            keep_memories: keep core memory, and the memories that were written down. The words that were said go
+                in any case.
+
+        Raises:
+            NotFound: the tenant, or the user, has no such conversation.
+            DatabaseUnavailable: the database does not answer; nothing was removed, unless the connection broke in
+                the moment of the commit.
+        """
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user, "recent_s": 0}
+        found = await self._database.fetch(tenant_id, sql.FIND, values, class_row(ErasableConversation))
+        if not found:
+            raise NotFound(f"There is no conversation {conversation_id}.")
+        async with self._database.tenant(tenant_id) as connection:
+            turns = await (await connection.execute(sql.TURNS, values)).fetchall()
+        if await self._leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
+            log.warning("turns of a removed conversation do not end", conversation_id=str(conversation_id))
+        removal = await self._remove_in_database(tenant_id, found[0], keep_memories=keep_memories)
+        pending = []
+        try:
+            await self._traces.remove(found[0].user_id, removal.turn_ids, removal.expert_ids)
+        except Unavailable:
+            pending.append("redis")
+        try:
+            await self._index.forget(found[0].user_id, removal.episode_ids)
+        except Unavailable:
+            pending.append("milvus")
+        log.info("conversation erased", conversation_id=str(conversation_id), **removal.counts)
+        return ErasedConversation(conversation_id, keep_memories, removal.counts, pending)
+
+    async def _remove_in_database(
+        self, tenant_id: UUID, conversation: ErasableConversation, *, keep_memories: bool
+    ) -> Removal:
+        for attempt in range(1, _TRIES + 1):
+            try:
+                async with self._database.tenant(tenant_id) as connection:
+                    rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
+                    removal = await rows.remove(self._recent_s, keep_memories=keep_memories)
+                    await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)
+                    await self._defer(connection, tenant_id, conversation, removal)
+                    return removal
+            except psycopg.errors.DeadlockDetected:  # a turn elsewhere recalled the same episodes at this moment
+                if attempt == _TRIES:
+                    raise
+        raise AssertionError
+
+    async def _note(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        conversation: ErasableConversation,
+        removal: Removal,
+        *,
+        keep_memories: bool,
+    ) -> None:
+        results = {"removed": removal.counts, "keep_memories": keep_memories}
+        await self._operations.append(
+            connection,
+            tenant_id=tenant_id,
+            user_id=conversation.user_id,
+            operation=Operation("conversation_delete", field=str(conversation.id), results=results),
+            trigger=Trigger("user", expert_id=conversation.expert_id),
+        )
+
+    async def _defer(
+        self, connection: Connection, tenant_id: UUID, conversation: ErasableConversation, removal: Removal
+    ) -> None:
+        user_id = conversation.user_id
+        if removal.episode_ids:
+            await self._jobs.defer(
+                connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=removal.episode_ids
+            )
+        if removal.days_left:
+            await defer_days(self._jobs, connection, tenant_id, removal.days_left)
+        # The process of an unfinished turn may write events until it learns that the turn is gone.
+        for turn_ids, delay_s in ((removal.turn_ids, 0.0), (removal.unfinished, self._recent_s)):
+            if turn_ids or removal.expert_ids:
+                await self._jobs.defer(
+                    connection,
+                    ERASE_CONVERSATION_TRACES,
+                    tenant_id=tenant_id,
+                    delay_s=delay_s,
+                    user_id=user_id,
+                    turn_ids=turn_ids,
+                    expert_ids=removal.expert_ids,
+                )
+
+    async def _erase_traces(
+        self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
+    ) -> None:
+        try:
+            await self._traces.remove(user_id, turn_ids, expert_ids)
+        except Unavailable as error:
+            # A store may be away for longer than a job is tried: a removal does not end before it is complete.
+            log.warning("traces of a removed conversation are left", reason=error.message)
+            async with job.transaction() as connection:
+                await self._jobs.defer(
+                    connection,
+                    ERASE_CONVERSATION_TRACES,
+                    tenant_id=job.tenant_id,
+                    delay_s=_AGAIN_S,
+                    user_id=user_id,
+                    turn_ids=list(turn_ids),
+                    expert_ids=list(expert_ids),
+                )

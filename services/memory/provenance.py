@@ -1,0 +1,69 @@
+"""Core memory as it would be without some of its changes. Pure functions.
+
+A section's history holds its whole content before and after each change. Here each change is read as a difference,
+item by item in lists and key by key in objects, and the differences that stay are applied one after the other.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_MISSING: Any = object()
+
+
+@dataclass(frozen=True)
+class Version:
+    """One change of a section."""
+
+    number: int
+    old: Mapping[str, Any] | None
+    new: Mapping[str, Any] | None
+
+
+def without(history: Sequence[Version], dropped: Collection[int]) -> list[Version]:
+    """The history, oldest first, as if the changes with the numbers in `dropped` had not been made.
+
+    A change made between two entries and not recorded counts as one that stays. The last entry's `new` is the
+    content that remains; it is empty where nothing does.
+    """
+    content: dict[str, Any] = {}
+    before: Mapping[str, Any] = {}
+    kept = []
+    for version in history:
+        old, new = version.old or {}, version.new or {}
+        content = apply_difference(content, before, old)
+        before = new
+        if version.number in dropped:
+            continue
+        changed = apply_difference(content, old, new)
+        kept.append(Version(version.number, content, changed))
+        content = changed
+    return kept
+
+
+def apply_difference(content: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """`content` with what changes from `old` to `new`, and nothing else."""
+    changed = dict(content)
+    for key in {**old, **new}:
+        value = _changed(changed.get(key, _MISSING), old.get(key, _MISSING), new.get(key, _MISSING))
+        if value is _MISSING:
+            changed.pop(key, None)
+        else:
+            changed[key] = value
+    return changed
+
+
+def _changed(value: Any, old: Any, new: Any) -> Any:
+    if new is old or new == old:
+        return value
+    if new is _MISSING:
+        return _MISSING
+    if isinstance(new, dict) and (old is _MISSING or isinstance(old, dict)):
+        inside = apply_difference(value if isinstance(value, dict) else {}, {} if old is _MISSING else old, new)
+        return _MISSING if not inside and value is _MISSING and new else inside
+    if isinstance(new, list) and (old is _MISSING or isinstance(old, list)):
+        there, before = (value if isinstance(value, list) else []), ([] if old is _MISSING else old)
+        stays = [item for item in there if item in new or item not in before]
+        items = stays + [item for item in new if item not in before and item not in stays]
+        return _MISSING if not items and value is _MISSING and before else items
+    return new

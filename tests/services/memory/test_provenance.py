@@ -1,0 +1,92 @@
+"""Core memory as it would be without some of its changes."""
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.memory.provenance import Version, apply_difference, without
+
+
+def _history(*contents: dict[str, Any]) -> list[Version]:
+    before: list[dict[str, Any] | None] = [None, *contents[:-1]]
+    return [Version(number, old, new) for number, (old, new) in enumerate(zip(before, contents, strict=True), 1)]
+
+
+def _left(dropped: set[int], *contents: dict[str, Any]) -> Any:
+    kept = without(_history(*contents), dropped)
+    return kept[-1].new if kept else None
+
+
+def test_a_list_loses_only_the_item_that_a_dropped_change_added() -> None:
+    before, after = {"allergies": ["peanuts"]}, {"allergies": ["peanuts", "cats"]}
+    both = {"allergies": ["peanuts", "cats", "dust"]}
+    assert _left({2}, before, after, both) == {"allergies": ["peanuts", "dust"]}
+    assert _left({1}, before, after, both) == {"allergies": ["cats", "dust"]}
+
+
+def test_a_value_that_a_dropped_change_replaced_holds_again() -> None:
+    assert _left({2}, {"home": "Berlin"}, {"home": "Lisbon"}) == {"home": "Berlin"}
+
+
+def test_a_value_that_was_replaced_later_stays_as_it_is() -> None:
+    assert _left({1}, {"home": "Berlin"}, {"home": "Lisbon"}) == {"home": "Lisbon"}
+
+
+def test_a_removal_that_is_dropped_is_undone() -> None:
+    assert _left({2}, {"name": "An", "age": 3}, {"name": "An"}) == {"name": "An", "age": 3}
+
+
+def test_nothing_is_left_where_every_change_is_dropped() -> None:
+    assert without(_history({"a": 1}, {"a": 2}), {1, 2}) == []
+
+
+def test_objects_inside_objects_are_told_apart_key_by_key() -> None:
+    first, second = {"work": {"at": "Acme"}}, {"work": {"at": "Acme", "since": 2020}, "pets": {"dog": "Rex"}}
+    assert _left({1}, first, second) == {"work": {"since": 2020}, "pets": {"dog": "Rex"}}
+    assert _left({2}, first, second) == first
+
+
+def test_a_section_that_began_with_content_of_unknown_origin_keeps_it() -> None:
+    kept = without([Version(1, {"a": 1}, {"a": 1, "b": 2}), Version(2, {"a": 1, "b": 2}, {"b": 2})], {1})
+    assert kept[-1].new == {}
+    assert kept[0].old == {"a": 1}
+
+
+_CONTENT = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.one_of(st.integers(0, 3), st.lists(st.integers(0, 4), unique=True, max_size=4)),
+    max_size=4,
+)
+
+
+# A machine under load generates slowly.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@UNHURRIED
+@given(_CONTENT, _CONTENT)
+def test_a_difference_leads_from_the_old_to_the_new(old: dict[str, Any], new: dict[str, Any]) -> None:
+    changed = apply_difference(old, old, new)
+    assert {key: sorted(value) if isinstance(value, list) else value for key, value in changed.items()} == {
+        key: sorted(value) if isinstance(value, list) else value for key, value in new.items()
+    }
+
+
+@UNHURRIED
+@given(st.lists(_CONTENT, min_size=1, max_size=5))
+def test_without_dropping_anything_the_history_stays_as_it_is(contents: list[dict[str, Any]]) -> None:
+    kept = without(_history(*contents), set())
+    assert [set(each.new or {}) for each in kept] == [set(content) for content in contents]
+
+
+@UNHURRIED
+@given(st.lists(_CONTENT, min_size=2, max_size=5), st.data())
+def test_a_dropped_item_appears_nowhere_in_what_is_kept(
+    contents: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    number = data.draw(st.integers(1, len(contents)))
+    marked = [dict(content) for content in contents]
+    for content in marked[number - 1 :]:
+        content["x"] = ["secret"]
+    assert "secret" not in str(without(_history(*marked), {number}))
