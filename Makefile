@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Every process of tests has stores of its own
 AT_ONCE := -n 4 --dist worksteal
+# `make test COVERAGE="--cov …"`, as CI does
+COVERAGE ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help
@@ -42,21 +44,27 @@ chat: setup ## Talk to the running service in the terminal
 studio: setup-dev ## Open the graph in LangGraph Studio's server, with the embedded engines
 	@exec $(BIN)/langgraph dev --no-browser --no-reload
 
-.PHONY: test
-test: setup-dev ## Run all tests
-	@$(BIN)/python -m pytest $(AT_ONCE)
-
-.PHONY: scenarios
-scenarios: setup-dev ## Play the dialogues of tests/scenarios, one line for each
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/scenarios
-
 .PHONY: check
-check: setup-dev ## Format, lint, types, import contracts, tests with coverage: what CI runs
+check: setup-dev ## Format, lint, types, import contracts and the unit tests, in about a minute
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest $(AT_ONCE) --cov --cov-report=term:skip-covered --cov-fail-under=90
+	@$(BIN)/python -m pytest -q -m unit -n 2
+
+.PHONY: test
+test: setup-dev ## Run all tests
+	@$(BIN)/python -m pytest $(AT_ONCE) $(COVERAGE)
+
+.PHONY: soak
+soak: setup-dev ## The long tests: chaos, simulated nights, fuzzing, every endpoint in depth
+	@$(BIN)/python -m pytest $(AT_ONCE) -m soak
+	@$(BIN)/python -m benchmarks.compression_fuzz --runs 200
+	@$(BIN)/python -m tests.chaos.run --turns 1000
+
+.PHONY: scenarios
+scenarios: setup-dev ## Play the dialogues of tests/scenarios, one line for each
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/scenarios
 
 .PHONY: format
 format: setup-dev ## Format the code and mend what the linter can mend

@@ -38,8 +38,17 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, b
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 
 
+ENGINES = frozenset({"postgres", "milvus_uri", "milvus_server", "_redis_server", "data_dir"})
+"""Fixtures that start a server or a process; a test that uses one of them is no unit test."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every process begins with its share of the long ones, so that none is left for one of them at the end."""
+    """Mark the unit tests, and give every process its share of the long tests first."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        starts = ENGINES.intersection(fixtures) or any(map(item.get_closest_marker, ("process", "slow")))
+        if not starts:
+            item.add_marker(pytest.mark.unit)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     long = [item for item in items if item.get_closest_marker("slow")]
     short = [item for item in items if not item.get_closest_marker("slow")]

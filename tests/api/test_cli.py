@@ -24,26 +24,6 @@ def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProces
     return run_command(*arguments, variables=variables)
 
 
-@pytest.mark.parametrize("command", ["serve", "worker", "chat", "migrate", "doctor", "erase"])
-def test_every_command_has_help_with_an_example(command: str) -> None:
-    shown = _anamnesis(command, "--help")
-    assert shown.returncode == 0
-    assert "Example:" in shown.stdout
-
-
-def test_wrong_use_ends_with_two() -> None:
-    assert _anamnesis("no-such-command").returncode == 2
-    assert _anamnesis("serve", "--no-such-option").returncode == 2
-
-
-@pytest.mark.parametrize("command", ["serve", "chat", "migrate", "doctor"])
-def test_a_wrong_setting_is_one_line_and_ends_with_two(command: str) -> None:
-    done = _anamnesis(command, ANAMNESIS_PORT="eighty")
-    assert done.returncode == 2
-    assert done.stderr.startswith("anamnesis: ANAMNESIS_PORT=eighty is not accepted")
-    assert done.stderr.count("\n") == 1
-
-
 def test_a_misspelt_variable_is_a_warning(engines: Engines) -> None:
     done = _anamnesis(
         "migrate",
@@ -63,6 +43,13 @@ def test_migrate_without_the_owner_says_what_to_set(engines: Engines) -> None:
     )
     assert done.returncode == 1
     assert "ANAMNESIS_MIGRATION_DATABASE_URL" in done.stderr
+
+
+def test_a_wrong_setting_of_a_process_is_one_line_and_ends_with_two() -> None:
+    done = _anamnesis("serve", ANAMNESIS_PORT="eighty")
+    assert done.returncode == 2
+    assert done.stderr.startswith("anamnesis: ANAMNESIS_PORT=eighty is not accepted")
+    assert done.stderr.count("\n") == 1
 
 
 def test_doctor_names_what_is_wrong_and_what_to_do(engines: Engines) -> None:

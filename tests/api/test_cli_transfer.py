@@ -88,13 +88,6 @@ def test_what_is_wrong_is_said_in_one_line(database: dict[str, str], tmp_path: P
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("command", ["import", "export"])
-def test_each_has_help_with_an_example(command: str) -> None:
-    shown = _anamnesis({}, command, "--help")
-    assert shown.returncode == 0
-    assert b"Example:" in shown.stdout
-
-
 @pytest.mark.slow
 def test_it_works_beside_the_running_service_and_without(service: ServiceProcess, data_dir: Path) -> None:
     answer_of(chat(service.url, "Hello"))

@@ -11,7 +11,8 @@ from tests.support.service_process import ServiceProcess
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", [3, pytest.param(50, marks=pytest.mark.soak)])
+def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: Path, examples: int) -> None:
     program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(
         [
@@ -20,11 +21,11 @@ def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: P
             f"{service.url}/openapi.json",
             *("--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"),
             *("--phases", "examples,coverage,fuzzing"),
-            *("--max-examples", "5", "--request-timeout", "30", "--seed", "1", "--no-color"),
+            *("--max-examples", str(examples), "--request-timeout", "30", "--seed", "1", "--no-color"),
         ],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3000,
         check=False,
         cwd=tmp_path,
     )

@@ -42,6 +42,7 @@ def test_the_sentences_are_well_formed(language: Language) -> None:
             assert date.fromisoformat(sentence["start"]) <= date.fromisoformat(sentence["end"])
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_set(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--misses"])
     printed = capsys.readouterr().out

@@ -18,6 +18,7 @@ print(ResponseCompletedEvent.__pydantic_complete__, bool(terms._loaded))
 _MODEL = {"llm_model": "m", "llm_base_url": "http://127.0.0.1:1", "llm_api_key": "k"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("settings", "types_are_made"), [(_MODEL, True), ({**_MODEL, "llm_api": "chat"}, False), ({}, False)]
 )

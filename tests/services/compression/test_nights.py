@@ -6,7 +6,7 @@ from services.bootstrap import Services
 from tests.support.compression_nights import nights
 from tests.support.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.soak]
 
 
 async def test_ninety_nights_lose_nothing_and_merged_texts_do_not_pile_up(

@@ -38,7 +38,7 @@ from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.turns import exchange, new_turn, remember
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 CANARY = "kanarienvogel-7f3a"
 

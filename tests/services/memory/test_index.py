@@ -20,7 +20,7 @@ from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import CollectionMissing, Milvus
 from tests.support.milvus_server import collections, indexed, of_user
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 MODEL, DIMENSIONS = "lexical", 256
 EMBEDDINGS = LexicalEmbeddings(DIMENSIONS)

@@ -23,7 +23,7 @@ from services.platform.postgres import Database
 from tests.conftest import free_port
 from tests.support.jobs import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,7 +14,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 @pytest.fixture
