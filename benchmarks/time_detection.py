@@ -1,4 +1,4 @@
-"""Which messages are seen to ask about past conversation, over sentences of our own.
+"""Which messages are seen to refer to past conversation, over sentences of our own.
 
 `python -m benchmarks.time_detection [--misses]`
 """
@@ -21,7 +21,7 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 _SENTENCES = Path(__file__).parent / "time_sentences"
 SETS = tuple(range(1, 11))
 """Each was written before the rules had been tuned on it; see docs/evaluation.md."""
-_COLUMNS = (("range", 7), ("detail", 8), ("alone", 7))
+_COLUMNS = (("range", 7), ("detail", 8))
 _ROUNDS = 5
 
 
@@ -34,11 +34,11 @@ class Verdict:
 
     @property
     def hit(self) -> bool:
-        return self.sentence["asks"] and self.found is not None
+        return self.sentence["refers"] and self.found is not None
 
     def right(self, key: str) -> bool | None:
         """Whether this was told rightly; None where the sentence does not say or was not found."""
-        if self.found is None or not self.sentence["asks"]:
+        if self.found is None or not self.sentence["refers"]:
             return None
         if key == "range":
             expected = [self.sentence.get(name) for name in ("kind", "start", "end")]
@@ -62,23 +62,29 @@ def judged(of: Sequence[dict[str, Any]]) -> list[Verdict]:
 
 
 def precision(verdicts: Sequence[Verdict]) -> float:
-    """The share of those found that ask."""
-    return _share([verdict.sentence["asks"] for verdict in verdicts if verdict.found is not None])
+    """The share of those found that refer to past conversation."""
+    return _share([verdict.sentence["refers"] for verdict in verdicts if verdict.found is not None])
 
 
 def recall(verdicts: Sequence[Verdict]) -> float:
-    """The share of those that ask that are found."""
-    return _share([verdict.hit for verdict in verdicts if verdict.sentence["asks"]])
+    """The share of those that refer to past conversation that are found."""
+    return _share([verdict.hit for verdict in verdicts if verdict.sentence["refers"]])
 
 
 def rightness(verdicts: Sequence[Verdict], key: str) -> float:
-    """The share, of those found rightly, of which `range`, `detail` or `alone` is told rightly."""
+    """The share, of those found rightly, of which `range` or `detail` is told rightly."""
     return _share([right for verdict in verdicts if (right := verdict.right(key)) is not None])
+
+
+def tasks(verdicts: Sequence[Verdict]) -> float:
+    """The share of those found that ask for more than a record which are left to the model."""
+    asked = [verdict.found for verdict in verdicts if verdict.sentence.get("alone") is False]
+    return _share([not found["plain"] for found in asked if found is not None])
 
 
 def main(options: Sequence[str]) -> None:
     """Print the figures, and with `--misses` what is told wrongly."""
-    print(f"{'':10}{'sentences':>10}{'precision':>10}{'recall':>8}{'range':>7}{'detail':>8}{'alone':>7}{'µs':>6}")
+    print(f"{'':10}{'sentences':>10}{'precision':>10}{'recall':>8}{'range':>7}{'detail':>8}{'tasks':>7}{'µs':>6}")
     for language in LANGUAGES:
         all_of = sentences(language)
         for part in (*SETS, None):
@@ -89,7 +95,7 @@ def main(options: Sequence[str]) -> None:
             figures = "".join(f"{rightness(verdicts, key):>{width}.2f}" for key, width in _COLUMNS)
             print(
                 f"{language} {f'set {part}' if part else 'all':7}{len(of):>10}{precision(verdicts):>10.3f}"
-                f"{recall(verdicts):>8.3f}{figures}{_microseconds(of):>6.0f}"
+                f"{recall(verdicts):>8.3f}{figures}{tasks(verdicts):>7.2f}{_microseconds(of):>6.0f}"
             )
             if "--misses" in options and part:
                 _print_misses(verdicts)
@@ -97,11 +103,11 @@ def main(options: Sequence[str]) -> None:
 
 def _print_misses(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
-        asks, found = verdict.sentence["asks"], verdict.found
+        refers, found = verdict.sentence["refers"], verdict.found
         wrong = [key for key, _ in _COLUMNS if verdict.right(key) is False]
-        if asks == (found is not None) and not wrong:
+        if refers == (found is not None) and not wrong:
             continue
-        reason = ", ".join(wrong) or ("missed" if asks else "asks nothing")
+        reason = ", ".join(wrong) or ("missed" if refers else "refers to nothing")
         shown = {key: str(value) for key, value in found.items()} if found and wrong else ""
         print(f"    {reason}: {verdict.sentence['text']} {shown}")
 

@@ -89,7 +89,7 @@ async def history(
     ids = {message["message_id"] for message in shown.history}
     if days_asked and found:
         told = shown_days(days_asked, found, recalled, tokens, most_tokens=days.most_tokens)
-        nothing_else = days_asked.reference["alone"] and not state.get("quick_tools") and not state.get("images")
+        nothing_else = days_asked.reference["plain"] and not state.get("quick_tools") and not state.get("images")
         update["asked_days"], update["told_without_model"] = told, found.is_empty and nothing_else
         ids |= {said["message_id"] for said in told["said"]}
     if recalled.queries:

@@ -8,15 +8,17 @@ from services.context.days_text import no_record as told
 from services.context.parts import PARTS
 from services.context.prompt import empty_report
 from services.llm.language import language_of
+from services.time_reference.local_days import local_day
 from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage
 
 
 async def no_record(state: ConversationState, runtime: Runtime[TurnContext]) -> ConversationState:
-    """Say that there is no record of that time, in the message's language."""
+    """Say that there is no record of that time and which days have one, in the message's language."""
     reference, asked = state["time_reference"], state["asked_days"]
     assert reference is not None and asked is not None  # noqa: S101, PT018 — the edge leads here with both
-    answer = told(reference, asked, language_of([state["message"]]))
+    today = local_day(state["now"], runtime.context.timezone)
+    answer = told(reference, asked, today, language_of([state["message"]]))
     first_token_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
     runtime.stream_writer({"status": "token", "content": answer})
     return {

@@ -36,7 +36,7 @@ async def route(
     def besides(sentence: str) -> bool:
         """Whether a part of the message asks about past conversation, and needs no tool."""
         asked = detect(sentence, timezone, now) if reference else None
-        return asked is not None and asked["alone"]
+        return asked is not None and asked["plain"]
 
     calls = (
         tools.without(state.get("parts_off", ())).quick_calls(message, besides)
@@ -48,7 +48,7 @@ async def route(
         state.get("knowledge_version"),
         message,
         requested=state.get("requested_kb_prefix"),
-        open_question="knowledge" in on and not calls and not (reference and reference["alone"]),
+        open_question="knowledge" in on and not calls and not (reference and reference["plain"]),
     )
     if not found.undecided:
         runtime.stream_writer({"status": "route_decision", "content": found.decision})

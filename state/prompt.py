@@ -84,7 +84,7 @@ class RecalledEpisode(TypedDict):
 
 
 class TimeReference(TypedDict):
-    """The past conversation that a message asks about."""
+    """The past conversation that a message refers to."""
 
     kind: Literal["days", "last_visit", "just_now"]
     """Days that it names; or, without a date, the visit before this one, or what was said a moment ago."""
@@ -96,8 +96,8 @@ class TimeReference(TypedDict):
     """The words that name the time."""
     detail: bool
     """Whether it asks for a detail, which a summary may lack."""
-    alone: bool
-    """Whether the message asks for nothing else."""
+    plain: bool
+    """Whether it asks only what was talked about then: if nothing was, no model is needed to say so."""
 
 
 class SaidThenLine(TypedDict):
@@ -125,6 +125,8 @@ class AskedDays(TypedDict):
     start: str
     """The first local day; of the visit before, its day."""
     end: str
+    closest: list[str]
+    """Where nothing was said then: the nearest days with a record, at most one on either side."""
     known: bool
     """False = what was said then could not be read."""
     summaries: list[DaySummary]

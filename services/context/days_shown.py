@@ -39,6 +39,7 @@ def shown_days(
         matched_text=asked.reference["matched_text"],
         start=str(found.start),
         end=str(found.end),
+        closest=[str(day) for day in found.closest],
         known=found.known,
         summaries=summaries,
         said=said,

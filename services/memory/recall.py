@@ -39,6 +39,8 @@ _EMBEDDING_S = 5.0
 """For which a search outside of a turn waits for the embeddings."""
 _LEFT_FOR_SEARCH, _LEFT_FOR_RANKING = 0.4, 0.2
 """Shares of a turn's budget: what is late is left out while there is time for the rest."""
+_PREFERRED = 1.5
+"""Times its score counts what was said in the time that a message refers to."""
 _NOTHING = Ranking((), 0.0)
 _WORDS_ONLY = Floor.of("en")
 
@@ -57,7 +59,7 @@ class TurnAsked:
     timezone: str
     """The user's: a day that the message names is a local one."""
     since: datetime | None = None
-    """The time that the message asks about, if that is known: nothing else is recalled then."""
+    """The time that the message refers to, if that is known: what was said then comes first."""
     until: datetime | None = None
 
 
@@ -109,15 +111,14 @@ class Recall:
                 said = [Said(message["role"], message["content"]) for message in situation.recent]
                 queries = [] if is_small_talk(asked.message) else make_queries(asked.message, said)
                 if asked.since and asked.until:
-                    scope: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
+                    then: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
                 else:
-                    scope = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
-                if scope is not None:
-                    waiting = await self._episodes.unindexed(scope)
-                within = scope or asked.scope
+                    then = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
                 indexed = situation.indexed_elsewhere
                 ends = begun + self._budget_s
-                found = await self._find(within, queries, waiting, asked.now, indexed=indexed, ends=ends)
+                found = await self._find(
+                    asked.scope, queries, waiting, asked.now, indexed=indexed, ends=ends, then=then
+                )
         except (Unavailable, TimeoutError) as error:
             log.warning("recall was left out", reason=type(error).__name__)
             found = RecallResult(degraded=["recall"])
@@ -174,7 +175,9 @@ class Recall:
         *,
         indexed: bool,
         ends: float | None = None,
+        then: Scope | None = None,
     ) -> RecallResult:
+        """Find and rank; what is within `then`, a part of the scope, is searched for as well and comes first."""
         if not queries:
             return RecallResult()
         degraded: list[str] = []
@@ -188,7 +191,12 @@ class Recall:
             known = weights(quality)
             most = max(known.get(language, 0.0) for language in _languages(queries)) if known else _TRUSTED
             vectors = await self._vectors(queries, degraded, ends) if most > 0 else []
-            lists, hits = await self._search(scope, queries, vectors, degraded, ends, trusted=most >= _TRUSTED)
+            searches = [
+                self._search(within, queries, vectors, degraded, ends, trusted=most >= _TRUSTED)
+                for within in (scope, then)
+                if within is not None
+            ]
+            lists, hits = _together(await asyncio.gather(*searches))
             if "milvus" in degraded:
                 waiting = await self._episodes.unindexed(scope)
         episodes = await self._episodes.found(scope, ((hit.unit_id, hit.episode_id) for hit in hits.values()))
@@ -200,6 +208,8 @@ class Recall:
                 words = terms(indexed_text(unit.speaker or "", unit.text))
                 units.append(_unit(unit, words, indexed=False))
         ranking = rank(queries, lists, units, now=now, quality=weights(quality), parameters=self._parameters)
+        if then is not None:
+            ranking = _preferring(ranking, then)
         language = language_of([queries[0].text])
         own = is_about_oneself(queries[0].text, language)
         floor = Floor.of(language, cosine_floor(quality, language), own=own)
@@ -248,13 +258,47 @@ class Recall:
             )
         except CollectionMissing:  # it was lost, or nothing of the user was ever in it
             if await self._episodes.index_again(scope.tenant_id, scope.user_id):
-                degraded.append("milvus")
+                _note(degraded, "milvus")
             return [], {}
         except Unavailable:
-            degraded.append("milvus")
+            _note(degraded, "milvus")
             return [], {}
         lists = [*_lists("lexical", by_words), *_lists("dense", by_meaning)]
         return lists, {str(hit.unit_id): hit for found in (*by_words, *by_meaning) for hit in found}
+
+
+def _note(degraded: list[str], source: str) -> None:
+    if source not in degraded:
+        degraded.append(source)
+
+
+def _together(
+    found: Iterable[tuple[Sequence[SearchList], Mapping[str, UnitHit]]],
+) -> tuple[list[SearchList], dict[str, UnitHit]]:
+    """What searches with the same queries found in several scopes; a unit has the same score in each."""
+    scores: dict[tuple[int, SearchLeg], dict[str, float]] = {}
+    hits: dict[str, UnitHit] = {}
+    for lists, found_there in found:
+        hits |= found_there
+        for each in lists:
+            scores.setdefault((each.query, each.leg), {}).update(each.scores)
+    return [SearchList(query, leg, of) for (query, leg), of in scores.items()], hits
+
+
+def _preferring(ranking: Ranking, then: Scope) -> Ranking:
+    """The ranking with what was said in that time before what is about as relevant.
+
+    It is a preference, as people err about days: "last week" may have been on Thursday.
+    """
+    assert then.since is not None and then.until is not None  # noqa: S101, PT018 — a time has both
+    weighed = [
+        replace(each, score=each.score * _PREFERRED) if then.since <= each.unit.created_at < then.until else each
+        for each in ranking.results
+    ]
+    ordered = sorted(weighed, key=lambda each: -each.score)
+    return replace(
+        ranking, results=tuple(replace(each, position=place) for place, each in enumerate(ordered, start=1))
+    )
 
 
 def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:

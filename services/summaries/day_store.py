@@ -36,6 +36,15 @@ WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = 
 ORDER BY v.started_at DESC, v.id DESC LIMIT 1
 """
 
+_NEAREST: LiteralString = """
+SELECT
+    (SELECT max(started_at) FROM visits WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
+        AND expert_id = %(expert_id)s AND message_count > 0 AND started_at < %(lower)s),
+    (SELECT min(started_at) FROM visits WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
+        AND expert_id = %(expert_id)s AND message_count > 0
+        AND started_at >= %(upper)s AND started_at < %(until)s)
+"""
+
 _DAYS: LiteralString = """
 SELECT date, timezone, summary, key_topics, session_count, message_count, visit_ids, updated_at
 FROM daily_summaries
@@ -185,6 +194,12 @@ class DayStore:
         values = {**_ids(owner), "conversation_id": conversation_id, "now": now}
         found = await self._database.fetch(owner.tenant_id, _BEFORE, values, class_row(DayVisit))
         return found[0] if found else None
+
+    async def nearest(self, owner: Owner, lower: datetime, upper: datetime, until: datetime) -> list[datetime]:
+        """When the last visit before `lower` and the first from `upper` on, before `until`, began, if any did."""
+        values = {**_ids(owner), "lower": lower, "upper": upper, "until": until}
+        [row] = await self._database.fetch(owner.tenant_id, _NEAREST, values, tuple_row)
+        return [started_at for started_at in row if started_at is not None]
 
     async def days(
         self, owner: Owner, start: date, end: date, lower: datetime, upper: datetime

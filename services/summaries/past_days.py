@@ -70,6 +70,8 @@ class DaysFound:
     """Messages as they were said, in order: where a detail is asked for, or nothing else is there."""
     unprepared: Sequence[UUID] = ()
     """A visit of each past day whose summary is missing or stale."""
+    closest: Sequence[date] = ()
+    """Where nothing was said: the nearest days before today on which something was, at most one on either side."""
     known: bool = True
     """False = it could not be read."""
 
@@ -110,7 +112,12 @@ class PastDays:
         said: list[SaidMessage] = []
         if asked.reference["detail"] or not told:
             said = await self._said.newest(asked.owner, lower, upper, but=asked.message_id, limit=_MOST_RAW)
-        return DaysFound(start, end, told, said, unprepared[-_MOST_PREPARED:])
+        closest: list[date] = []
+        if not told and not said:
+            until, _ = bounds(today, today, asked.timezone)
+            nearest = await self._daily.store.nearest(asked.owner, lower, upper, until)
+            closest = [local_day(each, asked.timezone) for each in nearest]
+        return DaysFound(start, end, told, said, unprepared[-_MOST_PREPARED:], closest)
 
     async def _days(self, asked: DaysAsked) -> tuple[list[Day], date, date]:
         start, end = asked.reference["start_date"], asked.reference["end_date"]

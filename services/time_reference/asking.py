@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How people of one language ask about what was said before. Every pattern is searched in one clause."""
+    """How people of one language refer to what was said before. Every pattern is searched in one clause."""
 
     talk: re.Pattern[str]
     """Words of the two with each other, and the time of them, be it stated, asked, or named in passing."""
@@ -14,26 +14,10 @@ class Rules:
     """A question about what the two said, in the past and without a time: the clause beside it may name that."""
     within: re.Pattern[str]
     """The same with a clause between that tells what was said: the time is of the talk if it is surely over."""
-    alone: re.Pattern[str]
-    """As the whole message, with such a time, it is a request ("yesterday's chat")."""
     elsewhere: re.Pattern[str]
     """The clause is a text to work on, a tale to write, or a supposition; then nothing after it counts either."""
-    asks: re.Pattern[str]
-    """A question, or a request to tell, repeat or go on."""
-    tasks: re.Pattern[str]
-    """A question, or a request of any kind."""
-    commands: re.Pattern[str]
-    """What may be a command, by how it begins: more than `tasks`, for when it is safer to take one too many."""
-    names: re.Pattern[str]
-    """The whole clause names what was said, and the question about it follows ("the book you named last week")."""
-    follows: re.Pattern[str]
-    """A short question about what the clause before it named or told."""
     said: re.Pattern[str]
     """Words of the two with each other, with or without a time."""
-    adds_nothing: re.Pattern[str]
-    """Asks whether it is remembered, or to be told: beside a question that is no other question."""
-    wants: re.Pattern[str]
-    """Asks for something to be done with what was said."""
     intends: re.Pattern[str]
     """What is to be said yet, where the time is one that is not over."""
     detail: re.Pattern[str]

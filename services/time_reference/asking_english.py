@@ -3,7 +3,7 @@
 import re
 
 from services.time_reference.asking import Rules, one_of
-from services.time_reference.wording import LAST_TALK, QUOTED, TIME
+from services.time_reference.wording import LAST_TALK, TIME
 
 _TIME = f"{TIME}++"
 _YOU = "(?:you|u|ya)"
@@ -78,7 +78,7 @@ _I_SAY = one_of(
 )
 _NOT_SAID = one_of(
     "miss(?:ed)?, see, saw, hear, heard, know, knew, hated?, loved?, liked?, noticed?, want(?:ed)?",
-    "need(?:ed)?, thank(?:ed)?, mean, meant, think, thought",
+    "need(?:ed)?, thank(?:ed)?, mean, meant, think, thought, to, for, with, and, or",
 )
 _DO = rf"(?!{_NOT_SAID}\b)\w+"
 """Whatever the two do to each other they do by words."""
@@ -179,7 +179,7 @@ _TALK = (
     rf"|\bwhere (?:were we|was i)(?: at)? ?{_TIME}"
     rf"|\bwhere(?: did|'d)? (?:we|i|{_YOU}) {_LEFT}(?: off| up| things| it)*{_WORDS}{_TIME}"
     rf"|\bwhat (?:was|got) (?:said|discussed|mentioned|agreed|decided) {_TIME}\W*$"
-    rf"|\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} (?:from )?{_TIME}"
+    rf"|(?<!\bi )\bremember (?:that|the|my|our|those|this)(?: \w+){{1,4}} (?:from )?{_TIME}"
 )
 _WITHIN = (
     rf"{_SAYS}(?: (?!and |but )\w+){{0,4}}?(?: that)? (?:i|you|we|he|she|it|they)(?:'d|'m|'s|'re)?"
@@ -198,52 +198,6 @@ _LEAD = r"^(?:{}[\s,]+)*".format(
         f"on, wait, {_TIME}",
     )
 )
-_QUESTION = one_of(
-    "what, whats, what's, what'd, whatd, wheres, hows, wat, wut, which, who, whom, whose, who's, where",
-    "where's, where'd, when, why, how, how's, how'd, did, didn't, do, does, don't, have, haven't, had, was",
-    "wasn't, were, is, isn't, are, can, could, would, will, any, anything, remember(?!:), recall, has",
-    "hasn't, wut, whatcha",
-)
-_DIGEST = (
-    "(?:an? |the |some |quick |short |brief |full |little )*(?:(?:key|main|bullet|talking)[ -]?(?:points?"
-    "|takeaways?)"
-    "|takeaways?|gist|rundown|run-down|highlights?|overview|outline|tl;?dr|short version|digest|summary|recap|"
-    "summari[sz]e|list|transcript|log|history|minutes)"
-)
-_REQUEST = one_of(
-    "remind me, tell me, run me through, fill me in, go on, keep going, go over, go back, summari[sz]e",
-    "summary, recap, list, show me, quote, repeat, refresh, sum (?:it |that |them |this |all )*up",
-    "pick(?:ing)? up, continue, carry on, resume, bring, give me, turn, rewrite, rephrase, compare, explain",
-    "elaborate, expand, describe, use, using, apply, take, add, change, update, modify, save, print, open",
-    "convert, translate, suggest, recommend, answer, calculate, book, set, play, plan, think, review, pull up",
-    "find, look up, look back, read, based on, help me, catch me up, get, walk me, double-check, polish, fix",
-    "shorten, improve, finish, make, put, let me know, say, search, check, send me, according to, write",
-    "draft, create, compile, go through, run through, walk through, dig up, dig out, fetch, retrieve, outline",
-    "jog, spill, shoot, go ahead, out with it, let's hear, back to, back on, retell, reiterate, rehash",
-    "redo, highlight, condense, boil, distil, scroll, check, scan, extract, collect, gather, name, state, restate",
-    rf"remember, recount, relay, bring back, revisit, {_DIGEST}",
-)
-_TO_KNOW = (
-    r"\bi(?:'d| would)? (?:want|like|love|need) (?:you )?to "
-    r"(?:know|see|look|review|go|read|hear|revisit|continue|pick|have|get)\b"
-    r"|\bi(?:'ve)? (?:forgot|forget|forgotten)\b"
-    r"|\bi (?:can't|cannot|don't|do not|can not)(?: \w+)? (?:remember|recall)\b|\bi need (?:a|the) (?:recap|"
-    r"summary)"
-    r"|\bi wonder\b|\b(?:wondering|curious) (?:what|which|who|whether|if|where|how|when)"
-    r"|trying to (?:remember|recall)"
-    r"|\b(?:slipped my mind|drawing a blank|lost track|no idea (?:what|which|where|who)|not sure (?:what|which)|"
-    r"escapes me|didn't (?:quite )?(?:catch|hear)|did not (?:quite )?(?:catch|hear)|missed what|said what"
-    r"|told me what|say what|recommended what)\b|\bwhat was it\b"
-)
-# What a statement or a courtesy goes on with; the rest of what begins a clause may be a verb that commands.
-_NO_COMMAND = one_of(
-    "i, i'm, im, i've, i'd, i'll, we, we're, we've, we'll, my, our, it, it's, that, that's, this, these, those",
-    "the, an?, he, she, they, they're, there, there's, because, since, as, for, to, of, in, on, at, with, you're",
-    "your, some, no, not, yes, yeah, yep, lol, haha, very, too, so, much, love, nice, happy, good, great, glad",
-    "long, just, was, been, really, everything, today, got, feeling, still, until, if, when, while, all, hope",
-    "quick, maybe, perhaps, unfortunately, somehow, apologies, welcome, hello, friend, dear, me, again, back, by",
-    QUOTED,
-)
 _FICTION = one_of(
     "story, poem, song, script, dialogue, dialog, scene, novel, joke, lyrics, essay, tale, sketch, chapter",
     "haiku",
@@ -256,10 +210,6 @@ _NAMED = one_of(
 )
 """What has a name or a number that a summary may lack."""
 _POLITE = "^(?:please |can you |could you )*"
-_REMAKE = r"\b(?:can|could) you {}\b".format(
-    one_of("make, change, adapt, adjust, modify, update, shorten, extend, expand, rewrite, redo")
-)
-
 ENGLISH = Rules(
     talk=re.compile(_TALK),
     of_then=re.compile(
@@ -267,12 +217,6 @@ ENGLISH = Rules(
         rf"|{_LEAD}(?:did|had|have|were|was)(?:n't)? {_SAYS}"
     ),
     within=re.compile(_WITHIN),
-    alone=re.compile(
-        rf"(?:the|that|those) (?:\w+ ){{1,4}}(?:(?:that|which) )?(?=i|you|u|we){_SAYS}{_WORDS}{_TIME}|"
-        rf"(?:(?:{_OF_TWO}|the )*{_TALK_ITSELF}|(?:{_OF_TWO})+(?:talk|chat))(?: {_HAD})* {_TIME}"
-        rf"|(?:the )?{_TIME}(?:'s)? {_SUCH}{{0,2}}(?:{_TALK_ITSELF}|talk|chat)(?: {_DIGEST})?"
-        rf"|(?:{_OF_TWO})?{LAST_TALK}+(?:'s)?(?: {_DIGEST})?"
-    ),
     elsewhere=re.compile(
         rf"{_POLITE}(?:write|compose|make up|invent|tell me|give me)\b.{{0,30}}\b{_FICTION}\b"
         rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
@@ -283,54 +227,7 @@ ENGLISH = Rules(
         r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
         r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
     ),
-    asks=re.compile(
-        rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|{_TO_KNOW}"
-        rf"|\b(?:like|want|need|provide|show|give|get|have|see) (?:me |us )?{_DIGEST}\b"
-        rf"|^(?:the|that|those|our|my)\b.* (?:please|pls|plz|again)$"
-        rf"|{_LEAD}(?:the|that|those)\b.*{TIME}.* (?:what|who|where|when|how|which)(?:'s| was| is| were| did|$)"
-    ),
-    tasks=re.compile(rf"{_LEAD}(?:{_QUESTION}|{_REQUEST})\b|\b(?:can you|could you)\b"),
-    commands=re.compile(
-        rf"(?!(?:on|in|about|from|at|hold on|hang on)\b){_LEAD}+(?!{_NO_COMMAND}(?:\W|$))[a-z]+ \S|\b(?:i"
-        rf"|we)(?:'d| would)? (?:need|want|like)\b|\bplease$"
-    ),
-    names=re.compile(
-        rf"{_LEAD}(?:the|that|those|this|your|our|one|everything|all|what|whatever)\b.*{TIME}(?: (?!(?:is|was"
-        rf"|are|were|isn't|wasn't)\b)\w+){{0,2}}\??$"
-        rf"|^(?:the )?{_TIME}'s(?: (?!(?:is|was|are|were|isn't|wasn't)\b)\w+){{1,4}}$"
-    ),
-    follows=re.compile(
-        rf"^(?:(?:please|just|can you|could you|give me|show me|i need|i want) )*{_DIGEST}(?: please| again)?$"
-        r"|^(?:what|who|where|how old|when)(?:'s| is| are) (?:her|his|their|its|he|she|they)\b"
-        r"|^(?:and |so )?(?:about what|what about|on what|what on|regarding what|about who)\W*$"
-        r"|^(?:so|well|and|then)\?$|^(?:so |well |now )*(?:spill|shoot|go ahead|out with it|let's hear)\b"
-        r"|\b(?:back then|at that time|at the time|that day|that time)\b"
-        r"|^(?:any |some )?(?:recollection|memory|memories|ring a bell|rings? any bells?|one more time"
-        r"|once more|come again|"
-        r"say again|any idea)\W*$|^(?:does|do) (?:it|that|this) ring\b"
-        r"|^(?!let'?s (?:talk|chat|speak|meet|catch)\b)"
-        r"(?=.*\b(?:it|that|again|remember|recall|answer|you say|those|them|they|did you|which one|remind me|why"
-        r"|do you"
-        rf"|how so|(?:what|which|who|where|when|how|wat|wut) (?:was|were|did)"
-        rf"|{_REMAKE[2:]})\b)\S+(?: +\S+){{0,8}} *$"
-        r"|^(?:do|can|don't) (?:you|u) (?:still |also )?(?:remember|recall)\b"
-        r"|^(?:right|correct|true|yes|no|am i right|isn't it|(?:did|have|had)(?:n't)? (?:you|i|we))\W*$"
-    ),
     said=re.compile(_SAYS),
-    adds_nothing=re.compile(
-        r"^(?:\S+ ){0,5}(?:remember|recall|refresh|forgot|forgotten|know)(?: \S+){0,3}$"
-        r"|^(?:\S+ ){0,4}(?:remind me|tell me|let me know)(?: (?:please|again|now|that|it|about (?:it|that)))*\W*$"
-        r"|^(?:hi |hey |hello )?how(?:'s it going| are (?:you|things)| have you been| is it going)\b|^please\W*$"
-        r"|^(?:the|an?|or|right|yes|no|correct|please|again|like|i mean|you know)\b[^?]{0,40}\?$"
-    ),
-    wants=re.compile(
-        r"(?<!\bi )(?<!\byou )\b(?:turn|rewrite|rephrase|translate|make|put) .*\b(?:into|as|to)\b"
-        r"|\bbased on\b|\busing\b|\bcompare\b"
-        r"|\b(?:cut|shorten|trim|polish|improve|edit|fix|revise|tweak|expand|redo|reword) (?:it|that|them|this)\b"
-        r"|\binto? an? (?:table|list|email|letter)\b|\bin a table\b"
-        rf"|{_LEAD}(?:change|alter|modify|adapt|rewrite)\b|{_REMAKE}|\b(?:write|draft|create"
-        rf"|generate) (?:me )?(?:an?|the|up)\b"
-    ),
     intends=re.compile(
         r"\b(?:should|shall|will|can|could|would|want to|going to|gonna|let's) (?:we |i |you )?(?:talk|"
         r"discuss|chat)"

@@ -14,6 +14,7 @@ from services.time_reference.asking import Rules
 from services.time_reference.asking_chinese import CHINESE
 from services.time_reference.asking_english import ENGLISH
 from services.time_reference.parse import parse
+from services.time_reference.plain import is_plain
 from services.time_reference.undated import undated
 from services.time_reference.wording import DAYS, JUST_NOW, LAST_TALK, LAST_VISIT, TIME, bounded, folded, lowered
 from services.time_reference.zones import time_zone
@@ -72,20 +73,6 @@ class _Clause:
     begin: int
     rules: Rules
 
-    @property
-    def wants_something(self) -> bool:
-        """Whether it asks a question or for something to be done."""
-        return self.text.endswith("?") or self.rules.tasks.search(self.text) is not None
-
-    @property
-    def may_want_something(self) -> bool:
-        """The same, or it may be a command."""
-        return self.wants_something or self.rules.commands.search(self.text) is not None
-
-    @property
-    def asks(self) -> bool:
-        return self.text.endswith("?") or self.rules.asks.search(self.text) is not None
-
 
 def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     """The past conversation that a message asks about, if it asks about one; `now` with its zone.
@@ -101,13 +88,14 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     times, ahead = _times(text, local)
     if not times:
         return None
-    clauses = list(_clauses(_marked(text, times)))
+    marked = _marked(text, times)
+    clauses = list(_clauses(marked))
     for place, clause in enumerate(clauses):
         if clause.rules.elsewhere.search(clause.text):
             return None
         time = _time_of_talk(clause, times, ahead, text) or _time_beside(clauses, place, times, len(shown))
-        if time is not None and not _is_to_come(clause, time, local.date()) and _is_asked(clauses, place):
-            return _reference(shown, clauses, place, time, local.date())
+        if time is not None and not _is_to_come(clause, time, local.date()):
+            return _reference(shown, marked, clauses, place, time, local.date())
     return None
 
 
@@ -191,7 +179,7 @@ def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int], text: s
 def _time_beside(clauses: list[_Clause], place: int, times: list[_Time], length: int) -> _Time | None:
     """The time of the clause before or after, where this one asks about talk at a time that it does not name."""
     clause = clauses[place]
-    if not clause.asks or re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
+    if re.search(TIME, clause.text) or not clause.rules.said.search(clause.text):
         return None
     if place + 1 < len(clauses) and clauses[place + 1].rules.time_alone.fullmatch(clauses[place + 1].text):
         beside = place + 1
@@ -209,57 +197,19 @@ def _is_to_come(clause: _Clause, time: _Time, today: date) -> bool:
     return time.end is not None and time.end >= today and clause.rules.intends.search(clause.text) is not None
 
 
-def _is_asked(clauses: list[_Clause], place: int) -> bool:
-    """Whether the clause asks about what the two said in it, or the clause beside it does."""
-    clause = clauses[place]
-    if clause.asks:
-        return True
-    if len(clauses) == 1 and clause.rules.alone.fullmatch(clause.text):
-        return True
-    before, after = clauses[max(place - 1, 0) : place], clauses[place + 1 : place + 2]
-    if clause.rules.names.search(clause.text) and any(
-        other.wants_something or _follows(other) for other in (*before, *after)
-    ):
-        return True
-    then = [*after, *(c for c in clauses[place + 2 : place + 3] if not any(a.may_want_something for a in after))]
-    return any(other.may_want_something and (_follows(other) or _of_then(other)) for other in then) or any(
-        other.rules.adds_nothing.search(other.text) for other in before
-    )
-
-
-def _reference(message: str, clauses: list[_Clause], place: int, time: _Time, today: date) -> TimeReference:
-    asking = clauses[place]
-    named = not asking.rules.asks.search(asking.text) and asking.rules.names.search(asking.text)
-    about = [
-        *(clauses[place - 1 : place] if named else []),
-        asking,
-        *(c for c in clauses[place + 1 : place + 2] if not asking.asks or _belongs(c)),
-    ]
+def _reference(
+    message: str, marked: str, clauses: list[_Clause], place: int, time: _Time, today: date
+) -> TimeReference:
     return TimeReference(
         kind=_KINDS[time.mark],
         start_date=time.start,
         end_date=min(time.end, today) if time.end else None,
         matched_text=message[time.begin : time.stop],
-        detail=any(clause.rules.detail.search(clause.text) for clause in about),
-        alone=not any(clause.rules.wants.search(clause.text) for clause in about)
-        and all(clause in about or not clause.may_want_something or _belongs(clause) for clause in clauses),
-    )
-
-
-def _belongs(clause: _Clause) -> bool:
-    """Whether a clause asks nothing but what another asks already, or about what was said, too."""
-    rules = clause.rules
-    return (
-        any(rule.search(clause.text) for rule in (rules.said, rules.adds_nothing))
-        or rules.time_alone.fullmatch(clause.text) is not None
-        or _follows(clause)
+        detail=any(clause.rules.detail.search(clause.text) for clause in clauses[max(place - 1, 0) : place + 2]),
+        plain=is_plain(marked),
     )
 
 
 def _of_then(clause: _Clause) -> bool:
     rules, text = clause.rules, clause.text
     return rules.of_then.search(text) is not None and not rules.intends.search(text) and not re.search(TIME, text)
-
-
-def _follows(clause: _Clause) -> bool:
-    return clause.rules.follows.search(clause.text) is not None and not re.search(TIME, clause.text)

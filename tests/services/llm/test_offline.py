@@ -137,6 +137,7 @@ def test_days_that_are_asked_about_are_told(
         matched_text="x",
         start="2026-11-20",
         end="2026-11-20",
+        closest=[],
         known=True,
         summaries=[DaySummary(date="2026-11-20", text=day) for day in days],
         said=[SaidThenLine(message_id="1", at="2026-11-20 12:00", speaker="User", text=text) for text in said],

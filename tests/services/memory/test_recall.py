@@ -1,4 +1,5 @@
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -64,3 +65,18 @@ async def test_lists_can_be_put_together_by_their_ranks(settings: Settings, engi
         assert "我养了一只叫布鲁诺的狗" in texts(found)[:2]
         scores.append([round(result.score, 4) for result in found.ranking.results[:3]])
     assert scores[0] != scores[1]
+
+
+async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: Services) -> None:
+    for place in ("东湖", "西山"):
+        await exchange(remembering.turns, f"周末我去{place}骑车了", "真好", session_key=place)
+    asked = replace(await _tell(remembering), message="我去哪里骑车了？")
+    await remembering.memory.indexing.index_waiting()
+    anytime = (await remembering.memory.recall.for_turn(asked)).ranking.results
+    rides = {result.unit.text: result.unit.created_at for result in anytime if "骑车了" in result.unit.text}
+    for ride, at in rides.items():
+        then = replace(asked, since=at, until=at + timedelta(microseconds=1))
+        found = texts(await remembering.memory.recall.for_turn(then))
+        assert found[0] == ride
+        assert rides.keys() <= set(found)
+    assert len(rides) == 2
