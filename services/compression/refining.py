@@ -66,7 +66,7 @@ class Refining:
             self.tokens += size + count_tokens(text)
             return checked(text, members)
 
-        return await ask_for(self._models, asked, check)
+        return await ask_for(self._models, asked, check, schema=_Answer, purpose="merged_memory")
 
 
 def checked(text: str, members: Sequence[Member]) -> Refined | None:

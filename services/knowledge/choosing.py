@@ -54,7 +54,7 @@ async def ask_which(
 
     bases = "\n".join(_line(profile) for profile in offered.values())
     prompt = [SystemMessage(_INSTRUCTIONS.format(bases=bases)), HumanMessage(ends_of(message))]
-    choice = await ask_for(models, prompt, check)
+    choice = await ask_for(models, prompt, check, schema=_Choice, purpose="choice_of_base")
     if choice.prefix is None or choice.confidence < _SURE:
         return None
     return offered[choice.prefix], choice.confidence

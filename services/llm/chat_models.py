@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ _TEMPERATURE = 0.3
 """For work behind the answers."""
 _FAILED_TURNS = 5
 """After so many turns in a row for which a model was away, it is left alone for some seconds."""
+
+_NAMES_OF_STRUCTURED_OUTPUT = ("response_format", "json_schema", "text.format", "grammar", "structured", "schema")
 
 _AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
@@ -59,7 +61,8 @@ class ChatModels:
         self._responses_api = settings.llm_api == "responses"
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
-        self._without_temperature: set[str] = set()
+        self._refused_options: set[tuple[str, str]] = set()
+        """Models with the options of a request that their endpoint has refused."""
         # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
         self._timeout = openai.Timeout(
             settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s)
@@ -104,27 +107,46 @@ class ChatModels:
         """Whether only the built-in model answers, which understands nothing."""
         return self._settings.offline
 
-    async def complete(self, messages: Sequence[BaseMessage], *, temperature: float = _TEMPERATURE) -> str:
+    async def complete(
+        self,
+        messages: Sequence[BaseMessage],
+        *,
+        temperature: float = _TEMPERATURE,
+        response_format: dict[str, Any] | None = None,
+    ) -> str:
         """Have the small model answer, for work behind the answers; it is asked once, as jobs are tried again.
 
-        Its failures are counted apart from those of turns, so that they cost no turn anything.
+        What an endpoint refuses of the temperature and the response format is left out, then and from then on.
+        Failures are counted apart from those of turns, so that they cost no turn anything.
+
+        Args:
+            messages: the prompt.
+            temperature: of sampling, 0 to 2.
+            response_format: as Chat Completions takes it; such as `{"type": "json_schema", …}`.
 
         Raises:
             ModelFailed: it did not answer.
             Unavailable: it is left alone for a moment, after it was away several times.
         """
         name = OfflineChatModel.NAME if self.offline else self._settings.small_llm_model or self.default_model
+        options: dict[str, Any] = {"temperature": temperature}
+        if response_format is not None:
+            options["response_format"] = response_format
+        options = {key: value for key, value in options.items() if (name, key) not in self._refused_options}
         async with self._breaker(f"{name} (background)").use():
-            if name in self._without_temperature:
-                return (await self._once(name, messages, _ignore, ())).text
-            try:
-                return (await self._once(name, messages, _ignore, (), temperature=temperature)).text
-            except ModelFailed as failure:
-                if failure.failure != "llm_rejected" or "temperature" not in failure.detail:
-                    raise
-        # Models that reason take none.
-        self._without_temperature.add(name)
-        return await self.complete(messages)
+            left_out: list[str] = []
+            while True:
+                try:
+                    answer = await self._once(name, messages, _ignore, (), **options)
+                except ModelFailed as failure:
+                    refused = _refused_option(failure, options)
+                    if refused is None:
+                        raise
+                    del options[refused]
+                    left_out.append(refused)
+                else:
+                    self._refused_options.update((name, key) for key in left_out)
+                    return answer.text
 
     @property
     def failing(self) -> list[str]:
@@ -226,6 +248,18 @@ class ChatModels:
 
 def _ignore(_: str) -> None:
     """Nobody reads along."""
+
+
+def _refused_option(failure: ModelFailed, options: Mapping[str, Any]) -> str | None:
+    """Return the option to leave out of a request that failed; None where the failure has other reasons."""
+    detail = failure.detail.casefold()
+    if failure.failure == "llm_rejected" and "temperature" in detail and "temperature" in options:
+        return "temperature"  # models that reason take none
+    # Servers without structured output name it in many ways, or break on the schema.
+    names_it = any(word in detail for word in _NAMES_OF_STRUCTURED_OUTPUT)
+    if failure.failure == "llm_rejected" or (failure.failure == "llm_server_error" and names_it):
+        return "response_format" if "response_format" in options else None
+    return None
 
 
 def _is_away(error: Exception) -> bool:

@@ -97,7 +97,9 @@ class Reflection:
             return False
         said, answer, message_id = found[0]
         try:
-            voice = await ask_for(self._models, _about(said, answer), checked)
+            voice = await ask_for(
+                self._models, _about(said, answer), checked, schema=InnerVoice, purpose="reflection"
+            )
         except BadModelOutput as error:
             log.warning("nothing is thought of a turn", turn_id=str(turn_id), reason=error.message)
             return False

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
+from langchain_core.messages import BaseMessage
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from services.conversations.values import no_nul
@@ -55,7 +56,7 @@ class DayWriter:
         *earlier, last = self._chunks(messages)
         parts = [await self._parts.part(chunk) for chunk in earlier]
         asked = day_prompts.visit_summary(last, parts, language)
-        return await ask_for(self._models, asked, lambda text: _checked(text, VISIT_TOKENS))
+        return await self._ask(asked, VISIT_TOKENS)
 
     async def day(self, visits: Sequence[str], topics: Sequence[str]) -> WrittenSummary:
         """The summary of a day with several visits, from theirs; `topics` = the visits' own, in order.
@@ -68,7 +69,16 @@ class DayWriter:
             text = extract(" ".join(visits), [], language, DAY_TOKENS)
             return WrittenSummary(summary=text, key_topics=list(dict.fromkeys(topics))[:5])
         asked = day_prompts.day_summary(visits, language)
-        return await ask_for(self._models, asked, lambda text: _checked(text, DAY_TOKENS))
+        return await self._ask(asked, DAY_TOKENS)
+
+    async def _ask(self, asked: Sequence[BaseMessage], most_tokens: int) -> WrittenSummary:
+        return await ask_for(
+            self._models,
+            asked,
+            lambda text: _checked(text, most_tokens),
+            schema=WrittenSummary,
+            purpose="day_summary",
+        )
 
     def _chunks(self, messages: Sequence[Said]) -> list[list[Said]]:
         chunks: list[list[Said]] = [[]]

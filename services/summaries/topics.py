@@ -109,7 +109,9 @@ class TopicArchive:
         if self._models.offline:
             return [_by_rule(said, language)]
         asked = prompts.topics(said, language, least=_SHORTEST_TOPIC)
-        return await ask_for(self._models, asked, lambda text: _checked(text, len(said)))
+        return await ask_for(
+            self._models, asked, lambda text: _checked(text, len(said)), schema=_Answer, purpose="topics"
+        )
 
     async def _job(self, job: RunningJob, *, conversation_id: UUID) -> None:
         try:

@@ -69,7 +69,13 @@ class ToneOpinions:
         if message is None:
             return None
         try:
-            opinion = await ask_for(self._models, _prompt(message), lambda text: json_answer(Opinion, text))
+            opinion = await ask_for(
+                self._models,
+                _prompt(message),
+                lambda text: json_answer(Opinion, text),
+                schema=Opinion,
+                purpose="tone",
+            )
         except BadModelOutput as error:
             log.warning("tone opinion given up", turn_id=str(turn_id), reason=error.message)
             return None

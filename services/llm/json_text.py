@@ -1,0 +1,103 @@
+"""JSON in what language models write: with reasoning and prose around it, in fences, or not quite well-formed."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_END_OF_REASONING = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+"""Some chat templates write the opening tag themselves, so that an answer holds the closing one alone."""
+_TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
+_LITERALS = {"true": "True", "false": "False", "null": "None"}
+_LITERAL = re.compile(r"\b(?:true|false|null)\b")
+_TYPOGRAPHIC = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "，": ",", "：": ":"})
+_CLOSING = {"{": "}", "[": "]"}
+_MOST_CHARACTERS = 100_000
+_MOST_STARTS = 200
+"""Brackets at which a value is looked for: an answer full of them is no JSON."""
+
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def json_values(text: str) -> list[Any]:
+    """Return the JSON objects and arrays in a model's answer, in order; of nested ones the outermost that parse.
+
+    Reasoning in `<think>` is left out. Trailing commas, single quotes, Python's literals and typographic quotes
+    are accepted. Of an answer that was cut off, the objects that are complete remain.
+    """
+    answer = without_reasoning(text[:_MOST_CHARACTERS])
+    found = list(_values(answer))
+    return found or list(_values(answer.translate(_TYPOGRAPHIC)))
+
+
+def without_reasoning(text: str) -> str:
+    """Return a model's answer without what it wrote in `<think>` before it."""
+    answer = _REASONING.sub("", text)
+    ends = list(_END_OF_REASONING.finditer(answer))
+    return (answer[ends[-1].end() :] if ends else answer).strip()
+
+
+def _values(text: str) -> Iterator[Any]:
+    place, starts = 0, 0
+    while (start := _next_bracket(text, place)) is not None and starts < _MOST_STARTS:
+        starts += 1
+        value, place = _value_at(text, start)
+        if isinstance(value, dict | list):
+            yield value
+
+
+def _next_bracket(text: str, place: int) -> int | None:
+    found = [index for index in (text.find("{", place), text.find("[", place)) if index >= 0]
+    return min(found, default=None)
+
+
+def _value_at(text: str, start: int) -> tuple[Any, int]:
+    """Return the value that begins at a bracket with the place behind it; None where there is none."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError, too
+        end = _closing_bracket(text, start)
+    if end is not None:
+        value = _repaired(text[start : end + 1])
+        if value is not None:
+            return value, end + 1
+    return None, start + 1
+
+
+def _repaired(text: str) -> Any:
+    text = _TRAILING_COMMA.sub("", text)
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(_LITERAL.sub(lambda found: _LITERALS[found.group()], text))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _closing_bracket(text: str, start: int) -> int | None:
+    """Return the place of the bracket that closes the one at `start`; brackets in quoted text do not count."""
+    closing: list[str] = []
+    quote = ""
+    escaped = False
+    for place in range(start, len(text)):
+        character = text[place]
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif quote:
+            if character == quote:
+                quote = ""
+        elif character == '"' or (character == "'" and text[place - 1] in " {[,:\n"):
+            quote = character
+        elif character in _CLOSING:
+            closing.append(_CLOSING[character])
+        elif closing and character == closing[-1]:
+            closing.pop()
+            if not closing:
+                return place
+    return None
