@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
 
-from services.context.parts import PARTS
+from services.context.features import FEATURES
 from services.conversations.experts import MAX_SYSTEM_PROMPT_TOKENS
 from services.conversations.values import Id, no_nul, not_blank
-from state.prompt import ContextStrategy, Part
+from state.prompt import ContextStrategy, Feature
 
 MAX_PERSONA_CHARACTERS = 4000
 _MAX_PROMPT_CHARACTERS = 32_000
@@ -52,10 +52,10 @@ Budget = Annotated[
     ),
 ]
 PartsOff = Annotated[
-    list[Part],
+    list[Feature],
     Field(
-        max_length=len(PARTS),
-        description="What it goes without, although the service has it: " + ", ".join(PARTS) + ".",
+        max_length=len(FEATURES),
+        description="What it goes without, although the service has it: " + ", ".join(FEATURES) + ".",
     ),
     AfterValidator(lambda parts: list(dict.fromkeys(parts))),
 ]
@@ -122,7 +122,7 @@ class ExpertView(BaseModel):
     min_archive_messages: int
     reflection: bool
     context_budget_tokens: int | None
-    parts_off: list[Part]
+    parts_off: list[Feature]
     created_at: datetime
 
 

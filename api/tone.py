@@ -9,7 +9,7 @@ from api.access import MemoryReader, ServicesOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.tone_schemas import PersonaView, TonePage
-from services.context.persona import card_text, persona_of
+from services.context.sources.persona import card_text, persona_of
 from services.conversations.values import Id
 
 router = APIRouter(

@@ -20,8 +20,8 @@ from nodes.retrieve import retrieve
 from nodes.route import route
 from nodes.tools import tools
 from services.bootstrap import Services
-from services.context.parts import parts_on
-from services.context.strategies import HANDLERS
+from services.context.features import features_on
+from services.context.sources.knowledge import HANDLERS
 from services.errors import DatabaseUnavailable
 from services.platform.metrics import NODE_SECONDS
 from state.context import TurnContext
@@ -54,14 +54,11 @@ def build_graph(services: Services) -> TurnGraph:
     settings = services.settings
     answer = partial(generate, models=services.models, tools=services.tools, estimators=services.estimators)
     nodes: dict[str, Node] = {
-        "route": partial(route, routing=services.routing, tools=services.tools, parts=parts_on(settings)),
+        "route": partial(route, routing=services.routing, tools=services.tools, features=features_on(settings)),
         "history": partial(
             history,
-            conversations=services.conversations,
-            core_memory=services.memory.core,
-            memories=services.memories,
-            acquaintances=services.acquaintances,
-            days=services.past_days,
+            sources=services.sources,
+            conversation=services.conversation,
             topics=services.topics,
             tools=services.tools,
             estimators=services.estimators,

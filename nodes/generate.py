@@ -1,19 +1,27 @@
 """generate: one prompt, one streamed call of the model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 from langgraph.runtime import Runtime
 
-from services.context.speaking import speak
-from services.context.strategies import USUAL, PromptStrategy
-from services.llm.chat_models import ChatModels
+from services.context.assemble import assemble
+from services.context.sources.knowledge import NAME as KNOWLEDGE
+from services.context.sources.knowledge import USUAL, PromptStrategy
+from services.llm.chat_models import ChatModels, ModelUsage
+from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimators
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
-from state.conversation import ConversationState
+from state.conversation import ConversationState, TokenUsage
+from state.section import Section
 
 MOST_TOOL_ROUNDS = 5
 """After so many rounds of tools the model is offered none, so that it answers."""
+
+Write = Callable[[dict[str, Any]], None]
+"""Sends an event to whoever follows the turn."""
 
 
 async def generate(
@@ -32,11 +40,92 @@ async def generate(
     """
     strategy = handlers.get(state.get("handler") or "", USUAL)
     offers = strategy.offers_tools and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS
-    return await speak(
+    return await answer(
         state,
         runtime.stream_writer,
         models=models,
-        tools=tools.without(state.get("parts_off", ())) if offers else None,
+        tools=tools.with_features(state["features"]) if offers else None,
         estimators=estimators,
         strategy=strategy,
+    )
+
+
+async def answer(
+    state: ConversationState,
+    write: Write,
+    *,
+    models: ChatModels,
+    tools: ToolRegistry | None,
+    estimators: TokenEstimators,
+    strategy: PromptStrategy = USUAL,
+) -> ConversationState:
+    """Assemble the prompt, stream one answer of the model, and return what it adds to the turn.
+
+    `tools` are those that it is offered; `strategy` says how passages are shown.
+
+    Raises:
+        ModelFailed: no model answered, or the answer broke off.
+    """
+    tokens = estimators.of(state.get("model") or "")
+    prompt = assemble(
+        _sections(state, strategy),
+        tokens,
+        budget=state["context_budget"],
+        epoch=state["epoch"],
+        features=state["features"],
+        message=state["message"],
+        images=state.get("images", []),
+        tools=tools.described if tools else "",
+        after=state.get("messages", []),
+    )
+    pieces: list[str] = []
+    timings: dict[str, float] = {}
+
+    def on_text(text: str) -> None:
+        if not pieces and not state.get("answer"):
+            timings["first_token_ms"] = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
+        pieces.append(text)
+        write({"status": "token", "content": text})
+
+    reply = await models.answer(
+        prompt.messages,
+        on_text=on_text,
+        model=state.get("model"),
+        tools=tools.for_model if tools else (),
+    )
+    used = ModelUsage.of(reply)
+    # What images and calls of tools cost differs from provider to provider.
+    if not prompt.images and not state.get("messages"):
+        tokens.learn(prompt.texts, prompt.overhead, used.input_tokens)
+    return {
+        "messages": [reply],
+        "answer": state.get("answer", "") + "".join(pieces),
+        "usage": _add(state.get("usage"), used),
+        "context_report": prompt.report,
+        "epoch": prompt.epoch,
+        "timings": timings,
+    }
+
+
+def _sections(state: ConversationState, strategy: PromptStrategy) -> list[Section]:
+    """The gathered sections, with those in their places that are only known now."""
+    passages = strategy.section(
+        state.get("retrieval_results", []),
+        instructions=state.get("kb_instructions", ""),
+        language=language_of([state["message"]]),
+    )
+    return [passages if section.name == KNOWLEDGE else section for section in state["sections"]]
+
+
+_NOTHING = TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0)
+
+
+def _add(before: TokenUsage | None, call: ModelUsage) -> TokenUsage:
+    so_far = before or _NOTHING
+    return TokenUsage(
+        input_tokens=so_far["input_tokens"] + call.input_tokens,
+        output_tokens=so_far["output_tokens"] + call.output_tokens,
+        total_tokens=so_far["total_tokens"] + call.input_tokens + call.output_tokens,
+        cached_tokens=so_far["cached_tokens"] + call.cached_tokens,
+        model_calls=so_far["model_calls"] + 1,
     )

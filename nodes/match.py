@@ -1,6 +1,5 @@
 """match: which knowledge base the message is close to, where rules were not sure."""
 
-import time
 from uuid import UUID
 
 from langgraph.runtime import Runtime
@@ -16,11 +15,9 @@ async def match(
     state: ConversationState, runtime: Runtime[TurnContext], *, routing: KnowledgeRouting
 ) -> ConversationState:
     """Settle what `route` left open, with the embedding that recall made of the message."""
-    begun = time.perf_counter()
     tenant_id, version = UUID(runtime.context.tenant_id), state.get("knowledge_version")
     message = state["message"]
     before = followed(message, state.get("history", []))
     found = await routing.by_similarity(tenant_id, version, message, state.get("message_vector"), before=before)
     runtime.stream_writer({"status": "route_decision", "content": found.decision})
-    milliseconds = (time.perf_counter() - begun) * 1000
-    return {**routed(found), "routing_ms": round(state.get("routing_ms", 0.0) + milliseconds, 3)}
+    return routed(found)

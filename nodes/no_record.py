@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 from langgraph.runtime import Runtime
 
-from services.context.days_text import no_record as told
-from services.context.parts import PARTS
-from services.context.prompt import empty_report
+from services.context.assemble import empty_report
+from services.context.sources.days import no_record as told
 from services.llm.language import language_of
 from services.time_reference.local_days import local_day
 from state.context import TurnContext
@@ -24,6 +23,6 @@ async def no_record(state: ConversationState, runtime: Runtime[TurnContext]) -> 
     return {
         "answer": answer,
         "usage": TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0),
-        "context_report": empty_report(state["context_budget"], state["epoch"], state.get("parts", PARTS)),
+        "context_report": empty_report(state["context_budget"], state["epoch"], state["features"]),
         "timings": {"first_token_ms": first_token_ms},
     }

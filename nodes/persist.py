@@ -5,7 +5,6 @@ from uuid import UUID
 
 from langgraph.runtime import Runtime
 
-from services.context.parts import is_on
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
 from services.memory.schedule import jobs_of_turn
@@ -32,7 +31,7 @@ async def persist(
     # That there is no record is nothing to remember.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
-    remembers = is_on(state, "memory_agent") and asks_model
+    remembers = "memory_agent" in state["features"] and asks_model
     own_jobs = jobs_of_turn(state["message"], state["answer"]) if remembers else []
     if tone_opinion and state.get("tone"):
         own_jobs.append(GIVE_OPINION)

@@ -5,7 +5,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, ToolCall
 from langgraph.runtime import Runtime
 
-from services.context.speaking import speak
+from nodes.generate import answer
 from services.llm.chat_models import ChatModels
 from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimators
@@ -52,7 +52,7 @@ async def quick(
 
     async def say(messages: list[AnyMessage]) -> str:
         so_far = ConversationState({**state, **update, "messages": messages})
-        spoken = await speak(so_far, write, models=models, tools=None, estimators=estimators)
+        spoken = await answer(so_far, write, models=models, tools=None, estimators=estimators)
         write({"status": "token", "content": _BETWEEN_PARTS})
         update["answer"] = spoken["answer"] + _BETWEEN_PARTS
         update["usage"] = spoken["usage"]

@@ -1,6 +1,5 @@
 """retrieve: passages of the knowledge base that the message was routed to."""
 
-import time
 from uuid import UUID
 
 import structlog
@@ -22,7 +21,6 @@ async def retrieve(
 
     A message that goes on from the one before is searched for together with that.
     """
-    begun = time.perf_counter()
     found = Found()
     before = followed(state["message"], state.get("history", []))
     if prefix := state.get("kb_prefix"):
@@ -39,6 +37,5 @@ async def retrieve(
             found = Found(degraded=["knowledge"])
     return {
         "retrieval_results": found.passages,
-        "retrieval_ms": round((time.perf_counter() - begun) * 1000, 3),
-        "degraded": [each for each in found.degraded if each not in state.get("degraded", [])],
+        "degraded": found.degraded,
     }

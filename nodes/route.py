@@ -1,17 +1,17 @@
 """route: where the message goes, which past it asks about, and which tools it asks for by itself."""
 
-import time
 from collections.abc import Sequence
 from uuid import UUID
 
 from langgraph.runtime import Runtime
 
+from services.context.features import features_of_turn
 from services.knowledge.routing import KnowledgeRouting, Routing
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState
-from state.prompt import Part
+from state.prompt import Feature
 
 
 async def route(
@@ -20,17 +20,16 @@ async def route(
     *,
     routing: KnowledgeRouting,
     tools: ToolRegistry,
-    parts: Sequence[Part],
+    features: Sequence[Feature],
 ) -> ConversationState:
     """Route by rules: to the knowledge base that the caller named, or whose words the message has, or to none.
 
     Tools for which the message asks plainly are called without a model deciding; what is asked of a picture is
-    not plain. `parts` are what the settings leave on; the expert may go without some. Where rules are not sure
+    not plain. `features` are what the settings leave on; the expert may go without some. Where rules are not sure
     of a knowledge base, `match` goes on once the message is embedded.
     """
-    begun = time.perf_counter()
     message, timezone, now = state["message"], runtime.context.timezone, state["now"]
-    on = [part for part in parts if part not in state.get("parts_off", ())]
+    on = features_of_turn(features, state.get("features_off", ()))
     reference = detect(message, timezone, now) if "days" in on else None
 
     def besides(sentence: str) -> bool:
@@ -39,7 +38,7 @@ async def route(
         return asked is not None and asked["plain"]
 
     calls = (
-        tools.without(state.get("parts_off", ())).quick_calls(message, besides)
+        tools.with_features(on).quick_calls(message, besides)
         if "quick_tools" in on and not state.get("images")
         else []
     )
@@ -54,10 +53,9 @@ async def route(
         runtime.stream_writer({"status": "route_decision", "content": found.decision})
     return {
         **routed(found),
-        "parts": on,
+        "features": on,
         "time_reference": reference,
         "quick_tools": calls,
-        "routing_ms": round((time.perf_counter() - begun) * 1000, 3),
     }
 
 
@@ -66,7 +64,6 @@ def routed(found: Routing) -> ConversationState:
     update = ConversationState(
         route_decision=found.decision,
         kb_prefix=found.decision["kb_prefix"],
-        worker_name=found.decision["worker_name"],
         use_retrieval=found.decision["kb_prefix"] is not None,
         handler=found.base.handler if found.base else None,
         kb_instructions=found.base.system_prompt if found.base else "",

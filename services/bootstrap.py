@@ -1,15 +1,13 @@
 """Everything that works, made once and closed in reverse: by the server, the worker, Studio and the tests."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from redis.asyncio import Redis
 
-from services.context.opening import make_conversations, make_memories
-from services.context.reading import ConversationReader
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
 from services.conversations.leases import TurnLeases
@@ -45,8 +43,9 @@ from services.visits.visits import Visits
 if TYPE_CHECKING:
     from services.behind import BehindAnswers
     from services.compression.opening import Compressing
-    from services.context.acquaintances import Acquaintances
-    from services.context.recalled import Memories
+    from services.context.conversation import Conversation
+    from services.context.source import Source
+    from services.context.sources.acquaintance import Acquaintances
     from services.knowledge.opening import Knowledge
     from services.knowledge.routing import KnowledgeRouting
     from services.llm.chat_models import ChatModels
@@ -85,7 +84,8 @@ class Services:
     tools: ToolRegistry
     tool_executor: ToolExecutor
     estimators: TokenEstimators
-    conversations: ConversationReader
+    conversation: "Conversation"
+    sources: "Sequence[Source[Any]]"
     summaries: "RollingSummaries"
     topics: "TopicArchive"
     daily: "DailySummaries"
@@ -93,7 +93,6 @@ class Services:
     visits: Visits
     users: Users
     memory: "Memory"
-    memories: "Memories"
     acquaintances: "Acquaintances"
     tones: ToneStates
     tone_opinions: "ToneOpinions"
@@ -137,6 +136,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         )
         tool_executor = ToolExecutor(tools)
         tones = ToneStates(database)
+        acquaintances = _acquaintances(database)
+        conversation, sources = _prompt_sources(settings, database, memory, acquaintances, days)
         behind = _make_behind(settings, connected, memory, tool_executor)
         yield Services(
             settings=settings,
@@ -163,7 +164,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             tools=tools,
             tool_executor=tool_executor,
             estimators=TokenEstimators(),
-            conversations=make_conversations(settings, database),
+            conversation=conversation,
+            sources=sources,
             summaries=summaries.rolling,
             topics=summaries.topics,
             daily=summaries.daily,
@@ -171,8 +173,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             users=Users(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
-            memories=make_memories(settings, memory),
-            acquaintances=_acquaintances(database),
+            acquaintances=acquaintances,
             tones=tones,
             tone_opinions=_tone_opinions(settings, tones, models, jobs),
             past_days=days,
@@ -243,9 +244,17 @@ def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http:
 
 def _acquaintances(database: Database) -> "Acquaintances":
     # Commands that answer nobody do without the words of feeling and the dictionaries below them.
-    from services.context.acquaintances import Acquaintances  # noqa: PLC0415
+    from services.context.sources.acquaintance import Acquaintances  # noqa: PLC0415
 
     return Acquaintances(database)
+
+
+def _prompt_sources(
+    settings: Settings, database: Database, memory: "Memory", acquaintances: "Acquaintances", days: "PastDays"
+) -> "tuple[Conversation, Sequence[Source[Any]]]":
+    from services.context.wiring import make_conversation, make_sources  # noqa: PLC0415 — they need the embedder
+
+    return make_conversation(settings, database), make_sources(settings, memory, acquaintances, days)
 
 
 def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":

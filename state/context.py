@@ -36,8 +36,6 @@ class TurnContext:
     """IANA name, or an offset such as `+08:00`."""
     debug: bool = False
     """Whether nodes report what they did in `execution_logs`."""
-    deadline: float | None = None
-    """Unix time in seconds at which the turn is given up; None = no limit."""
     actor: Literal["model", "memory_agent"] = "model"
     """Who calls the tools: the answering model, or the agent that keeps memory behind the answers."""
     answer_message_id: str = ""

@@ -6,6 +6,7 @@ LangGraph drops a key it does not know without a word, so nodes are annotated to
 """
 
 import operator
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -16,15 +17,14 @@ from state.prompt import (
     AskedDays,
     ContextPolicy,
     ContextReport,
-    CoreMemorySections,
     Epoch,
+    Feature,
     HistoryMessage,
-    Part,
     Passage,
-    RecalledEpisode,
     TimeReference,
     Tone,
 )
+from state.section import Section
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
@@ -32,6 +32,11 @@ RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
 small model; or nobody."""
 Compose = Literal["single", "progressive"]
 """Whether an answer with quick tools is begun after all of their results, or as soon as the first is there."""
+
+
+def each_once(names: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Both in order, without repetition."""
+    return list(dict.fromkeys([*names, *more]))
 
 
 class RouteDecision(TypedDict):
@@ -95,8 +100,6 @@ class ConversationState(TurnInput, total=False):
     """The whole state. Each group of keys is written by the node that its comment names."""
 
     # Whoever opens the turn (the turn runner, or the Studio entry), before the first node
-    conversation_id: str
-    turn_id: str
     user_message_id: str
     answer_message_id: str
     """Id that the answer will be stored under."""
@@ -114,17 +117,16 @@ class ConversationState(TurnInput, total=False):
     None = whatever is the newest when it is read."""
     knowledge_version: str | None
     """Of the tenant's knowledge bases when the turn was opened; empty = there are none, None = not known."""
-    parts_off: list[Part]
-    """What the expert goes without."""
+    features_off: list[Feature]
+    """What the expert goes without; read by `route` alone."""
     now: datetime
     """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
 
     # route
-    parts: list[Part]
-    """What is on in this turn."""
+    features: list[Feature]
+    """What is on in this turn: by the settings, and for the expert."""
     route_decision: RouteDecision
     kb_prefix: str | None
-    worker_name: str
     use_retrieval: bool
     handler: str | None
     """Prompt strategy of the routed knowledge base; None = the usual one."""
@@ -134,37 +136,23 @@ class ConversationState(TurnInput, total=False):
     """Whether rules were not sure; then `match` settles these keys once the message's embedding is there."""
     quick_tools: list[QuickCall]
     """Calls that the message asks for so plainly that no model has to decide; empty for most messages."""
-    routing_ms: float
 
     time_reference: TimeReference | None
     """The past that the message asks about; None = it asks about none."""
 
     # history
+    sections: list[Section]
+    """Of the prompt, in order, before anything is dropped for the budget."""
     history: list[HistoryMessage]
     """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
     epoch: Epoch
-    core_memory: CoreMemorySections | None
-    """As it is now; None = it could not be read, and the prompt goes without."""
-    core_memory_changes: dict[str, dict[str, Any]]
-    """What was added to it since the epoch began."""
     context_budget: int
     """Tokens that the prompt may have, the user's message not counted."""
     after_turn: list[str]
     """Names of the jobs that the turn causes when it completes."""
 
-    episodic_memory: list[RecalledEpisode]
-    """Episodes that bear on the message, best first."""
-    recall: dict[str, Any]
-    """What recall asked, found and left out, for the report."""
-
     tone: Tone | None
     """How the user sounds; None = it is not looked at."""
-    last_visit: datetime | None
-    """When the user was last active with this expert before this message; None = never, or it is not known."""
-    persona_card: str
-    """What the prompt's beginning says of the user in brief, as of the epoch; empty = nothing."""
-    time_note: str
-    """What the prompt says of the present time; empty = nothing."""
 
     asked_days: AskedDays | None
     """What there is of the past that the message asks about; None = it asks about none."""
@@ -176,7 +164,6 @@ class ConversationState(TurnInput, total=False):
 
     # retrieve
     retrieval_results: list[Passage]
-    retrieval_ms: float
 
     # generate, quick and tools (tool messages); quick also adds to `answer` and `usage`
     messages: Annotated[list[AnyMessage], operator.add]
@@ -193,7 +180,7 @@ class ConversationState(TurnInput, total=False):
     # every node
     timings: Annotated[dict[str, float], operator.or_]
     """Milliseconds per node, as `<node>_ms`; `first_token_ms` from the turn's beginning."""
-    degraded: Annotated[list[str], operator.add]
-    """Sources of context that failed in this turn and were left out."""
+    degraded: Annotated[list[str], each_once]
+    """Sources of context that failed in this turn and were left out, each once."""
     execution_logs: Annotated[list[dict[str, Any]], operator.add]
     """One entry per node, only when `debug`."""

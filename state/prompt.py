@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages alone."""
-Part = Literal[
+Feature = Literal[
     "core_memory",
     "persona_card",
     "recall",
@@ -238,7 +238,7 @@ class ContextReport(TypedDict):
     """Estimated tokens per section."""
     dropped: list[dict[str, Any]]
     """What did not fit, each with `section`, `items` and `reason`."""
-    parts: list[Part]
+    parts: list[Feature]
     """What was on in the turn."""
     strategy: ContextStrategy
     epoch: int

@@ -1,6 +1,5 @@
 """Open a turn: from what a caller sends to the state and the context with which the graph begins."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -65,14 +64,12 @@ def initial_state(
 ) -> ConversationState:
     """The state with which a turn begins; `degraded` = what it goes without from its beginning."""
     opened = ConversationState(
-        conversation_id=str(turn.conversation_id),
-        turn_id=str(turn.turn_id),
         user_message_id=str(turn.user_message_id),
         answer_message_id=str(turn.answer_message_id),
         system_prompt=turn.system_prompt,
         model=turn.model,
         context_policy=turn.policy,
-        parts_off=list(turn.parts_off),
+        features_off=list(turn.parts_off),
         begins=turn.begins,
         remembers=turn.remembers,
         knowledge_version=turn.knowledge_version,
@@ -97,5 +94,4 @@ def turn_context(turn: OpenTurn, *, debug: bool) -> TurnContext:
         locale=turn.locale or "",
         timezone=turn.timezone,
         debug=debug,
-        deadline=time.time() + LONGEST_TURN_S,
     )

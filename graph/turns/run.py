@@ -18,7 +18,7 @@ from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
 from services.platform.metrics import DEGRADED, FIRST_TOKEN_SECONDS, LLM_TOKENS, TURNS
 from state.context import TurnContext
-from state.conversation import ConversationState, TurnInput
+from state.conversation import ConversationState, TurnInput, each_once
 
 log = structlog.get_logger(__name__)
 
@@ -111,7 +111,7 @@ class TurnDriver:
                     _merge(run.written, update)
         if run.log.uncopied and "redis" not in run.degraded:
             run.degraded.append("redis")
-        run.written["degraded"] = [*run.degraded, *run.written.get("degraded", [])]
+        run.written["degraded"] = each_once(run.degraded, run.written.get("degraded", []))
 
     async def _stopped(self, run: TurnRun) -> None:
         why = run.stopped or "stopping"
@@ -130,7 +130,7 @@ class TurnDriver:
             route_decision=written.get("route_decision"),
             usage=written.get("usage"),
             timings=written.get("timings"),
-            degraded=[*run.degraded, *written.get("degraded", [])],
+            degraded=each_once(run.degraded, written.get("degraded", [])),
             context_report=written.get("context_report"),
             error=error,
         )
@@ -182,6 +182,6 @@ def _error(code: str, message: str, *, retryable: bool) -> dict[str, Any]:
 def _merge(written: ConversationState, update: ConversationState) -> None:
     """Add a node's update as the graph's reducers do."""
     timings = {**written.get("timings", {}), **update.get("timings", {})}
-    degraded = [*written.get("degraded", []), *update.get("degraded", [])]
+    degraded = each_once(written.get("degraded", []), update.get("degraded", []))
     written.update(update)
     written["timings"], written["degraded"] = timings, degraded

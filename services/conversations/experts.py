@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 from services.errors import Conflict, InvalidInput, NotFound
 from services.llm.tokens import count_tokens
 from services.platform.postgres import Database, Row
-from state.prompt import ContextStrategy, Part
+from state.prompt import ContextStrategy, Feature
 
 MAX_SYSTEM_PROMPT_TOKENS = 1000
 
@@ -90,7 +90,7 @@ class Expert:
     reflection: bool
     context_budget_tokens: int | None
     """Of its prompts, the user's message not counted; None = the service's own."""
-    parts_off: list[Part]
+    parts_off: list[Feature]
     """What it goes without."""
     created_at: datetime
 
@@ -111,7 +111,7 @@ class NewExpert:
     """None = what is recommended for the window."""
     reflection: bool
     context_budget_tokens: int | None = None
-    parts_off: Sequence[Part] = ()
+    parts_off: Sequence[Feature] = ()
 
 
 class ExpertChange(TypedDict, total=False):
@@ -126,7 +126,7 @@ class ExpertChange(TypedDict, total=False):
     min_archive_messages: int
     reflection: bool
     context_budget_tokens: int | None
-    parts_off: list[Part]
+    parts_off: list[Feature]
 
 
 class Experts:

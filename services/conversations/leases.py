@@ -16,7 +16,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.turn import LEASE, OpenTurn, StopReason
 from services.platform.postgres import Database
-from state.prompt import ContextPolicy, Part
+from state.prompt import ContextPolicy, Feature
 
 _RENEW = """
 UPDATE turns SET lease_expires_at = now() + %(lease)s
@@ -217,7 +217,7 @@ class _Adopted:
     content: str
     parts: list[Any]
     policy: ContextPolicy
-    parts_off: list[Part]
+    parts_off: list[Feature]
 
 
 def _ids(tenant_id: UUID, turn_id: UUID) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from state.prompt import ContextPolicy, Epoch, Part, Tone
+from state.prompt import ContextPolicy, Epoch, Feature, Tone
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
 """`waiting` until the turns before it in its conversation have ended. The last four are final: a whole answer; a
@@ -69,7 +69,7 @@ class OpenTurn:
     system_prompt: str
     model: str | None
     policy: ContextPolicy
-    parts_off: Sequence[Part] = ()
+    parts_off: Sequence[Feature] = ()
     """What the expert goes without."""
     waiting: bool = False
     """Whether it has yet to wait for its place."""

@@ -33,7 +33,7 @@ from services.platform.postgres import Connection, Database
 from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
-from state.prompt import ContextPolicy, Part
+from state.prompt import ContextPolicy, Feature
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class _Found:
     system_prompt: str
     model: str | None
     policy: ContextPolicy
-    parts_off: list[Part]
+    parts_off: list[Feature]
     known_turn_id: UUID | None
     running: bool | None
     waiting: int | None

@@ -9,7 +9,7 @@ from psycopg.rows import class_row, dict_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
-from services.context.strategies import HANDLERS
+from services.context.sources.knowledge import HANDLERS
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN, Base, BaseChange, NewBase

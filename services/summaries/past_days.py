@@ -4,16 +4,12 @@ Prepared summaries are read as they are. What has none yet is told by the summar
 user's own words; the summary is then made behind the answer.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
-import structlog
-
-from services.errors import Unavailable
 from services.memory.blocks import Owner
 from services.summaries.daily import DailySummaries, Day
 from services.summaries.day_store import DayVisit
@@ -22,10 +18,6 @@ from services.summaries.said_then import SaidMessage, SaidThen
 from services.time_reference.local_days import bounds, local_day
 from state.prompt import TimeReference
 
-log = structlog.get_logger(__name__)
-
-_WITHIN_S = 2.0
-"""The turn goes on without what takes longer."""
 _MOST_SAMPLED = 240
 """Messages of the user that are read where there are no summaries, of all days together."""
 _LEAST_SAMPLED = 3
@@ -81,6 +73,13 @@ class DaysFound:
         return self.known and not self.days and not self.said
 
 
+def not_known(asked: DaysAsked) -> DaysFound:
+    """What stands for days that cannot be read."""
+    today = local_day(asked.now, asked.timezone)
+    reference = asked.reference
+    return DaysFound(reference["start_date"] or today, reference["end_date"] or today, known=False)
+
+
 class PastDays:
     """Reads what was said on days, or in the last visit."""
 
@@ -90,20 +89,12 @@ class PastDays:
         self._said = said
         self.most_tokens = most_tokens
 
-    async def for_turn(self, asked: DaysAsked | None) -> DaysFound | None:
-        """What there is to tell, if anything is asked for; it never fails a turn."""
-        if asked is None:
-            return None
-        try:
-            async with asyncio.timeout(_WITHIN_S):
-                return await self._read(asked)
-        except (Unavailable, TimeoutError) as error:
-            log.warning("the days asked for are left out", reason=type(error).__name__)
-            today = local_day(asked.now, asked.timezone)
-            reference = asked.reference
-            return DaysFound(reference["start_date"] or today, reference["end_date"] or today, known=False)
+    async def read(self, asked: DaysAsked) -> DaysFound:
+        """What there is to tell.
 
-    async def _read(self, asked: DaysAsked) -> DaysFound:
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
         days, start, end = await self._days(asked)
         told = await self._told(asked, days)
         today = local_day(asked.now, asked.timezone)

@@ -3,7 +3,7 @@
 import importlib
 import json
 import pkgutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 from langchain_core.tools import BaseTool
@@ -13,7 +13,7 @@ from services.tools import builtin
 from services.tools.quick import calls_in
 from services.tools.tool import RegisteredTool, ToolServices
 from state.conversation import QuickCall
-from state.prompt import Part
+from state.prompt import Feature
 
 
 class ToolRegistry:
@@ -22,7 +22,7 @@ class ToolRegistry:
     def __init__(self, tools: Sequence[RegisteredTool]) -> None:
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
-        self._without: dict[frozenset[Part], ToolRegistry] = {}
+        self._with: dict[frozenset[str], ToolRegistry] = {}
         self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
 
     @classmethod
@@ -33,15 +33,15 @@ class ToolRegistry:
         made = [tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found]
         return cls([tool for tool in made if tool is not None])
 
-    def without(self, parts: Iterable[Part]) -> "ToolRegistry":
-        """The tools that do not belong to these parts of memory."""
-        off = frozenset(parts)
-        if not any(registered.part in off for registered in self._tools.values()):
+    def with_features(self, on: Collection[Feature]) -> "ToolRegistry":
+        """The tools that belong to a feature that is on, or to none."""
+        kept = [registered for registered in self._tools.values() if registered.feature in (None, *on)]
+        if len(kept) == len(self._tools):
             return self
-        if off not in self._without:
-            kept = [registered for registered in self._tools.values() if registered.part not in off]
-            self._without[off] = ToolRegistry(kept)
-        return self._without[off]
+        names = frozenset(registered.name for registered in kept)
+        if names not in self._with:
+            self._with[names] = ToolRegistry(kept)
+        return self._with[names]
 
     @property
     def for_model(self) -> list[BaseTool]:

@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool
 
 from services.platform.outgoing import OutgoingHttp
 from services.tools.quick import QuickMatch
-from state.prompt import Part
+from state.prompt import Feature
 
 if TYPE_CHECKING:
     from services.memory.archive import Archive
@@ -46,8 +46,8 @@ class RegisteredTool:
     timeout_s: float = 10.0
     quick: QuickMatch | None = None
     """Questions that ask for this tool so plainly that it runs without a model deciding; None = there are none."""
-    part: Part | None = None
-    """The part of memory that it belongs to: who goes without that goes without the tool; None = to none."""
+    feature: Feature | None = None
+    """The feature that it belongs to: an expert without that goes without the tool; None = to none."""
     priority: int = USUAL_PRIORITY
     """Lower comes first: in the list that the model is offered, and among the quick calls of a message. Tools of
     one priority stand in the order of their names."""

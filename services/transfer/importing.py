@@ -9,10 +9,9 @@ from uuid import UUID
 
 import structlog
 
-from services.context.budget import ARCHIVE_SOON
 from services.jobs.queue import JobQueue
 from services.platform.postgres import Connection, Database
-from services.summaries.schedule import ARCHIVE, SUMMARISE, SummarySchedule
+from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
 from services.transfer.batch import Batch, Numbered
 from services.transfer.lines import BadLine, Line, parse
 from services.transfer.message_store import ConversationWork, ImportedMessages

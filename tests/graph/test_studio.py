@@ -80,7 +80,7 @@ async def test_a_thread_runs_the_graph_and_shows_every_nodes_update(studio: str)
         thread = await client.threads.create()
         updates = await _run(client, thread["thread_id"], "My dog is called Bruno.")
         assert list(updates) == ["route", "history", "generate_rag", "persist"]
-        assert updates["route"]["worker_name"] == "general"
+        assert updates["route"]["route_decision"]["worker_name"] == "general"
         assert updates["history"]["history"] == []
 
         updates = await _run(

@@ -5,8 +5,9 @@ import pytest
 
 from nodes.history import history
 from services.bootstrap import Services
-from services.context.acquaintances import Acquaintances
-from services.context.days_text import days_text
+from services.context.sources.acquaintance import Acquaintances, AcquaintanceSource
+from services.context.sources.core_memory import CoreMemorySource
+from services.context.sources.days import DaysSource, days_text
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -32,6 +33,7 @@ from services.visits.visit import VisitSchedule
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.prompt import TimeReference
+from state.section import section_named
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import context_of, epoch, exchange, new_turn, policy, remember, runtime, state
 
@@ -49,18 +51,26 @@ async def _history(
     acquaintances: Acquaintances | None = None,
     **values: Any,
 ) -> ConversationState:
+    replaced = {
+        CoreMemorySource: CoreMemorySource(core) if core else None,
+        DaysSource: DaysSource(days) if days else None,
+        AcquaintanceSource: AcquaintanceSource(acquaintances) if acquaintances else None,
+    }
     return await history(
         state(user_message_id=str(turn.user_message_id), **values),
         runtime(**context_of(turn)),
-        conversations=services.conversations,
-        core_memory=core or services.memory.core,
-        memories=services.memories,
-        acquaintances=acquaintances or services.acquaintances,
-        days=days or services.past_days,
+        sources=[replaced.get(type(source)) or source for source in services.sources],
+        conversation=services.conversation,
         topics=services.topics,
         tools=services.tools,
         estimators=services.estimators,
     )
+
+
+def _text(update: ConversationState, name: str) -> str:
+    """What a section says that loses no items."""
+    section = section_named(update["sections"], name)
+    return section.text if section else ""
 
 
 def _window(services: Services, besides_tools: int) -> int:
@@ -83,16 +93,12 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
     update = await _history(services, turn)
 
     assert set(update) == {
+        "sections",
         "history",
         "epoch",
-        "core_memory",
-        "core_memory_changes",
-        "persona_card",
         "context_budget",
         "after_turn",
         "tone",
-        "last_visit",
-        "time_note",
     }
     shown = [(message["role"], message["content"]) for message in update["history"]]
     # The equal earlier message stays, the broken answer does not enter, nor does the message itself.
@@ -250,16 +256,14 @@ async def test_core_memory_is_that_of_the_epoch_and_what_was_added_since(service
     turn = await services.turns.open(new_turn("And?"))
     update = await _history(services, turn)
     assert (update["epoch"]["number"], update["epoch"]["core_memory"]) == (1, {"human": {"name": "Wang"}})
-    assert update["core_memory_changes"] == {"human": {"likes": ["tea"]}}
-    assert update["core_memory"] is not None
-    assert update["core_memory"]["human"]["version"] == 2
+    assert _text(update, "core_memory_changes").endswith('human:\n- likes: ["tea"]')
     await _end(services, turn, update)
 
     await services.memory.core.update(owner, "human", {"name": "Li"}, AGENT)
     update = await _history(services, await services.turns.open(new_turn("And now?")))
     assert (update["epoch"]["number"], update["epoch"]["reason"]) == (2, "core memory replaced")
     assert update["epoch"]["core_memory"] == {"human": {"name": "Li", "likes": ["tea"]}}
-    assert update["core_memory_changes"] == {}
+    assert _text(update, "core_memory_changes") == ""
 
 
 @pytest.mark.parametrize("change", ["replace", "rollback", "forget"])
@@ -295,12 +299,12 @@ async def test_core_memory_that_cannot_be_read_is_left_out_and_the_epoch_stays(s
         services.memory.operations,
     )
     update = await _history(services, turn, core_memory_generation=1, core=away)
-    assert (update["core_memory"], update["degraded"]) == (None, ["core_memory"])
+    assert (_text(update, "core_memory"), update["degraded"]) == ("", ["core_memory"])
     assert update["epoch"]["core_memory"] == {"human": {"name": "Wang"}}
     assert update["epoch"]["number"] == 1
     update = await _history(services, turn, core_memory_generation=1)
     assert "degraded" not in update
-    assert update["core_memory_changes"] == {}
+    assert _text(update, "core_memory_changes") == ""
 
 
 async def test_a_database_that_is_away_is_raised_as_itself(services: Services) -> None:
@@ -376,7 +380,9 @@ async def test_where_earlier_tones_cannot_be_read_the_message_alone_is_heard(ser
     tone = update["tone"]
     assert tone
     assert tone["dominant"] == "anxiety"
-    assert update["last_visit"] is None
+    time = section_named(update["sections"], "time")
+    assert time
+    assert "last here" not in time.items[0].text
 
 
 async def test_only_messages_of_the_same_conversation_and_day_colour_the_tone(services: Services) -> None:

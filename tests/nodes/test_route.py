@@ -3,7 +3,7 @@ from uuid import UUID
 import pytest
 
 from nodes.route import route
-from services.context.parts import PARTS
+from services.context.features import FEATURES
 from services.identity.tenants import DEFAULT_TENANT
 from services.knowledge.evidence import Evidence
 from services.knowledge.profile import BaseProfile
@@ -15,7 +15,7 @@ from services.memory.embedding_quality import EmbeddingQuality
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.conversation import ConversationState, RouteDecision
-from state.prompt import Part
+from state.prompt import Feature
 from tests.support.turns import Written, runtime, state
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +27,7 @@ COFFEE = BaseProfile(
 
 
 async def _route(
-    values: ConversationState, written: Written, *, parts: tuple[Part, ...] = PARTS
+    values: ConversationState, written: Written, *, features: tuple[Feature, ...] = FEATURES
 ) -> ConversationState:
     async def load(tenant_id: UUID) -> list[BaseProfile]:
         return [COFFEE]
@@ -43,7 +43,7 @@ async def _route(
     tools = ToolRegistry.of_builtin_tools(ToolServices())
     tenant = str(DEFAULT_TENANT)
     running = runtime(written, tenant_id=tenant)
-    return await route(values, running, routing=routing, tools=tools, parts=parts)
+    return await route(values, running, routing=routing, tools=tools, features=features)
 
 
 async def test_without_a_knowledge_base_the_route_is_general() -> None:
@@ -52,17 +52,15 @@ async def test_without_a_knowledge_base_the_route_is_general() -> None:
     assert set(update) == {
         "route_decision",
         "kb_prefix",
-        "worker_name",
         "use_retrieval",
         "quick_tools",
         "time_reference",
-        "routing_ms",
-        "parts",
+        "features",
         "handler",
         "kb_instructions",
         "route_undecided",
     }
-    assert update["worker_name"] == "general"
+    assert update["route_decision"]["worker_name"] == "general"
     assert update["kb_prefix"] is None
     assert update["use_retrieval"] is False
     assert written == [{"status": "route_decision", "content": update["route_decision"]}]
@@ -83,7 +81,7 @@ async def test_a_knowledge_base_that_the_caller_names_is_used() -> None:
 async def test_a_knowledge_base_whose_words_the_message_has_is_used_with_its_handler() -> None:
     written: Written = []
     update = await _route(state(message="How do I descale the brew group?", knowledge_version="1"), written)
-    assert (update["kb_prefix"], update["worker_name"]) == ("coffee", "cited")
+    assert (update["kb_prefix"], update["route_decision"]["worker_name"]) == ("coffee", "cited")
     assert (update["handler"], update["kb_instructions"]) == ("cited", "Be brief.")
     assert update["route_decision"]["method"] == "keywords"
     assert written == [{"status": "route_decision", "content": update["route_decision"]}]
@@ -118,5 +116,5 @@ async def test_a_question_about_a_picture_is_left_to_the_model() -> None:
 
 
 async def test_they_can_be_switched_off() -> None:
-    update = await _route(state(message="What time is it?"), [], parts=("days", "knowledge"))
+    update = await _route(state(message="What time is it?"), [], features=("days", "knowledge"))
     assert update["quick_tools"] == []

@@ -10,6 +10,7 @@ from uuid import UUID
 from langgraph.runtime import Runtime
 
 from graph.turns.runner import TurnRunner
+from services.context.features import FEATURES
 from services.conversations.turn import NewTurn, OpenTurn, TurnOutcome
 from services.conversations.turns import Turns
 from services.identity.tenants import DEFAULT_TENANT
@@ -31,7 +32,13 @@ def runtime(written: Written | None = None, **context: Any) -> Runtime[TurnConte
 
 def state(**values: Any) -> ConversationState:
     """The state of a turn that was opened."""
+    from tests.support.prompts import sections_of
+
     opened: dict[str, Any] = {
+        "features": list(FEATURES),
+        "sections": sections_of(
+            system_prompt=values.get("system_prompt", "You are kind."), history=values.get("history", [])
+        ),
         "message": "Hello",
         "images": [],
         "system_prompt": "You are kind.",

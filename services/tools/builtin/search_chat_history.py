@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, ToolException, tool
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
-from services.errors import AnamnesisError
+from services.errors import AnamnesisError, Unavailable
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.index import Scope
 from services.memory.operations import Trigger
@@ -57,9 +57,10 @@ def _over(past_days: PastDays, archive: Archive) -> BaseTool:
             now=now,
             timezone=context.timezone,
         )
-        found = await past_days.for_turn(asked)
-        if found is None or not found.known:
-            raise ToolException("The records cannot be read at the moment.")
+        try:
+            found = await past_days.read(asked)
+        except Unavailable as error:
+            raise ToolException("The records cannot be read at the moment.") from error
         try:
             said = await _said(archive, asked, query, trigger_of(runtime)) if query.strip() else []
         except AnamnesisError as error:

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from services.context.core_memory import MOST_TOKENS, changes_since, changes_text, core_memory_text
-from services.context.prompt import Ingredients, Prompt, build_prompt
-from services.llm.token_estimates import TokenEstimator
+from services.context.sources.core_memory import MOST_TOKENS, changes_since, changes_text, core_memory_text
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
 from state.prompt import CoreMemoryBlock, CoreMemorySections, Epoch
+from tests.support.prompts import prompt_of
 from tests.support.turns import epoch, passage_of
 
 SHOWN: dict[str, dict[str, Any]] = {
@@ -30,21 +29,6 @@ def _now(content: dict[str, dict[str, Any]], version: int = 1, rewritten: int = 
 
 def _epoch(content: dict[str, dict[str, Any]], version: int = 1) -> Epoch:
     return epoch(core_memory=content, core_versions=dict.fromkeys(content, version))
-
-
-def _build(before: Epoch, **values: Any) -> Prompt:
-    parts: dict[str, Any] = {
-        "budget": 4000,
-        "system_prompt": "Be kind.",
-        "tools": "",
-        "epoch": before,
-        "history": [],
-        "passages": [],
-        "message": "Hello",
-        "images": [],
-        "core_memory": before["core_memory"],
-    }
-    return build_prompt(Ingredients(**{**parts, **values}), TokenEstimator())
 
 
 def test_it_reads_in_a_fixed_order_and_a_value_cannot_look_like_a_section() -> None:
@@ -79,7 +63,7 @@ def test_of_what_is_too_large_the_user_comes_first_and_of_a_list_the_newest() ->
     assert "thing number 39" in text
     assert 'thing number 0"' not in text
     assert "warm" in text
-    report = _build(_epoch(content)).report
+    report = prompt_of(epoch=_epoch(content)).report
     assert report["dropped"] == [
         {"section": "core_memory", "items": 2, "reason": "over 300 tokens", "fields": left_out}
     ]
@@ -139,7 +123,7 @@ def test_a_forgotten_section_ends_the_epoch_though_its_content_is_gone_from_it_a
 
 def test_it_stands_behind_the_system_prompt_and_its_changes_in_the_tail() -> None:
     before = epoch(core_memory={"human": {"name": "Wang"}}, summary="They talk.", summary_version=1)
-    prompt = _build(before, core_memory_changes={"human": {"likes": ["tea"]}})
+    prompt = prompt_of(epoch=before, core_memory_changes={"human": {"likes": ["tea"]}})
     assert [(type(message), message.text[:11]) for message in prompt.messages] == [
         (SystemMessage, "Be kind."),
         (SystemMessage, "Core memory"),
@@ -153,8 +137,8 @@ def test_it_stands_behind_the_system_prompt_and_its_changes_in_the_tail() -> Non
 
 
 def test_additions_leave_the_beginning_as_it_was() -> None:
-    first = _build(_epoch({"human": {"name": "Wang"}}))
-    second = _build(first.epoch, core_memory_changes={"human": {"likes": ["tea"]}})
+    first = prompt_of(epoch=_epoch({"human": {"name": "Wang"}}))
+    second = prompt_of(epoch=first.epoch, core_memory_changes={"human": {"likes": ["tea"]}})
     assert second.report["prefix"]["share"] == 1.0
     assert second.messages[:2] == first.messages[:2]
 
@@ -162,7 +146,7 @@ def test_additions_leave_the_beginning_as_it_was() -> None:
 def test_changes_and_passages_share_one_message_and_only_passages_are_dropped() -> None:
     passages = [passage_of("p" * 800, document="d", position=number) for number in range(4)]
     changes = {"human": {"likes": ["tea"]}}
-    prompt = _build(_epoch({}), passages=passages, core_memory_changes=changes, budget=500)
+    prompt = prompt_of(epoch=_epoch({}), passages=passages, core_memory_changes=changes, budget=500)
     tail = prompt.messages[-2].text
     assert tail.startswith(changes_text(changes))
     assert "[d #0]" in tail

@@ -3,9 +3,16 @@ from typing import Any
 
 import pytest
 
-from services.context.core_memory import core_memory_text
-from services.context.persona import MOST_CARD_TOKENS, STRANGER, Acquaintance, card_text, persona_of, told_by
-from services.context.time_note import time_note
+from services.context.sources.core_memory import core_memory_text
+from services.context.sources.persona import (
+    MOST_CARD_TOKENS,
+    STRANGER,
+    Acquaintance,
+    card_text,
+    persona_of,
+    told_by,
+)
+from services.context.sources.time import time_note
 from services.llm.tokens import count_tokens
 
 NOW = datetime(2026, 3, 10, 16, 30, tzinfo=UTC)

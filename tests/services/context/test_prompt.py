@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from services.context.prompt import Ingredients, Prompt, build_prompt
 from services.llm.token_estimates import TokenEstimator
 from state.prompt import HistoryMessage, Passage, Tone
+from tests.support.prompts import prompt_of
 from tests.support.turns import epoch, passage_of
 
 TOPICS = [{"title": "Holiday", "summary": "They go to Lisbon."}, {"title": "Dog", "summary": "Bruno is ill."}]
@@ -34,22 +34,8 @@ def _passage(text: str, position: int = 0) -> Passage:
     return passage_of(text, position=position, score=1.0 / (position + 1))
 
 
-def _build(**values: Any) -> Prompt:
-    parts: dict[str, Any] = {
-        "budget": 4000,
-        "system_prompt": "Be kind.",
-        "tools": "",
-        "epoch": epoch(),
-        "history": [],
-        "passages": [],
-        "message": "Hello",
-        "images": [],
-    }
-    return build_prompt(Ingredients(**{**parts, **values}), TokenEstimator())
-
-
 def test_the_order_is_from_what_never_changes_to_what_always_does() -> None:
-    prompt = _build(
+    prompt = prompt_of(
         epoch=epoch(summary="They have a dog.", summary_version=3),
         history=[_shown("user", "a"), _shown("assistant", "b")],
         passages=[_passage("Holidays: 30 days.")],
@@ -68,39 +54,39 @@ def test_the_order_is_from_what_never_changes_to_what_always_does() -> None:
 
 
 def test_topics_stand_in_the_place_of_the_summary_oldest_first() -> None:
-    prompt = _build(epoch=epoch(strategy="topics", topics=TOPICS))
+    prompt = prompt_of(epoch=epoch(strategy="topics", topics=TOPICS))
     assert prompt.messages[1].text.endswith("- Holiday: They go to Lisbon.\n- Dog: Bruno is ill.")
     assert "topics" in prompt.report["tokens"]
 
 
 def test_the_heading_is_in_the_language_of_the_summary() -> None:
-    assert _build(epoch=epoch(summary="用户养了一只猫。")).messages[1].text.startswith("到目前为止的对话摘要")
+    assert prompt_of(epoch=epoch(summary="用户养了一只猫。")).messages[1].text.startswith("到目前为止的对话摘要")
 
 
 def test_what_the_model_said_in_this_turn_follows_the_message() -> None:
     asked = AIMessage("", tool_calls=[{"name": "t", "args": {}, "id": "1"}])
-    assert _build(after=[asked]).messages[-1] is asked
+    assert prompt_of(after=[asked]).messages[-1] is asked
 
 
 def test_images_of_earlier_messages_are_shown_again() -> None:
     part = {"type": "image_url", "image_url": {"url": "https://example.org/cat.png"}}
-    prompt = _build(history=[_shown("user", "Look", [part])])
+    prompt = prompt_of(history=[_shown("user", "Look", [part])])
     assert prompt.messages[1].content == [{"type": "text", "text": "Look"}, part]
     assert prompt.images == 1
     assert prompt.report["tokens"]["history"] > 700
 
 
 def test_the_tools_count_with_the_system_prompt() -> None:
-    with_tools = _build(tools='[{"name": "get_current_time"}]').report["tokens"]["system"]
-    assert with_tools > _build().report["tokens"]["system"]
+    with_tools = prompt_of(tools='[{"name": "get_current_time"}]').report["tokens"]["system"]
+    assert with_tools > prompt_of().report["tokens"]["system"]
 
 
 def test_the_share_of_the_turn_before_is_measured_and_grows_at_the_end_only() -> None:
     history = [_shown("user", "a" * 400), _shown("assistant", "b" * 400)]
-    first = _build(history=history, message="c")
+    first = prompt_of(history=history, message="c")
     assert first.report["prefix"] == {"tokens": 0, "share": 0.0}
     longer = [*history, _shown("user", "c"), _shown("assistant", "d" * 40)]
-    second = _build(epoch=first.epoch, history=longer, message="e")
+    second = prompt_of(epoch=first.epoch, history=longer, message="e")
     stable = first.report["tokens"]["system"] + first.report["tokens"]["history"]
     assert second.report["prefix"]["tokens"] == stable
     assert second.report["prefix"]["share"] == pytest.approx(
@@ -110,21 +96,21 @@ def test_the_share_of_the_turn_before_is_measured_and_grows_at_the_end_only() ->
 
 
 def test_another_system_prompt_shares_nothing() -> None:
-    first = _build(history=[_shown("user", "a")])
-    second = _build(epoch=first.epoch, history=[_shown("user", "a")], system_prompt="Be brief.")
+    first = prompt_of(history=[_shown("user", "a")])
+    second = prompt_of(epoch=first.epoch, history=[_shown("user", "a")], system_prompt="Be brief.")
     assert second.report["prefix"]["tokens"] == 0
 
 
 def test_another_summary_shares_the_system_prompt_alone() -> None:
-    first = _build(epoch=epoch(summary="Old."), history=[_shown("user", "a")])
-    second = _build(epoch={**first.epoch, "summary": "New."}, history=[_shown("user", "a")])
+    first = prompt_of(epoch=epoch(summary="Old."), history=[_shown("user", "a")])
+    second = prompt_of(epoch={**first.epoch, "summary": "New."}, history=[_shown("user", "a")])
     assert second.report["prefix"]["tokens"] == first.report["tokens"]["system"]
 
 
 def test_over_the_budget_passages_go_before_history_and_two_stay() -> None:
     passages = [_passage("x" * 800, position) for position in range(5)]
     history = [_shown("user", "y" * 400, message_id=f"m{number}") for number in range(8)]
-    report = _build(budget=1000, passages=passages, history=history).report
+    report = prompt_of(budget=1000, passages=passages, history=history).report
     knowledge = [entry for entry in report["dropped"] if entry["section"] == "knowledge"]
     assert [entry["position"] for entry in knowledge] == [4, 3, 2]
     (dropped,) = (entry for entry in report["dropped"] if entry["section"] == "history")
@@ -134,7 +120,7 @@ def test_over_the_budget_passages_go_before_history_and_two_stay() -> None:
 
 
 def test_the_system_prompt_the_summary_and_the_message_stay_whatever_the_budget() -> None:
-    prompt = _build(
+    prompt = prompt_of(
         budget=10, system_prompt="s" * 400, epoch=epoch(summary="z" * 400), history=[_shown("user", "a")]
     )
     assert [message.text[-1] for message in prompt.messages] == ["s", "z", "o"]
@@ -151,7 +137,7 @@ def test_nothing_is_dropped_needlessly_and_the_newest_stay(
 ) -> None:
     history = [_shown("user", "w" * length, message_id=str(index)) for index, length in enumerate(lengths)]
     passages = [_passage("p" * length, position) for position, length in enumerate(passage_lengths)]
-    prompt = _build(history=history, passages=passages, budget=budget)
+    prompt = prompt_of(history=history, passages=passages, budget=budget)
     shown = [message for message in prompt.messages[:-1] if isinstance(message, HumanMessage)]
     dropped = [entry for entry in prompt.report["dropped"] if entry["section"] == "history"]
     assert [message.text for message in shown] == ["w" * length for length in lengths[len(lengths) - len(shown) :]]
@@ -167,8 +153,11 @@ TONE = Tone(message_scores={}, scores={}, dominant="anxiety", empathy=0.7, pace=
 
 
 def test_tone_and_time_end_the_tail() -> None:
-    prompt = _build(
-        passages=[_passage("Holidays: 30 days.")], tone=TONE, time_note="It is noon.", persona_card="x"
+    prompt = prompt_of(
+        passages=[_passage("Holidays: 30 days.")],
+        tone=TONE,
+        time_note="It is noon.",
+        epoch=epoch(persona_card="x"),
     )
     tail = prompt.messages[-2].text
     assert tail.index("Holidays") < tail.index("Tone: the user sounds anxious") < tail.index("It is noon.")
@@ -180,16 +169,16 @@ def test_tone_and_time_end_the_tail() -> None:
 
 def test_notes_go_last_of_all_and_as_a_whole() -> None:
     values: dict[str, Any] = {"history": [_shown("user", "a " * 50)], "tone": TONE, "time_note": "It is noon."}
-    prompt = _build(budget=60, **values)
+    prompt = prompt_of(budget=60, **values)
     assert [entry["section"] for entry in prompt.report["dropped"]] == ["history"]
     assert {"tone", "time"} <= set(prompt.report["tokens"])
-    prompt = _build(budget=15, **values)
-    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "history"]
+    prompt = prompt_of(budget=15, **values)
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["history", "tone"]
     assert "time" in prompt.report["tokens"]
-    prompt = _build(budget=5, **values)
-    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "time", "history"]
+    prompt = prompt_of(budget=5, **values)
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["history", "tone", "time"]
     assert [type(message) for message in prompt.messages] == [SystemMessage, HumanMessage]
 
 
 def test_the_guidance_is_in_the_language_of_the_message() -> None:
-    assert "语气：" in _build(tone=TONE, message="你好").messages[-2].text
+    assert "语气：" in prompt_of(tone=TONE, message="你好").messages[-2].text

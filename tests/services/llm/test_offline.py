@@ -14,7 +14,7 @@ from langchain_core.messages import (
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from services.context.days_text import days_text
+from services.context.sources.days import days_text
 from services.llm.language import Language
 from services.llm.offline import OfflineChatModel
 from state.prompt import AskedDays, DaySummary, SaidThenLine

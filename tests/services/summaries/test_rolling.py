@@ -10,20 +10,19 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from services.bootstrap import Services, open_services
-from services.context.reading import Asked
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.engines import Engines
 from services.errors import BadModelOutput, ModelFailed
 from services.identity.tenants import DEFAULT_TENANT
-from services.llm.token_estimates import TokenEstimator
 from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import SUMMARISE
 from services.summaries.store import NewSummary
 from state.prompt import Epoch
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
+from tests.support.prompts import shown_conversation
 from tests.support.transcripts import completed, say
-from tests.support.turns import exchange, new_turn, policy
+from tests.support.turns import exchange, new_turn
 
 pytestmark = pytest.mark.anyio
 
@@ -278,16 +277,7 @@ async def _epoch(services: Services, before: Epoch | None) -> Epoch:
 async def _shown(services: Services, before: Epoch | None) -> tuple[list[str], Epoch]:
     """What a turn shows, which is completed with its epoch."""
     turn = await services.turns.open(new_turn("a turn"))
-    asked = Asked(
-        tenant_id=DEFAULT_TENANT,
-        conversation_id=turn.conversation_id,
-        before=turn.user_message_id,
-        policy=policy(),
-        fixed_tokens=10,
-        message_tokens=5,
-        now=datetime.now(UTC),
-    )
-    shown = await services.conversations.read(asked, TokenEstimator(), {})
+    shown = await shown_conversation(services, turn)
     ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
     await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
     return [message["content"] for message in shown.history], shown.epoch
@@ -346,17 +336,7 @@ def _ids_in(text: str) -> str:
 
 async def _look(services: Services, key: str, budget: int | None) -> tuple[list[str], Epoch]:
     turn = await services.turns.open(new_turn("m", session_key=key))
-    asked = Asked(
-        tenant_id=DEFAULT_TENANT,
-        conversation_id=turn.conversation_id,
-        before=turn.user_message_id,
-        policy=policy(),
-        fixed_tokens=0,
-        message_tokens=1,
-        now=datetime.now(UTC),
-        most_tokens=budget,
-    )
-    shown = await services.conversations.read(asked, TokenEstimator(), {})
+    shown = await shown_conversation(services, turn, most_tokens=budget)
     ended = TurnOutcome(status="completed", answer="ok", epoch=shown.epoch)
     await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, ended)
     return [message["content"] for message in shown.history], shown.epoch

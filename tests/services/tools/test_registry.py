@@ -35,11 +35,11 @@ def test_tools_are_offered_by_priority_and_then_by_name() -> None:
 @pytest.mark.anyio
 async def test_who_goes_without_a_part_of_memory_goes_without_its_tools(services: Services) -> None:
     everything = {tool.name for tool in services.tools.for_model}
-    without = {tool.name for tool in services.tools.without(["core_memory", "recall"]).for_model}
+    without = {tool.name for tool in services.tools.with_features(["tone"]).for_model}
     assert everything - without == {
         "core_memory_update",
         "get_user_profile",
         "archival_memory_insert",
         "archival_memory_search",
     }
-    assert services.tools.without(["tone"]) is services.tools
+    assert services.tools.with_features(["core_memory", "recall"]) is services.tools

@@ -1,26 +1,31 @@
-"""What of a conversation is shown to the model: read in one round trip, cut at the epoch."""
+"""The conversation in the prompt: read in one round trip, cut at the epoch, and whether work on it is due."""
 
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, LiteralString
-from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
 from services.context.beginning import BEGINNING, Beginning
-from services.context.budget import ARCHIVE_SOON, HIGH_WATER, TOPICS_SHARE, ContextBudget
-from services.context.core_memory import changes_since, core_memory_text
 from services.context.epochs import Moment, NewestSummary
-from services.context.persona import STRANGER, Acquaintance, card_text, persona_of
-from services.context.prompt import size_of_stored, topic_line
-from services.llm.language import Language
+from services.context.source import PromptTurn, ShownConversation, Source
+from services.context.sources.acquaintance import AcquaintanceSource
+from services.context.sources.core_memory import CoreMemorySource, changes_since, core_memory_text
+from services.context.sources.history import size_of_stored
+from services.context.sources.persona import STRANGER, Acquaintance, card_text, persona_of
+from services.context.sources.summary import topic_line
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
 from services.platform.postgres import Database, Query
-from services.summaries.schedule import ARCHIVE, SUMMARISE, SummarySchedule
+from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
+TOPICS_SHARE = 0.25
+"""Of the budget, at the most for the summaries of topics."""
+HIGH_WATER = 0.5
+"""Share of the budget at which the history starts again after the newest summary."""
 _SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1
 _MOST_TOPICS = 10
 
@@ -55,29 +60,6 @@ ORDER BY created_at, id
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Which prompt is to be made."""
-
-    tenant_id: UUID
-    conversation_id: UUID
-    before: UUID
-    """The user's message; only those before it are history."""
-    policy: ContextPolicy
-    fixed_tokens: int
-    """Of the prompt's other parts, the user's message not counted."""
-    message_tokens: int
-    now: datetime
-    most_tokens: int | None = None
-    """A smaller budget for this prompt."""
-    begins: bool = False
-    """Whether the conversation begins with this message: then nothing is read."""
-    persona: bool = True
-    """Whether it shows a persona card."""
-    language: Language = "en"
-    """Of the message."""
-
-
-@dataclass(frozen=True)
 class FetchedConversation:
     """What is stored of a conversation."""
 
@@ -88,22 +70,26 @@ class FetchedConversation:
 
 
 @dataclass(frozen=True)
-class ShownConversation:
-    """What a prompt shows of its conversation."""
+class ContextBudget:
+    """Tokens that a prompt may have, the user's message not counted."""
 
-    epoch: Epoch
-    history: list[HistoryMessage]
-    budget: int
-    core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What was added to core memory since the epoch began."""
-    full: bool = False
-    """Whether topics have to be archived before the model is asked."""
-    jobs: list[str] = field(default_factory=list)
-    """Names of the tasks that keep it bounded, once the turn has completed."""
+    total: int
+
+    def of(self, policy: ContextPolicy) -> int:
+        """The budget under an expert's policy: its own, if it has one."""
+        if policy["budget"]:
+            return policy["budget"]
+        if policy["strategy"] == "topics":
+            return int(policy["window"] * policy["threshold"])
+        return self.total
 
 
-class ConversationReader:
-    """Reads what a prompt shows of a conversation."""
+class Conversation(Source[FetchedConversation]):
+    """Reads a conversation, and says which epoch its prompt belongs to."""
+
+    name = "conversation"
+    within_s = None
+    required = True
 
     def __init__(
         self,
@@ -119,36 +105,16 @@ class ConversationReader:
         self._schedule = schedule
         self._idle = idle
 
-    async def read(
-        self,
-        asked: Asked,
-        tokens: TokenEstimator,
-        core: CoreMemorySections | None,
-        known: Acquaintance | None = None,
-    ) -> ShownConversation:
-        """Fetch the conversation, and say what is shown of it.
+    def show(self, turn: PromptTurn, data: Mapping[type[Source[Any]], Any]) -> ShownConversation:
+        """The epoch and the messages that follow it; a new epoch begins where it must.
 
-        Raises:
-            DatabaseUnavailable: the database does not answer.
+        Of `data`, core memory that could not be read (None) ends no epoch.
         """
-        return self.show(asked, await self.fetch(asked), tokens, core, known)
-
-    def show(
-        self,
-        asked: Asked,
-        fetched: FetchedConversation,
-        tokens: TokenEstimator,
-        core: CoreMemorySections | None,
-        known: Acquaintance | None = None,
-    ) -> ShownConversation:
-        """The epoch and the messages behind it; a new epoch begins where it must.
-
-        `core` is core memory as it is now; None = it could not be read, and an epoch does not end for it. `known`
-        is what else the persona card of a new epoch tells.
-        """
-        policy = asked.policy
+        fetched: FetchedConversation = data[Conversation]
+        core: CoreMemorySections | None = data.get(CoreMemorySource, {})
+        policy, tokens = turn.policy, turn.tokens
         whole = self._budget.of(policy)
-        budget = min(whole, asked.most_tokens or whole)
+        budget = min(whole, turn.most_tokens or whole)
         history, late = fetched.history, fetched.late
         before, summary = fetched.beginning.epoch(), fetched.beginning.newest_summary()
         if policy["strategy"] == "summary" and not self._schedule.on:
@@ -159,49 +125,44 @@ class ConversationReader:
         core_reason, changes = changes_since(before, core) if before and core is not None else (None, {})
         moment = Moment(
             strategy=policy["strategy"],
-            now=asked.now,
+            now=turn.now,
             last_message_at=history[-1]["created_at"] if history else None,
             over_high_water=size > budget * HIGH_WATER,
             core_memory=core,
             core_memory_reason=core_reason,
             core_memory_grew=bool(changes),
-            persona_card=self._card(asked, core, known),
+            persona_card=_card(turn, core, data.get(AcquaintanceSource)),
         )
         reason = epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
             shown = epochs.behind(history, epoch["history_from"], late)
-        if not asked.persona and epoch["persona_card"]:
+        if "persona_card" not in turn.features and epoch["persona_card"]:
             epoch = Epoch(**{**epoch, "persona_card": ""})
-        full, jobs = self._due(asked, whole, epoch, shown, summary, late, tokens)
+        full, jobs = self._due(turn, whole, epoch, shown, summary, late)
         return ShownConversation(epoch, shown, budget, changes, full, jobs)
 
-    def _card(self, asked: Asked, core: CoreMemorySections | None, known: Acquaintance | None) -> str:
-        if not asked.persona or core is None:
-            return ""
-        content = {section: block["content"] for section, block in core.items()}
-        return card_text(persona_of(content, known or STRANGER, otherwise=asked.language))
-
-    async def fetch(self, asked: Asked) -> FetchedConversation:
+    async def load(self, turn: PromptTurn) -> FetchedConversation:
         """Read what is stored of the conversation.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        if asked.begins:
+        if turn.begins:
             return FetchedConversation(Beginning(), [], frozenset())
+        tenant_id = turn.owner.tenant_id
         values = {
-            "tenant_id": asked.tenant_id,
-            "conversation_id": asked.conversation_id,
-            "before": asked.before,
-            "strategy": asked.policy["strategy"],
-            "summarised": asked.policy["strategy"] == "summary" and self._schedule.on,
+            "tenant_id": tenant_id,
+            "conversation_id": turn.conversation_id,
+            "before": turn.message_id,
+            "strategy": turn.policy["strategy"],
+            "summarised": turn.policy["strategy"] == "summary" and self._schedule.on,
             "most_topics": _MOST_TOPICS,
-            "limit": self._budget.of(asked.policy) // _SHORTEST_MESSAGE + 1,
+            "limit": self._budget.of(turn.policy) // _SHORTEST_MESSAGE + 1,
         }
         beginnings, rows = await self._database.fetch_each(
-            asked.tenant_id,
+            tenant_id,
             Query(BEGINNING, values, class_row(Beginning)),
             Query(_HISTORY, values, tuple_row),
         )
@@ -221,22 +182,21 @@ class ConversationReader:
 
     def _due(
         self,
-        asked: Asked,
+        turn: PromptTurn,
         budget: int,
         epoch: Epoch,
         shown: list[HistoryMessage],
         summary: NewestSummary,
         late: frozenset[str],
-        tokens: TokenEstimator,
     ) -> tuple[bool, list[str]]:
         """Whether the prompt is full, and which jobs the turn causes."""
-        policy = asked.policy
+        policy, tokens = turn.policy, turn.tokens
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
             size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
             card = epoch["persona_card"]
             size += tokens.count(card) + tokens.count(core_memory_text(epoch["core_memory"], card)[0])
-            share = (asked.fixed_tokens + asked.message_tokens + size) / budget
+            share = (turn.fixed_tokens + turn.message_tokens + size) / budget
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []
         if policy["strategy"] == "summary":
@@ -245,6 +205,13 @@ class ConversationReader:
             if late or self._schedule.is_due(covered=summary.version > 0, behind=behind + 2):
                 return False, [SUMMARISE]
         return False, []
+
+
+def _card(turn: PromptTurn, core: CoreMemorySections | None, known: Acquaintance | None) -> str:
+    if "persona_card" not in turn.features or core is None:
+        return ""
+    content = {section: block["content"] for section, block in core.items()}
+    return card_text(persona_of(content, known or STRANGER, otherwise=turn.language))
 
 
 def _that_fit(topics: list[TopicSummary], budget: int, tokens: TokenEstimator) -> list[TopicSummary]:

@@ -1,26 +1,20 @@
-"""What a turn needs to know of a user's time with an expert: read in one round trip, beside everything else."""
+"""What a turn needs to know of a user's time with an expert, read in one round trip; it shows nothing itself."""
 
-import asyncio
 from dataclasses import replace
 from typing import LiteralString
 from uuid import UUID
 
-import structlog
 from psycopg.rows import class_row
 
-from services.context.persona import Acquaintance
-from services.errors import Unavailable
+from services.context.source import PromptTurn, Source
+from services.context.sources.persona import STRANGER, Acquaintance
 from services.memory.blocks import Owner
 from services.platform.postgres import Database, Query
 from services.tone.states import EARLIER, EarlierTone
 
-_WITHIN_S = 2.0
-"""The turn goes on without what takes longer."""
 _MOST_VISITS = 1000
 _NEWEST_VISITS = 10
 """Of those the last topic is sought among."""
-
-log = structlog.get_logger(__name__)
 
 # Nothing here grows with a user's history: visits are counted up to a limit, in an index.
 _KNOWN: LiteralString = """
@@ -46,15 +40,6 @@ class Acquaintances:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def for_turn(self, owner: Owner, conversation_id: UUID) -> Acquaintance | None:
-        """As `read`, for a turn, which can do without; None = the database does not answer, or not in time."""
-        try:
-            async with asyncio.timeout(_WITHIN_S):
-                return await self.read(owner, conversation_id)
-        except (Unavailable, TimeoutError) as error:
-            log.warning("tone is left out", user_id=str(owner.user_id), error=type(error).__name__)
-            return None
-
     async def read(self, owner: Owner, conversation_id: UUID | None = None) -> Acquaintance:
         """What is known of a user's visits and moods, and how the conversation's last messages sounded.
 
@@ -73,3 +58,25 @@ class Acquaintances:
             Query(EARLIER, values, class_row(EarlierTone)),
         )
         return replace(known[0], earlier=earlier)
+
+
+class AcquaintanceSource(Source[Acquaintance]):
+    """Reads it for the persona card, the tone and the present time."""
+
+    name = "tone"
+    features = frozenset({"tone", "persona_card", "time"})
+
+    def __init__(self, acquaintances: Acquaintances) -> None:
+        self._acquaintances = acquaintances
+
+    def when_off(self) -> Acquaintance:
+        """Nobody is known."""
+        return STRANGER
+
+    async def load(self, turn: PromptTurn) -> Acquaintance:
+        """How the user and the expert know each other.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return await self._acquaintances.read(turn.owner, turn.conversation_id)

@@ -1,4 +1,4 @@
-"""Prompt strategies: how a prompt shows passages of a knowledge base, and what the model is to do with them.
+"""Passages of a knowledge base in the prompt, and what the model is to do with them: a strategy for each way.
 
 A knowledge base names one as its handler; without, the usual one answers. To add one, make it a `PromptStrategy`
 here and put it into `HANDLERS`.
@@ -7,8 +7,15 @@ here and put it into `HANDLERS`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from services.context.source import Known, PromptTurn, Source
 from services.llm.language import Language
 from state.prompt import Passage
+from state.prompt import Source as PassageSource
+from state.section import Item, Section
+
+_PRIORITY = 20
+_PASSAGES_THAT_STAY = 2
+_MOST_TOKENS = 1200
 
 _DATA: dict[Language, str] = {
     "en": "Passages from the knowledge base follow, each behind a line in brackets that names its document. They "
@@ -22,6 +29,19 @@ _NOTHING_FOUND: dict[Language, str] = {
     "en": "Nothing was found in the knowledge base for the message that follows.",
     "zh": "知识库中没有找到与随后的消息有关的内容。",
 }
+
+
+NAME = "knowledge"
+
+
+class KnowledgeSource(Source[None]):
+    """Holds the place of the passages, which are only read once the message is routed."""
+
+    name = NAME
+
+    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+        """An empty section; `generate` puts the one with the passages in its place."""
+        return (Section(NAME),)
 
 
 @dataclass(frozen=True)
@@ -38,8 +58,8 @@ class PromptStrategy:
     says_when_empty: bool = False
     """Whether the model is told that nothing was found; else the prompt says nothing of the knowledge base."""
 
-    def text(self, passages: Sequence[Passage], *, instructions: str, language: Language) -> str:
-        """The passages as the prompt shows them; empty where there is nothing to say.
+    def section(self, passages: Sequence[Passage], *, instructions: str, language: Language) -> Section:
+        """The passages as a section; empty where there is nothing to say.
 
         Args:
             passages: the best first.
@@ -47,18 +67,38 @@ class PromptStrategy:
             language: of the message.
         """
         if not passages and not self.says_when_empty:
-            return ""
-        guidance = [text for text in (instructions, self.guidance.get(language, "")) if text]
-        if not passages:
-            return "\n\n".join([*guidance, _NOTHING_FOUND[language]])
-        shown = "\n\n".join(self._passage(number, passage, language) for number, passage in enumerate(passages, 1))
-        return "\n\n".join([*guidance, _DATA[language], shown])
+            return Section(NAME)
+        closing = _DATA if passages else _NOTHING_FOUND
+        heading = (instructions, self.guidance.get(language, ""), closing[language])
+        return Section(
+            NAME,
+            "\n\n".join(text for text in heading if text),
+            items=[
+                Item(self._passage(number, each, language), about=_source(each))
+                for number, each in enumerate(passages, 1)
+            ],
+            separator="\n\n",
+            priority=_PRIORITY,
+            keeps=_PASSAGES_THAT_STAY,
+            most_tokens=_MOST_TOKENS,
+        )
 
     def _passage(self, number: int, passage: Passage, language: Language) -> str:
         page = _PAGE[language].format(page=passage["page"]) if passage["page"] else ""
         parts = (f"{passage['document']} #{passage['position']}", page, passage["heading"])
         label = " · ".join(part for part in parts if part)
         return f"[{f'{number}: ' if self.numbered else ''}{label}]\n{passage['text']}"
+
+
+def _source(passage: Passage) -> PassageSource:
+    return PassageSource(
+        kb_prefix=passage["kb_prefix"],
+        document=passage["document"],
+        position=passage["position"],
+        heading=passage["heading"],
+        page=passage["page"],
+        score=passage["score"],
+    )
 
 
 USUAL = PromptStrategy("usual", {})

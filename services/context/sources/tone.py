@@ -1,9 +1,15 @@
-"""What the prompt says of a user's tone: how to answer, in the language of the message."""
+"""The user's tone in the prompt: how to answer somebody who sounds like this."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from services.context.source import Known, PromptTurn, Source
+from services.context.sources.acquaintance import AcquaintanceSource
 from services.llm.language import Language
+from services.tone.weighing import tone_of
 from state.prompt import DominantTone, Tone
+from state.section import Item, Section
+
+_PRIORITY = 40
 
 _ATTENTIVE = 0.75
 """Empathy from which on the answer begins with what the user feels."""
@@ -35,6 +41,25 @@ _ATTEND: dict[Language, str] = {
     "en": " Begin with what they feel.",
     "zh": "先回应用户的感受。",
 }
+
+
+class ToneSource(Source[None]):
+    """Hears how the user sounds now."""
+
+    name = "tone"
+    features = frozenset({"tone"})
+
+    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+        """How to answer; the section's data is the tone itself, also where nothing is said of it."""
+        acquaintance = known.of(AcquaintanceSource)
+        tone = tone_of(turn.message, acquaintance.earlier if acquaintance else ())
+        return (tone_section(tone, turn.language),)
+
+
+def tone_section(tone: Tone, language: Language) -> Section:
+    """A tone as a section."""
+    text = guidance(tone, language)
+    return Section("tone", items=[Item(text)] if text else [], priority=_PRIORITY, data=tone)
 
 
 def guidance(tone: Tone, language: Language) -> str:

@@ -1,11 +1,16 @@
-"""What a prompt says of the present: the user's date and time, and how long they were away."""
+"""The present time in the prompt: the user's date and time, and how long they were away."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from services.context.days_text import WEEKDAYS
+from services.context.source import Known, PromptTurn, Source
+from services.context.sources.acquaintance import AcquaintanceSource
+from services.context.sources.days import WEEKDAYS
 from services.llm.language import Language
 from services.time_reference.zones import time_zone
+from state.section import Item, Section
+
+_PRIORITY = 50
 
 LONG_AWAY = timedelta(hours=24)
 
@@ -30,6 +35,20 @@ _AWAY: dict[Language, Mapping[str, str]] = {
     },
 }
 _YEAR, _MONTH = 365, 30
+
+
+class TimeSource(Source[None]):
+    """Tells the model what time it is for the user."""
+
+    name = "time"
+    features = frozenset({"time"})
+
+    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+        """One line."""
+        acquaintance = known.of(AcquaintanceSource)
+        last_visit = acquaintance.last_visit if acquaintance else None
+        note = time_note(turn.now, turn.timezone, last_visit, turn.language)
+        return (Section("time", items=[Item(note)], priority=_PRIORITY),)
 
 
 def time_note(now: datetime, timezone: str, last_visit: datetime | None, language: Language) -> str:

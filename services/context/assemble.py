@@ -1,0 +1,220 @@
+"""Assemble the prompt of a turn from its sections, from what never changes to what always does.
+
+The stable sections come first, so that prompts begin with the same bytes and a provider can reuse what it has
+computed for them. The volatile ones follow as one message just before the user's. What the model and its tools
+have said in this turn already comes last.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
+
+from services.context.sources.history import user_message
+from services.conversations.messages import image_part
+from services.llm.token_estimates import TokenEstimator
+from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from state.prompt import ContextReport, Epoch, Feature, PrefixMark, SharedPrefix
+from state.section import Item, Section
+
+_DIGEST_BYTES = 12
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the model is sent, and what it is made of."""
+
+    messages: list[BaseMessage]
+    report: ContextReport
+    epoch: Epoch
+    """With the marks of this prompt."""
+    texts: list[str]
+    """All that the model reads, to learn from how many tokens it reports."""
+    overhead: int
+    """Tokens of the borders of messages."""
+    images: int
+
+
+@dataclass
+class _Shown:
+    """A section while items are dropped from it."""
+
+    section: Section
+    items: list[Item]
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    beside: int = 0
+    """Tokens that belong to it without being its text."""
+
+    @property
+    def text(self) -> str:
+        if self.section.items and not self.items:
+            return ""
+        items = self.section.separator.join(item.text for item in self.items if item.text)
+        return "\n\n".join(text for text in (self.section.text, items) if text)
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        return [item.message for item in self.items if item.message is not None]
+
+    def size(self, tokens: TokenEstimator) -> int:
+        text = self.text
+        own = tokens.count(text) + (MESSAGE_OVERHEAD if self.section.stable else 0) if text else 0
+        return own + sum(item.tokens for item in self.items) + self.beside
+
+    def drop(self) -> int:
+        """Drop the least important item; return the tokens of a message, 0 for other items."""
+        if self.messages:  # the oldest
+            item = self.items.pop(0)
+        else:
+            item = self.items.pop()
+            self.dropped.append(_dropped(self.section.name, 1, **_which(item)))
+        return item.tokens
+
+    @property
+    def can_drop(self) -> bool:
+        return len(self.items) > self.section.keeps
+
+
+def assemble(
+    sections: Sequence[Section],
+    tokens: TokenEstimator,
+    *,
+    budget: int,
+    epoch: Epoch,
+    features: Sequence[Feature],
+    message: str,
+    images: Sequence[str] = (),
+    tools: str = "",
+    after: Sequence[AnyMessage] = (),
+) -> Prompt:
+    """Put the sections in order, and drop whole items, the least important first, until they fit the budget.
+
+    Args:
+        sections: in order; the stable ones are moved before the others.
+        tokens: the model's estimator.
+        budget: in tokens, the user's message not counted.
+        epoch: the conversation's, with the marks of the prompt before.
+        features: what is on in the turn, for the report.
+        message: the user's.
+        images: addresses or data URLs.
+        tools: those offered, as the model reads them.
+        after: what the model and its tools have said in this turn already; not counted.
+    """
+    shown = [_Shown(section, list(section.items)) for section in sections]
+    for each in shown:
+        if each.section.name == "system":
+            each.beside = tokens.count(tools)
+    dropped = _fit(shown, budget, tokens)
+    stable = [each for each in shown if each.section.stable and (each.text or each.section.name == "history")]
+    volatile = [each for each in shown if not each.section.stable and each.text]
+    beginning = [(each.section.name, _messages_of(each, tokens)) for each in stable]
+    marks, shared = mark_prefix(beginning, epoch["prefix"])
+    tail = [SystemMessage("\n\n".join(each.text for each in volatile))] if volatile else []
+    question = user_message(message, [image_part(image) for image in images])
+    messages = [*(one for _, part in beginning for one, _ in part), *tail, question, *after]
+    sizes = {each.section.name: each.size(tokens) for each in (*stable, *volatile)}
+    for first in volatile[:1]:
+        sizes[first.section.name] += MESSAGE_OVERHEAD
+    sizes["message"] = tokens.count(message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(images)
+    report = empty_report(budget, epoch, features)
+    report["tokens"], report["dropped"], report["prefix"] = sizes, dropped, shared
+    for each in shown:
+        if each.section.name == "recall" and each.section.data:
+            report["recall"] = {**each.section.data, "shown": [item.about["episode_id"] for item in each.items]}
+        if each.section.name == "knowledge":
+            report["sources"] = [item.about for item in each.items]  # type: ignore[misc]
+    return Prompt(
+        messages=messages,
+        report=report,
+        epoch={**epoch, "prefix": marks},
+        texts=[tools, *(one.text for one in messages)],
+        overhead=MESSAGE_OVERHEAD * len(messages),
+        images=sum(
+            isinstance(part, dict) and part.get("type") == "image_url" for one in messages for part in one.content
+        ),
+    )
+
+
+def empty_report(budget: int, epoch: Epoch, features: Sequence[Feature]) -> ContextReport:
+    """The report of a turn for which no model was asked."""
+    return ContextReport(
+        budget=budget,
+        tokens={},
+        dropped=[],
+        parts=list(features),
+        strategy=epoch["strategy"],
+        epoch=epoch["number"],
+        epoch_reason=epoch["reason"],
+        prefix=SharedPrefix(tokens=0, share=0.0),
+        recall={},
+        sources=[],
+    )
+
+
+def _fit(shown: Sequence[_Shown], budget: int, tokens: TokenEstimator) -> list[dict[str, Any]]:
+    """Drop items until the sections fit; return what was dropped."""
+    for each in shown:
+        most = each.section.most_tokens
+        while most is not None and each.can_drop and tokens.count(each.text) > most:
+            each.drop()
+    sizes = {each.section.name: each.size(tokens) for each in shown}
+    over = sum(sizes.values()) - budget
+    if any(each.text for each in shown if not each.section.stable):
+        over += MESSAGE_OVERHEAD
+    droppable = [each for each in shown if each.section.priority is not None]
+    for each in sorted(droppable, key=lambda one: one.section.priority or 0):
+        while over > 0 and each.can_drop:
+            freed = each.drop()
+            if not freed:
+                before = sizes[each.section.name]
+                sizes[each.section.name] = each.size(tokens)
+                freed = before - sizes[each.section.name]
+            over -= freed
+    dropped = [entry for each in shown for entry in each.dropped]
+    for each in shown:
+        if each.section.message_ids and (count := len(each.section.items) - len(each.items)):
+            # The next summary covers them: it takes everything that follows its point.
+            gone = [item.about["message_id"] for item in each.section.items[:count]]
+            dropped.append(_dropped(each.section.name, count, first_message_id=gone[0], last_message_id=gone[-1]))
+        dropped += [dict(entry) for entry in each.section.dropped]
+    return dropped
+
+
+def _dropped(section: str, items: int, **which: object) -> dict[str, Any]:
+    return {"section": section, "items": items, "reason": "over the budget", **which}
+
+
+def _which(item: Item) -> dict[str, Any]:
+    return {key: item.about[key] for key in ("episode_id", "document", "position") if key in item.about}
+
+
+def _messages_of(shown: _Shown, tokens: TokenEstimator) -> list[tuple[BaseMessage, int]]:
+    if shown.text:
+        return [(SystemMessage(shown.text), shown.size(tokens))]
+    return [(item.message, item.tokens) for item in shown.items if item.message is not None]
+
+
+def mark_prefix(
+    sections: Iterable[tuple[str, Sequence[tuple[BaseMessage, int]]]], before: Sequence[PrefixMark]
+) -> tuple[list[PrefixMark], SharedPrefix]:
+    """Take the digests of a prompt's stable sections, and compare them with those of the prompt before.
+
+    Args:
+        sections: name, and messages with their tokens.
+        before: the marks of the prompt before.
+    """
+    known = {mark["messages"]: mark["digest"] for mark in before}
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    marks: list[PrefixMark] = []
+    count = tokens = shared = 0
+    for name, messages in sections:
+        for message, size in messages:
+            digest.update(f"{message.type}\0{message.content!r}\0".encode())
+            count += 1
+            tokens += size
+            if known.get(count) == digest.hexdigest():
+                shared = tokens
+        marks.append(PrefixMark(section=name, messages=count, digest=digest.hexdigest()))
+    return marks, SharedPrefix(tokens=shared, share=round(shared / tokens, 4) if tokens else 0.0)

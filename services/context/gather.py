@@ -1,0 +1,60 @@
+"""Gather the sections of a prompt: load from every source at the same time, then let each select in order."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from services.context.conversation import Conversation
+from services.context.source import Known, PromptTurn, Source
+from services.errors import Unavailable
+from services.summaries.topics import TopicArchive
+
+log = structlog.get_logger(__name__)
+
+
+async def gather(
+    sources: Sequence[Source[Any]], turn: PromptTurn, *, conversation: Conversation, topics: TopicArchive
+) -> Known:
+    """Load and select; what is away or late is left out and named in `degraded`.
+
+    Where the conversation is full, topics are archived first.
+
+    Raises:
+        DatabaseUnavailable: the conversation cannot be read.
+    """
+    loading = [conversation, *sources]
+    degraded: list[str] = []
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_load(source, turn, degraded)) for source in loading]
+    except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
+        raise failed.exceptions[0] from None
+    data = {type(source): task.result() for source, task in zip(loading, tasks, strict=True)}
+    known = Known(data, conversation.show(turn, data), degraded)
+    if known.conversation.full:
+        if await topics.archive_in_time(turn.owner.tenant_id, turn.conversation_id):
+            data[Conversation] = await conversation.load(turn)
+            known.conversation = conversation.show(turn, data)
+        else:
+            known.went_without("topics")
+    for source in sources:
+        if source.is_on(turn):
+            known.sections += source.select(turn, known)
+    return known
+
+
+async def _load(source: Source[Any], turn: PromptTurn, degraded: list[str]) -> Any:
+    """What the source loads; what it stands for when it is off, None when it fails."""
+    if not source.is_on(turn):
+        return source.when_off()
+    try:
+        async with asyncio.timeout(source.within_s):
+            return await source.load(turn)
+    except (Unavailable, TimeoutError) as error:
+        if source.required:
+            raise
+        log.warning("left out of the prompt", source=source.name, error=type(error).__name__)
+        degraded.append(source.name)
+        return None

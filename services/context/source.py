@@ -1,0 +1,135 @@
+"""What a section of the prompt is made by: a source, which reads what it needs and then chooses what to show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Generic, TypeVar
+from uuid import UUID
+
+from services.llm.language import Language
+from services.llm.token_estimates import TokenEstimator
+from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from services.memory.blocks import Owner
+from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, TimeReference
+from state.section import Section
+
+Loaded = TypeVar("Loaded")
+
+
+@dataclass(frozen=True)
+class PromptTurn:
+    """The facts of a turn that its prompt depends on."""
+
+    owner: Owner
+    conversation_id: UUID
+    message_id: UUID
+    """Of the user's message; only what was said before it is shown."""
+    message: str
+    language: Language
+    """Of the message."""
+    now: datetime
+    timezone: str
+    system_prompt: str
+    policy: ContextPolicy
+    tokens: TokenEstimator
+    features: frozenset[Feature]
+    tools: str = ""
+    """The tools as the model reads them."""
+    images: int = 0
+    begins: bool = False
+    """Whether the conversation begins with this message, so that nothing has to be read of it."""
+    remembers: bool = True
+    """Whether there is any episode of the user to recall."""
+    core_memory_generation: int | None = None
+    """Of the user's core memory, to be known at least; 0 = there is none, None = the newest."""
+    reference: TimeReference | None = None
+    """The past that the message asks about."""
+    most_tokens: int | None = None
+    """A smaller budget for this prompt."""
+
+    @property
+    def fixed_tokens(self) -> int:
+        """Estimated tokens of the system prompt and the tools."""
+        return self.tokens.count(self.system_prompt) + MESSAGE_OVERHEAD + self.tokens.count(self.tools)
+
+    @property
+    def message_tokens(self) -> int:
+        """Estimated tokens of the user's message."""
+        return self.tokens.count(self.message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * self.images
+
+
+@dataclass(frozen=True)
+class ShownConversation:
+    """What a prompt shows of its conversation."""
+
+    epoch: Epoch
+    history: list[HistoryMessage]
+    budget: int
+    """Tokens that the prompt may have, the user's message not counted."""
+    core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What was added to core memory since the epoch began."""
+    full: bool = False
+    """Whether topics have to be archived before the model is asked."""
+    jobs: list[str] = field(default_factory=list)
+    """Names of the tasks that keep it bounded, once the turn has completed."""
+
+
+class Source(Generic[Loaded]):
+    """Makes sections of the prompt: `load` of all sources at the same time, then `select` of each in order."""
+
+    name: ClassVar[str]
+    """By which a turn that goes without it says so."""
+    features: ClassVar[frozenset[Feature]] = frozenset()
+    """It is on where any of these is; without any named, always."""
+    within_s: ClassVar[float | None] = 2.0
+    """Seconds to wait for `load`; the turn goes on without what takes longer. None = it has limits of its own."""
+    required: ClassVar[bool] = False
+    """Whether the turn fails where `load` does."""
+
+    def when_off(self) -> Loaded | None:
+        """What stands for its data where it is switched off."""
+        return None
+
+    async def load(self, turn: PromptTurn) -> Loaded | None:
+        """Read what the section is made of.
+
+        Raises:
+            Unavailable: what it reads does not answer.
+        """
+        return None
+
+    def select(self, turn: PromptTurn, known: "Known") -> Sequence[Section]:
+        """The sections as the prompt shows them; none where there is nothing to show."""
+        return ()
+
+    def is_on(self, turn: PromptTurn) -> bool:
+        """Whether the turn has any of its features."""
+        return not self.features or bool(self.features & turn.features)
+
+
+@dataclass
+class Known:
+    """What is known of a turn while its sections are selected."""
+
+    data: dict[type[Source[Any]], Any]
+    """What each source has loaded; None = it failed, or has nothing."""
+    conversation: ShownConversation
+    degraded: list[str] = field(default_factory=list)
+    """Names of what failed, each once."""
+    sections: list[Section] = field(default_factory=list)
+    """Selected so far."""
+
+    def of(self, source: type[Source[Loaded]]) -> Loaded | None:
+        """What a source has loaded; None = it failed, or has nothing."""
+        found: Loaded | None = self.data.get(source)
+        return found
+
+    def went_without(self, name: str) -> None:
+        """Note that the turn goes without something."""
+        if name not in self.degraded:
+            self.degraded.append(name)
+
+    @property
+    def shown_messages(self) -> set[str]:
+        """Ids of the stored messages that the sections selected so far show."""
+        return {message_id for section in self.sections for message_id in section.message_ids}

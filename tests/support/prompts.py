@@ -1,0 +1,93 @@
+"""Prompts for tests, assembled from what their sections are made of."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from services.bootstrap import Services
+from services.context.assemble import Prompt, assemble
+from services.context.conversation import Conversation
+from services.context.features import FEATURES
+from services.context.source import PromptTurn, ShownConversation
+from services.context.sources.core_memory import core_memory_sections
+from services.context.sources.history import history_section
+from services.context.sources.knowledge import USUAL
+from services.context.sources.summary import summary_section
+from services.context.sources.tone import tone_section
+from services.conversations.turn import OpenTurn
+from services.llm.language import language_of
+from services.llm.token_estimates import TokenEstimator
+from services.memory.blocks import Owner
+from state.prompt import Epoch, HistoryMessage, Passage, Tone
+from state.section import Item, Section
+from tests.support.turns import epoch as first_epoch
+from tests.support.turns import policy
+
+
+def sections_of(
+    *,
+    system_prompt: str = "Be kind.",
+    epoch: Epoch | None = None,
+    core_memory_changes: Mapping[str, Mapping[str, Any]] | None = None,
+    history: Sequence[HistoryMessage] = (),
+    tone: Tone | None = None,
+    time_note: str = "",
+    message: str = "Hello",
+) -> list[Section]:
+    """The sections of a turn as `history` leaves them, without recall and days."""
+    shown = epoch or first_epoch()
+    return [
+        Section("system", system_prompt, stable=True),
+        *core_memory_sections(shown, core_memory_changes or {}),
+        summary_section(shown),
+        history_section(history, TokenEstimator()),
+        Section("knowledge"),
+        *([tone_section(tone, language_of([message]))] if tone else []),
+        *([Section("time", items=[Item(time_note)], priority=50)] if time_note else []),
+    ]
+
+
+def prompt_of(
+    *,
+    budget: int = 4000,
+    message: str = "Hello",
+    epoch: Epoch | None = None,
+    passages: Sequence[Passage] = (),
+    tools: str = "",
+    after: Sequence[Any] = (),
+    **values: Any,
+) -> Prompt:
+    """The prompt of a turn."""
+    shown = epoch or first_epoch()
+    knowledge = USUAL.section(passages, instructions="", language=language_of([message]))
+    sections = sections_of(epoch=shown, message=message, **values)
+    return assemble(
+        [knowledge if section.name == "knowledge" else section for section in sections],
+        TokenEstimator(),
+        budget=budget,
+        epoch=shown,
+        features=FEATURES,
+        message=message,
+        tools=tools,
+        after=after,
+    )
+
+
+async def shown_conversation(services: Services, turn: OpenTurn, **values: Any) -> ShownConversation:
+    """What a turn's prompt shows of its conversation, where nothing is known of the user."""
+    asked = PromptTurn(
+        owner=Owner(turn.tenant_id, turn.user_id, turn.expert_id),
+        conversation_id=turn.conversation_id,
+        message_id=turn.user_message_id,
+        message="a turn",
+        language="en",
+        now=datetime.now(UTC),
+        timezone="UTC",
+        system_prompt="",
+        policy=policy(),
+        tokens=TokenEstimator(),
+        features=frozenset(FEATURES),
+        **values,
+    )
+    conversation = services.conversation
+    return conversation.show(asked, {Conversation: await conversation.load(asked)})
