@@ -173,10 +173,10 @@ def test_notes_go_last_of_all_and_as_a_whole() -> None:
     assert [entry["section"] for entry in prompt.report["dropped"]] == ["history"]
     assert {"tone", "time"} <= set(prompt.report["tokens"])
     prompt = prompt_of(budget=15, **values)
-    assert [entry["section"] for entry in prompt.report["dropped"]] == ["history", "tone"]
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "history"]
     assert "time" in prompt.report["tokens"]
     prompt = prompt_of(budget=5, **values)
-    assert [entry["section"] for entry in prompt.report["dropped"]] == ["history", "tone", "time"]
+    assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "time", "history"]
     assert [type(message) for message in prompt.messages] == [SystemMessage, HumanMessage]
 
 
