@@ -6,7 +6,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from services.context.assemble import assemble
+from services.context.assemble import assemble, without_tools
 from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.chat_models import ChatModels, ModelUsage
@@ -39,7 +39,11 @@ async def generate(
     routed knowledge base would have it.
     """
     strategy = handlers.get(state.get("handler") or "", USUAL)
-    offers = strategy.offers_tools and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS
+    offers = (
+        strategy.offers_tools
+        and state.get("tool_rounds", 0) < MOST_TOOL_ROUNDS
+        and models.takes_tools(state.get("model"))
+    )
     return await answer(
         state,
         runtime.stream_writer,
@@ -67,6 +71,7 @@ async def answer(
         ModelFailed: no model answered, or the answer broke off.
     """
     tokens = estimators.of(state.get("model") or "")
+    described = tools.described if tools else ""
     prompt = assemble(
         _sections(state, strategy),
         tokens,
@@ -75,7 +80,7 @@ async def answer(
         features=state["features"],
         message=state["message"],
         images=state.get("images", []),
-        tools=tools.described if tools else "",
+        tools=described,
         after=state.get("messages", []),
     )
     pieces: list[str] = []
@@ -93,6 +98,8 @@ async def answer(
         model=state.get("model"),
         tools=tools.for_model if tools else (),
     )
+    if tools and not models.takes_tools(state.get("model")):  # it refused them just now
+        prompt = without_tools(prompt, described, tokens)
     used = ModelUsage.of(reply)
     # What images and calls of tools cost differs from provider to provider.
     if not prompt.images and not state.get("messages"):

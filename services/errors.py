@@ -101,18 +101,44 @@ ModelFailure = Literal[
     "llm_unauthorized",
     "llm_rate_limited",
     "llm_rejected",
+    "llm_model_unknown",
+    "llm_context_too_long",
+    "llm_tools_refused",
+    "llm_messages_refused",
     "llm_server_error",
     "llm_bad_response",
     "llm_stream_broken",
     "llm_wrong_api",
 ]
 
+RefusalTopic = Literal["context", "tools", "messages", "temperature", "schema", "model"]
+"""What of a request an endpoint refuses."""
+
 MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
-    "llm_unreachable": (True, "The language model cannot be reached."),
-    "llm_timeout": (True, "The language model did not answer in time."),
-    "llm_unauthorized": (False, "The language model refused our key."),
+    "llm_unreachable": (True, "The language model cannot be reached; is ANAMNESIS_LLM_BASE_URL right?"),
+    "llm_timeout": (True, "The language model did not answer in time (ANAMNESIS_LLM_TIMEOUT_S)."),
+    "llm_unauthorized": (
+        False,
+        "The language model's endpoint refused the service's key; check ANAMNESIS_LLM_API_KEY.",
+    ),
     "llm_rate_limited": (True, "The language model is at its rate limit."),
-    "llm_rejected": (False, "The language model refused the request."),
+    "llm_rejected": (False, "The language model refused the request; the service's log says why."),
+    "llm_model_unknown": (
+        False,
+        "The language model's endpoint does not know the model, or not for this key; check ANAMNESIS_LLM_MODEL, "
+        "or the expert's model.",
+    ),
+    "llm_context_too_long": (
+        False,
+        "The prompt is too long for the language model; send a shorter message, or lower "
+        "ANAMNESIS_CONTEXT_BUDGET_TOKENS.",
+    ),
+    "llm_tools_refused": (False, "The language model takes no tools; set ANAMNESIS_LLM_TOOLS=auto or off."),
+    "llm_messages_refused": (
+        False,
+        "The language model's chat template refused the order or the roles of the messages; set "
+        "ANAMNESIS_LLM_MESSAGES=compatible.",
+    ),
     "llm_server_error": (True, "The language model's server failed."),
     "llm_bad_response": (True, "The language model answered something that is not an answer."),
     "llm_stream_broken": (True, "The language model's answer broke off."),
@@ -121,7 +147,7 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
         "The language model's endpoint does not know the Responses API; set ANAMNESIS_LLM_API=chat.",
     ),
 }
-"""For each way in which a model fails: whether trying again may help, and what the caller is told.
+"""For each failure of a model: whether trying again may help, and the text for callers, which names the setting.
 
 The texts are fixed, so that nothing an endpoint answers (a key, a prompt) reaches a caller.
 """
@@ -130,11 +156,21 @@ The texts are fixed, so that nothing an endpoint answers (a key, a prompt) reach
 class ModelFailed(Unavailable):
     """The language model failed."""
 
-    def __init__(self, failure: ModelFailure, detail: str = "", *, begun: bool = False) -> None:
-        """Take what happened; `detail` is for the log only, `begun` = text had arrived before it."""
+    def __init__(
+        self, failure: ModelFailure, detail: str = "", *, begun: bool = False, topic: RefusalTopic | None = None
+    ) -> None:
+        """Take how the model failed.
+
+        Args:
+            failure: The code that callers see.
+            detail: The endpoint's own message, without secrets; for logs and administrators.
+            begun: Whether text of the answer had arrived before.
+            topic: What of the request was refused, if that is known.
+        """
         self.failure = failure
         self.detail = detail
         self.begun = begun
+        self.topic = topic
         self.can_retry, text = MODEL_FAILURES[failure]
         super().__init__(text)
 

@@ -7,7 +7,7 @@ have said in this turn already comes last.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
@@ -151,6 +151,16 @@ def empty_report(budget: int, epoch: Epoch, features: Sequence[Feature]) -> Cont
         recall={},
         sources=[],
     )
+
+
+def without_tools(prompt: Prompt, tools: str, tokens: TokenEstimator) -> Prompt:
+    """The prompt as it was sent to a model that refused the tools: neither counted nor learned from."""
+    sizes = prompt.report["tokens"]
+    report: ContextReport = {
+        **prompt.report,
+        "tokens": {**sizes, "system": sizes["system"] - tokens.count(tools)},
+    }
+    return replace(prompt, report=report, texts=[text for text in prompt.texts if text != tools])
 
 
 def _fit(shown: Sequence[_Shown], budget: int, tokens: TokenEstimator) -> list[dict[str, Any]]:

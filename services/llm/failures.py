@@ -1,24 +1,75 @@
-"""Tell how a language model failed from what its client raised."""
+"""How a language model failed, from the exception that its client raised."""
+
+from collections.abc import Collection, Iterable
+from typing import Literal
 
 import aiohttp
 import httpx2
 import openai
 
-from services.errors import ModelFailed, ModelFailure
+from services.errors import ModelFailed, ModelFailure, RefusalTopic
 from services.llm.answer_events import AnswerFailed
+from services.llm.endpoint_messages import endpoint_message, for_log, topic_of
 from services.llm.lean_openai import StreamBroken
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
-"""What the client raises when the endpoint, and not our code, is at fault: transport errors, error
-statuses, and answers that are not of the API's shape."""
+"""Exceptions for which the endpoint, and not our code, is at fault: transport errors, error statuses, and
+answers that are not of the API's shape."""
+
+Option = Literal["tools", "temperature", "response_format"]
+"""An option of a request that can be left out."""
 
 _TOO_MANY = 429
 _NOT_FOUND = (404, 405)
 _SERVER_ERROR = 500
+_REFUSED: dict[RefusalTopic, ModelFailure] = {
+    "context": "llm_context_too_long",
+    "tools": "llm_tools_refused",
+    "messages": "llm_messages_refused",
+    "model": "llm_model_unknown",
+    "temperature": "llm_rejected",
+    "schema": "llm_rejected",
+}
+OPTION_OF: dict[RefusalTopic, Option] = {
+    "tools": "tools",
+    "temperature": "temperature",
+    "schema": "response_format",
+}
+"""The option of a request that a refusal is about."""
+_WITH_ANY_STATUS: frozenset[RefusalTopic | None] = frozenset({"context", "tools", "messages", "schema"})
+"""Refusals that some servers report as failures of their own, or in the stream."""
 
 
-def failure_of(error: Exception, *, responses_api: bool, begun: bool) -> ModelFailed:
-    """Classify `error`; `begun` says whether text of the answer had arrived before it."""
+def failure_of(
+    error: Exception,
+    *,
+    responses_api: bool,
+    begun: bool,
+    sent: Collection[str] = (),
+    secrets: Iterable[str] = (),
+    prompt: Iterable[str] = (),
+) -> ModelFailed:
+    """Classify `error`.
+
+    Args:
+        error: One of `EXPECTED`.
+        responses_api: Whether the request went to the Responses API.
+        begun: Whether text of the answer had arrived before.
+        sent: Names of the options in the request; one that was not sent cannot have been refused.
+        secrets: Texts to remove from the endpoint's message.
+        prompt: The texts of the prompt; quotations of them are removed, too.
+    """
+    message = endpoint_message(error)
+    topic = _topic(error, message) if not begun else None
+    if topic in OPTION_OF and OPTION_OF[topic] not in sent:
+        topic = None
+    failure = _REFUSED.get(topic) if topic else None
+    if failure is None:
+        failure = _failure(error, responses_api=responses_api, begun=begun)
+    return ModelFailed(failure, for_log(message, secrets, prompt), begun=begun, topic=topic)
+
+
+def _failure(error: Exception, *, responses_api: bool, begun: bool) -> ModelFailure:
     failure: ModelFailure
     match error:
         case StreamBroken():
@@ -35,13 +86,28 @@ def failure_of(error: Exception, *, responses_api: bool, begun: bool) -> ModelFa
             failure = "llm_server_error"
         case _:
             failure = "llm_bad_response"
-    return ModelFailed(failure, f"{type(error).__name__}: {error}", begun=begun)
+    return failure
+
+
+def _topic(error: Exception, message: str) -> RefusalTopic | None:
+    """What the endpoint refuses; None where it refuses nothing in particular."""
+    match error:
+        case openai.AuthenticationError() | openai.APIConnectionError() | StreamBroken():
+            return None
+        case openai.APIStatusError(status_code=status) if status < _SERVER_ERROR and status != _TOO_MANY:
+            parameter = error.param if isinstance(error.param, str) else None
+            return topic_of(message, error.code, parameter)
+        case openai.APIError() | AnswerFailed() if getattr(error, "status_code", None) != _TOO_MANY:
+            topic = topic_of(message)
+            return topic if topic in _WITH_ANY_STATUS else None
+        case _:
+            return None
 
 
 def _of_status(error: openai.APIStatusError, *, responses_api: bool) -> ModelFailure:
     if error.status_code == _TOO_MANY:
         return "llm_rate_limited"
-    if error.status_code in _NOT_FOUND and responses_api and error.code != "model_not_found":
+    if error.status_code in _NOT_FOUND and responses_api:
         return "llm_wrong_api"
     return "llm_server_error" if error.status_code >= _SERVER_ERROR else "llm_rejected"
 

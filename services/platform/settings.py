@@ -43,7 +43,7 @@ class Settings(BaseSettings):
     )
     log_format: Literal["console", "json"] = Field("console", description="console or json")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="debug, info, warning or error; debug logs message text"
+        "info", description="debug, info, warning or error"
     )
 
     # Who may call, and how often
@@ -78,6 +78,9 @@ class Settings(BaseSettings):
         None, validation_alias=_or_openai("API_KEY"), description="the endpoint's key"
     )
     llm_api: Literal["responses", "chat"] = Field("responses", description="responses or chat")
+    llm_tools: Literal["auto", "on", "off"] = Field(
+        "auto", description="auto (offered until a model refuses them), on or off"
+    )
     small_llm_model: str | None = Field(None, description="model for background work; unset = LLM_MODEL")
     llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="names of models at the same endpoint, separated by commas"

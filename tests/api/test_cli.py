@@ -185,7 +185,7 @@ def test_an_error_is_shown_and_the_program_goes_on(service: ServiceProcess, mode
     terminal.sees("A new conversation")
     model_server.script(Reply(status=401))
     terminal.types("Hello\n")
-    terminal.sees("refused our key")
+    terminal.sees("check ANAMNESIS_LLM_API_KEY")
     terminal.types("Hello again\n")
     terminal.sees("Certainly, here is the answer.")
     assert terminal.leaves() == 0

@@ -116,6 +116,19 @@ async def test_tool_calls_are_returned_for_the_tools_node(services: Services, mo
     ]
 
 
+async def test_tools_that_a_model_refuses_are_neither_sent_nor_counted(
+    services: Services, model_server: ModelServer
+) -> None:
+    offered = await _generate(services, state(model="m"), [])
+    model_server.script(Reply(status=400, error_message="m does not support tools"), model="m")
+    refused = await _generate(services, state(model="m"), [])
+    later = await _generate(services, state(model="m"), [])
+    assert [bool(request.body.get("tools")) for request in model_server.requests] == [True, True, False, False]
+    sizes = [update["context_report"]["tokens"]["system"] for update in (offered, refused, later)]
+    assert sizes[0] > 3 * sizes[1]
+    assert sizes[1] == sizes[2]
+
+
 async def test_the_second_round_adds_to_the_answer_and_to_the_usage(
     services: Services, model_server: ModelServer
 ) -> None:

@@ -40,6 +40,8 @@ class Reply:
     tool_calls: Sequence[ToolCall] = ()
     status: int = 200
     error_code: str | None = None
+    error_message: str | None = None
+    """None = `scripted` and the status."""
     ending: Ending = "complete"
     delay_s: float = 0.0
     """Before the headers."""
@@ -179,7 +181,8 @@ class ModelServer:
             if reply.status != 200 and reply.raw is not None:
                 return web.Response(body=reply.raw, status=reply.status, headers=reply.headers)
             if reply.status != 200:
-                error = {"message": f"scripted {reply.status}", "type": "scripted", "code": reply.error_code}
+                message = reply.error_message or f"scripted {reply.status}"
+                error = {"message": message, "type": "scripted", "code": reply.error_code}
                 return web.json_response({"error": error}, status=reply.status, headers=reply.headers)
             if reply.silent:
                 _end_badly(request, reply.ending)

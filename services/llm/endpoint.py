@@ -1,0 +1,127 @@
+"""The configured endpoint, or the built-in offline model: one request, without retries."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import openai
+from langchain_core.language_models import LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from pydantic import SecretStr
+
+from services.errors import ModelFailed
+from services.llm.failures import EXPECTED, failure_of
+from services.llm.lean_openai import LeanChatOpenAI, OnText
+from services.llm.offline import OfflineChatModel
+from services.platform.settings import SECRET_FIELDS, Settings
+
+_CONNECT_TIMEOUT_S = 5.0
+
+
+class ModelEndpoint:
+    """Sends requests to the endpoint's models and tells how they failed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._responses_api = settings.llm_api == "responses"
+        self._secrets = _secrets_of(settings)
+        self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
+        self.answered: set[str] = set()
+        """Models that have answered since the start."""
+        # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
+        self._timeout = openai.Timeout(
+            settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s)
+        )
+        self._http = None if settings.offline else openai.DefaultAioHttpClient(timeout=self._timeout)
+
+    async def ask(
+        self,
+        model: str,
+        messages: Sequence[BaseMessage],
+        *,
+        on_text: OnText,
+        tools: Sequence[BaseTool] = (),
+        temperature: float | None = None,
+        response_format: dict[str, Any] | None = None,
+    ) -> AIMessage:
+        """Stream one answer into `on_text` and return it whole.
+
+        Args:
+            model: The model's name; the offline model answers to any.
+            messages: The prompt.
+            on_text: Gets the text as it arrives.
+            tools: Offered to the model.
+            temperature: None = the model's default.
+            response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
+
+        Raises:
+            ModelFailed: the model did not answer, or the answer broke off.
+        """
+        heard: list[str] = []
+
+        def note_and_pass_on(text: str) -> None:
+            heard.append(text)
+            on_text(text)
+
+        options: dict[str, Any] = {}
+        if temperature is not None:
+            options["temperature"] = temperature
+        if response_format is not None:
+            options["response_format"] = response_format
+        runnable = await self._runnable(model, tools)
+        try:
+            answer = await runnable.ainvoke(list(messages), on_text=note_and_pass_on, **options)
+        except EXPECTED as error:
+            raise failure_of(
+                error,
+                responses_api=self._responses_api,
+                begun=bool(heard),
+                sent=[*options, "tools"] if tools else list(options),
+                secrets=self._secrets,
+                prompt=[message.text for message in messages],
+            ) from error
+        if not isinstance(answer, AIMessage) or not (heard or (answer.tool_calls and tools)):
+            raise ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")
+        self.answered.add(model)
+        if answer.tool_calls and not tools:  # what it was not offered it may have been told to call by a document
+            return answer.model_copy(update={"content": "".join(heard), "tool_calls": [], "additional_kwargs": {}})
+        if heard and not answer.text:  # it declined, in words that the APIs keep apart from the text
+            return answer.model_copy(update={"content": "".join(heard)})
+        return answer
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._http is not None:
+            await self._http.aclose()
+
+    async def _runnable(self, model: str, tools: Sequence[BaseTool]) -> Runnable[LanguageModelInput, Any]:
+        """The model with the tools bound: made once, as describing tools costs more than calling the model."""
+        key = (model, tuple(tool.name for tool in tools))
+        if key not in self._runnables:
+            # In a thread: making a client reads the system's certificates from disk.
+            made = OfflineChatModel() if self._settings.offline else await asyncio.to_thread(self._make, model)
+            self._runnables[key] = made.bind_tools(tools) if tools else made
+        return self._runnables[key]
+
+    def _make(self, name: str) -> LeanChatOpenAI:
+        settings = self._settings
+        return LeanChatOpenAI(
+            model=name,
+            base_url=settings.llm_base_url,
+            api_key=settings.llm_api_key or SecretStr("none"),
+            use_responses_api=self._responses_api,
+            use_previous_response_id=False,
+            # Ask the provider to keep nothing: what we remember is ours.
+            store=False if self._responses_api else None,
+            stream_usage=True,
+            max_retries=0,  # here they are counted together with those after the headers
+            timeout=self._timeout,
+            http_async_client=self._http,
+        )
+
+
+def _secrets_of(settings: Settings) -> list[str]:
+    values = (getattr(settings, name) for name in SECRET_FIELDS)
+    return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]

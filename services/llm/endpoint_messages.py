@@ -1,0 +1,129 @@
+"""The message in an endpoint's error: read from any of the usual bodies, freed of secrets, and classified."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import openai
+
+from services.errors import RefusalTopic
+
+MOST_CHARACTERS = 300
+"""Characters of an endpoint's message that are kept."""
+_QUOTE_BYTES = 24
+"""Bytes that a message must share with the prompt to be taken for a quotation of it."""
+_LONGEST_READ = 2_000
+
+_PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
+    # First: such messages also name what the tokens were spent on, functions among them.
+    (
+        "context",
+        r"context[_ ](?:length|window|size)|maximum (?:input|prompt|sequence) length|max_model_len"
+        r"|(?:prompt|input|request|conversation) (?:is|was) too (?:long|large)|too many (?:input )?tokens"
+        r"|exceed\w* (?:the )?(?:model'?s? )?(?:available |maximum )*(?:context|token|input)",
+    ),
+    (
+        "messages",
+        r"roles? must alternate|alternat\w+ (?:between )?(?:user|roles?)"
+        r"|system (?:message|prompt|role)s?\b.{0,40}(?:begin|start|first|only|unsupport|not (?:support|allow))"
+        r"|\b(?:not|n't|un)[ -]?support\w*\b.{0,30}\bsystem (?:message|prompt|role)"
+        r"|\broles?\b.{0,40}\b(?:are|is) (?:not )?(?:supported|allowed)|(?:unexpected|invalid|unknown) role"
+        r"|tool_call_id|must be followed by tool messages|preceding message with .?tool_calls"
+        r"|(?:first|last) message (?:must|should) (?:be|have)|multiple system messages",
+    ),
+    ("temperature", r"\btemperature\b"),
+    ("schema", r"response_format|json_schema|text\.format|structured output|guided[_ ]decoding|\bgrammar\b"),
+    (
+        "tools",
+        r"(?=.*(?:\btools?\b|tool[_ -](?:use|choice|call)|\bfunctions?\b|function[_ -]call))"
+        r".*(?:support|unavailable|not available|recogni|unknown|unexpected|extra|permit|allow|enable|require"
+        r"|disabled|implement|invalid|cannot|can't)",
+    ),
+    ("schema", r"\bschema\b"),
+    (
+        "model",
+        r"\bmodels?\b.{0,80}(?:not (?:be )?found|do(?:es)?(?: not|n't) exist|unknown|not available|no access)"
+        r"|(?:unknown|invalid|no such|unavailable|not find|access to).{0,20}\bmodel\b|model_not_found"
+        r"|DeploymentNotFound|deployment .{0,60}does not exist",
+    ),
+)
+_TOPICS = tuple((topic, re.compile(pattern, re.IGNORECASE)) for topic, pattern in _PATTERNS)
+
+_SECRETS = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s:@]*:[^/\s@]*@"
+    r"|(?P<header>\b(?:bearer|basic)\s+)[\w.~+/=*-]{6,}"
+    r"|(?P<name>\b(?:api[-_ ]?keys?|access[-_ ]?token|authorization|token|secret|password|sig|key)\b"
+    r"(?:\s+(?:is|was|provided|given))?\s*[=:]\s*['\"]?(?:(?:bearer|basic)\s+)?)[\w.~+/*-]{6,}"
+    r"|\b(?:sk|pk|rk|gsk|key|hf|xai|nvapi)[-_][\w*.-]{6,}"
+    r"|\beyJ[\w-]{8,}(?:\.[\w-]+){1,2}"
+    r"|\b(?=[a-z]*\d)[0-9a-f]{32,}\b",
+    re.IGNORECASE,
+)
+
+
+def endpoint_message(error: Exception) -> str:
+    """What the endpoint said, on one line; for an error without a body, what the client says of it."""
+    text = _in_body(error.body) if isinstance(error, openai.APIError) else ""
+    if not text and isinstance(error, openai.APIStatusError):
+        text = f"HTTP {error.status_code} with a {_kind(error)} that holds no message"
+    return " ".join((text or f"{type(error).__name__}: {error}")[:_LONGEST_READ].split())
+
+
+def topic_of(message: str, code: str | None = None, parameter: str | None = None) -> RefusalTopic | None:
+    """What a refusal is about, from its message and the fields beside it; None for anything else."""
+    text = " ".join((message[:_LONGEST_READ], code or "", parameter or ""))
+    return next((topic for topic, pattern in _TOPICS if pattern.search(text)), None)
+
+
+def for_log(message: str, secrets: Iterable[str], prompt: Iterable[str]) -> str:
+    """The message without keys, credentials and quotations of the prompt, at most 300 characters long."""
+    for secret in secrets:
+        if secret:
+            message = message.replace(secret, "***")
+    message = _SECRETS.sub(_masked, message)
+    message = _without_quotations(message, "\n".join(prompt))
+    return message if len(message) <= MOST_CHARACTERS else f"{message[: MOST_CHARACTERS - 1]}…"
+
+
+def _masked(found: "re.Match[str]") -> str:
+    if scheme := found["scheme"]:
+        return f"{scheme}***@"
+    return f"{found['header'] or found['name'] or ''}***"
+
+
+def _without_quotations(message: str, prompt: str) -> str:
+    said, given = message.encode(), " ".join(prompt.split()).encode()
+    quoted = bytearray(len(said))
+    for place in range(len(said) - _QUOTE_BYTES + 1):
+        if said[place : place + _QUOTE_BYTES] in given:
+            quoted[place : place + _QUOTE_BYTES] = b"\1" * _QUOTE_BYTES
+    if not any(quoted):
+        return message
+    kept = bytearray()
+    for place, byte in enumerate(said):
+        if not quoted[place]:
+            kept.append(byte)
+        elif place == 0 or not quoted[place - 1]:
+            kept += b"[prompt]"
+    return kept.decode(errors="ignore")
+
+
+def _in_body(body: object) -> str:
+    """The message in the bodies of OpenAI, Ollama, vLLM, llama.cpp and FastAPI."""
+    if isinstance(body, str):
+        return "" if body.lstrip().startswith("<") else body
+    if isinstance(body, list):
+        return "; ".join(filter(None, map(_in_body, body)))
+    if not isinstance(body, Mapping):
+        return ""
+    fields: Mapping[str, Any] = body
+    if isinstance(place := fields.get("loc"), list | tuple):  # of pydantic; its `input` would quote the prompt
+        return f"{'.'.join(map(str, place))}: {fields.get('msg', '')}"
+    for name in ("message", "error", "detail", "msg", "title"):
+        if text := _in_body(fields.get(name)):
+            return text
+    return ""
+
+
+def _kind(error: openai.APIStatusError) -> str:
+    return error.response.headers.get("content-type", "").split(";")[0] or "body"

@@ -1,0 +1,32 @@
+"""Prompts for models that take no tools: calls and results as text, as their chat templates know no such roles."""
+
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+
+def without_tool_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The messages with the results of tools in the text of the user's message before them.
+
+    Where the model had said something before it called tools, the results follow that in a user's message.
+    """
+    plain: list[BaseMessage] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            _append(plain, f"<tool_result name={message.name or 'tool'!r}>\n{message.text}\n</tool_result>")
+        elif isinstance(message, AIMessage) and message.tool_calls:
+            if message.text:
+                plain.append(AIMessage(message.text))
+        else:
+            plain.append(message)
+    return plain
+
+
+def _append(messages: list[BaseMessage], text: str) -> None:
+    last = messages[-1] if messages else None
+    if not isinstance(last, HumanMessage):
+        messages.append(HumanMessage(text))
+    elif isinstance(last.content, str):
+        messages[-1] = HumanMessage(f"{last.content}\n\n{text}")
+    else:
+        messages[-1] = HumanMessage([*last.content, {"type": "text", "text": text}])

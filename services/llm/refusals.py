@@ -1,0 +1,36 @@
+"""Options of requests that models were found to refuse, remembered for a while."""
+
+import time
+from collections.abc import Callable
+from typing import get_args
+
+from services.llm.failures import Option
+
+KEEP_S = 3600.0
+"""Seconds for which a refusal is remembered: a model or its server may have been replaced by then."""
+
+
+class Refusals:
+    """What the models of one endpoint refuse, kept in this process."""
+
+    def __init__(self, *, keep_s: float = KEEP_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._keep_s = keep_s
+        self._clock = clock
+        self._until: dict[tuple[str, Option], float] = {}
+
+    def refuses(self, model: str, option: Option) -> bool:
+        """Whether the model refused the option of late."""
+        until = self._until.get((model, option))
+        return until is not None and self._clock() < until
+
+    def remember(self, model: str, option: Option) -> None:
+        """Remember that the model refuses the option."""
+        now = self._clock()
+        # Callers may name any number of models.
+        self._until = {key: until for key, until in self._until.items() if now < until}
+        self._until[model, option] = now + self._keep_s
+
+    def forget(self, model: str) -> None:
+        """Forget the model's refusals, so that it is asked with all options again."""
+        for option in get_args(Option):
+            self._until.pop((model, option), None)

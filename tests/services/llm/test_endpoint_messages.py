@@ -1,0 +1,135 @@
+"""Endpoints' errors: what they are about, and what of them reaches a log."""
+
+import httpx
+import openai
+import pytest
+
+from services.errors import RefusalTopic
+from services.llm.endpoint_messages import MOST_CHARACTERS, endpoint_message, for_log, topic_of
+
+MESSAGES: dict[RefusalTopic, tuple[str, ...]] = {
+    "tools": (
+        "registry.ollama.ai/library/gemma2:2b does not support tools",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "tools param requires --jinja flag",
+        "Unsupported param: tools",
+        "No endpoints found that support tool use.",
+        "`tool calling` is not supported with this model",
+        "This model does not support Function Calling",
+        "Unrecognized request argument supplied: functions",
+        "body.tools: Extra inputs are not permitted",
+        "tool_choice is not allowed for this deployment",
+    ),
+    "messages": (
+        "System message must be at the beginning.",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "After the optional system message, conversation roles must alternate user and assistant",
+        "System role not supported",
+        "This template does not support the system role",
+        "Only user and assistant roles are supported!",
+        "messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
+        "A message with 'tool_calls' must be followed by tool messages for each 'tool_call_id'.",
+    ),
+    "context": (
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens "
+        "(8000 in the messages, 1000 in the functions). Please reduce the length of the messages or functions.",
+        "the request exceeds the available context size, try increasing it",
+        "input length and max_tokens exceed context limit: context window is 4096",
+        "The prompt is too long for this model",
+    ),
+    "model": (
+        "The model `large-9` does not exist or you do not have access to it.",
+        'model "gemma9" not found, try pulling it first',
+        "The API deployment for this resource does not exist.",
+    ),
+    "temperature": ("Unsupported value: 'temperature' does not support 0.3 with this model.",),
+    "schema": ("This response_format type is unavailable now", "Invalid schema for response_format 'plan'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("topic", "message"), [(topic, message) for topic, messages in MESSAGES.items() for message in messages]
+)
+def test_a_refusal_is_about_what_its_message_names(topic: RefusalTopic, message: str) -> None:
+    assert topic_of(message) == topic
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "scripted 400",
+        "Incorrect API key provided.",
+        "The response was filtered due to the content management policy.",
+        "You exceeded your current quota, please check your plan.",
+        "Invalid image: only PNG and JPEG can be read.",
+        "max_tokens must be at least 1",
+        "'stop' must be an array",
+    ],
+)
+def test_another_refusal_is_about_nothing_in_particular(message: str) -> None:
+    assert topic_of(message) is None
+
+
+def test_the_code_and_the_parameter_count_too() -> None:
+    assert topic_of("Bad request", code="context_length_exceeded") == "context"
+    assert topic_of("Value is not supported", parameter="tools") == "tools"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"message": "no tools", "type": "invalid_request_error"}, "no tools"),
+        ({"error": "does not support tools"}, "does not support tools"),
+        ({"error": {"code": 500, "message": "tools param"}}, "tools param"),
+        ({"detail": "Not Found"}, "Not Found"),
+        (
+            {"detail": [{"loc": ["body", "tools"], "msg": "Extra inputs", "input": "my diary"}]},
+            "body.tools: Extra inputs",
+        ),
+        ("plain\n words", "plain words"),
+        ("<html>Bad gateway</html>", "HTTP 400 with a text/html that holds no message"),
+        (None, "HTTP 400 with a text/html that holds no message"),
+        ({"message": ""}, "HTTP 400 with a text/html that holds no message"),
+    ],
+)
+def test_the_message_is_read_from_the_usual_bodies(body: object, said: str) -> None:
+    request = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
+    response = httpx.Response(400, headers={"content-type": "text/html; charset=utf-8"}, request=request)
+    error = openai.BadRequestError("Error code: 400", response=response, body=body)  # type: ignore[arg-type]
+    assert endpoint_message(error) == said
+
+
+def test_an_error_without_a_body_says_its_kind() -> None:
+    assert endpoint_message(ValueError("odd")) == "ValueError: odd"
+
+
+@pytest.mark.parametrize(
+    ("message", "secret"),
+    [
+        ("Incorrect API key provided: sk-proj-abcd****wxyz.", "abcd"),
+        ("Authorization: Bearer abcdef123456 was refused", "abcdef123456"),
+        ("cannot reach http://ada:lovelace@models.example/v1", "lovelace"),
+        ("cannot reach http://models.example/v1?api-key=0123456789abcdef", "0123456789abcdef"),
+        ("token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl has expired", "eyJzdWIiOiJhZGEifQ"),
+        ("the key hunter-two is unknown", "hunter-two"),
+    ],
+)
+def test_secrets_are_removed(message: str, secret: str) -> None:
+    shown = for_log(message, ["hunter-two"], [])
+    assert secret not in shown
+    assert "***" in shown
+
+
+@pytest.mark.parametrize("words", ["my landlord wants to sell the flat in March", "我的房东打算三月份把公寓卖掉"])
+def test_quotations_of_the_prompt_are_removed(words: str) -> None:
+    prompt = ["You are kind.", f"Listen: {words}, what now?"]
+    assert for_log(f"invalid content '{words}' at 3", [], prompt) == "invalid content '[prompt]' at 3"
+
+
+def test_a_message_that_quotes_nothing_stays_as_it_is() -> None:
+    message = "registry.ollama.ai/library/gemma2:2b does not support tools"
+    assert for_log(message, [], ["Which tools do I own?"]) == message
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(for_log("so long " * 500, [], [])) == MOST_CHARACTERS

@@ -1,0 +1,229 @@
+"""Models that refuse tools, a temperature or a schema: asked without, remembered for a while."""
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import BaseTool, tool
+from structlog.testing import capture_logs
+
+from services.errors import ModelFailed
+from services.llm.chat_models import ChatModels
+from services.llm.plain_messages import without_tool_messages
+from services.llm.refusals import Refusals
+from services.platform.settings import load_settings
+from tests.services.llm.clients import SECRET, Make
+from tests.support.model_server import ModelServer, Received, Reply, ToolCall
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = [SystemMessage("You are kind."), HumanMessage("When does the train leave?")]
+NO_TOOLS = "registry.ollama.ai/library/gemma2:2b does not support tools"
+REFUSALS = {
+    "Ollama": Reply(status=400, error_message=NO_TOOLS),
+    "vLLM": Reply(
+        status=400,
+        error_message='"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+    ),
+    "llama.cpp": Reply(status=500, error_message="tools param requires --jinja flag"),
+    "a router": Reply(status=404, error_message="No endpoints found that support tool use."),
+    "a validator": Reply(
+        status=422, raw=b'{"detail": [{"loc": ["body", "tools"], "msg": "Extra inputs are not permitted"}]}'
+    ),
+    "in the stream": Reply(raw=b'data: {"error": {"message": "this model does not support tools"}}\n\n'),
+}
+
+
+@tool
+def timetable(station: str) -> str:
+    """The trains of a station."""
+    return station
+
+
+PLAN = {"type": "json_schema", "json_schema": {"name": "plan", "schema": {"type": "object"}}}
+TOOLS: list[BaseTool] = [timetable]
+
+
+def _without_tools(request: Received) -> bool:
+    return not request.body.get("tools") and "tool_choice" not in request.body
+
+
+def refuses_tools(request: Received) -> Reply:
+    """A model that never takes tools."""
+    return Reply(["At ", "nine."]) if _without_tools(request) else REFUSALS["Ollama"]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+async def test_a_turn_is_asked_again_without_tools_at_once(
+    make: Make, model_server: ModelServer, api: str, refusal: Reply
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.script(refusal, Reply(["At ", "nine."]))
+    heard: list[str] = []
+
+    answer = await models.answer(QUESTION, on_text=heard.append, tools=TOOLS)
+
+    assert answer.text == "".join(heard) == "At nine."
+    assert [_without_tools(request) for request in model_server.requests] == [False, True]
+    assert not models.takes_tools()
+
+
+async def test_a_refusal_is_remembered_for_its_model_alone(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.default = refuses_tools
+    with capture_logs() as logs:
+        for _ in range(3):
+            await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    assert [_without_tools(request) for request in model_server.requests] == [False, True, True, True]
+    assert models.takes_tools("another")
+    [line] = [line for line in logs if line["log_level"] == "warning"]
+    assert line["setting"] == "ANAMNESIS_LLM_TOOLS=off"
+    assert line["reason"] == NO_TOOLS
+    assert line["model"] == "first"
+
+
+async def test_a_refusal_is_forgotten_after_a_while(model_server: ModelServer) -> None:
+    now = 1000.0
+    refusals = Refusals(keep_s=60, clock=lambda: now)
+    settings = load_settings(
+        _env_file=None, llm_model="first", llm_base_url=model_server.base_url, llm_api_key=SECRET, llm_api="chat"
+    )
+    models = ChatModels(settings, refusals)
+    model_server.script(REFUSALS["Ollama"])
+    await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    now += 59
+    assert not models.takes_tools()
+    now += 2
+    await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    await models.close()
+    assert [_without_tools(request) for request in model_server.requests] == [False, True, False]
+
+
+async def test_nothing_is_remembered_when_the_model_fails_without_tools_too(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.script(REFUSALS["Ollama"], Reply(status=400))
+    with pytest.raises(ModelFailed) as caught:
+        await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    assert caught.value.failure == "llm_rejected"
+    assert models.takes_tools()
+
+
+async def test_another_rejection_is_not_asked_again_without_tools(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.script(Reply(status=400, error_message="The image cannot be read."))
+    with pytest.raises(ModelFailed):
+        await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    assert len(model_server.requests) == 1
+    assert models.takes_tools()
+
+
+async def test_switched_off_no_tools_are_sent(make: Make, model_server: ModelServer, api: str) -> None:
+    models = make(model_server.base_url, api, llm_tools="off")
+    await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    assert [_without_tools(request) for request in model_server.requests] == [True]
+    assert not models.takes_tools()
+
+
+async def test_switched_on_a_refusal_is_an_error_that_names_the_setting(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_tools="on")
+    model_server.default = refuses_tools
+    with pytest.raises(ModelFailed) as caught:
+        await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    assert caught.value.failure == "llm_tools_refused"
+    assert "ANAMNESIS_LLM_TOOLS" in caught.value.message
+    assert len(model_server.requests) == 1
+
+
+async def test_a_fallback_model_is_asked_without_the_tools_it_refuses(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_fallback_models="second")
+    model_server.script(Reply(status=401), model="first")
+    model_server.script(REFUSALS["vLLM"], Reply(["At nine."]), model="second")
+    answer = await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    assert answer.text == "At nine."
+    assert (models.takes_tools("first"), models.takes_tools("second")) == (True, False)
+
+
+async def test_results_of_tools_reach_a_model_that_takes_none_as_text(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_tools="off")
+    call = AIMessage("", tool_calls=[{"name": "timetable", "args": {"station": "West"}, "id": "c"}])
+    await models.answer(
+        [*QUESTION, call, ToolMessage("09:00", name="timetable", tool_call_id="c")], on_text=lambda _: None
+    )
+    [request] = model_server.requests
+    assert [role for role, _ in request.prompt] == ["system", "user"]
+    assert request.prompt[-1][1].startswith("When does the train leave?")
+    assert "09:00" in request.prompt[-1][1]
+
+
+def test_what_the_model_said_before_it_called_tools_stays_in_its_place() -> None:
+    call = AIMessage("Let me look.", tool_calls=[{"name": "timetable", "args": {}, "id": "c"}])
+    result = ToolMessage("09:00", name="timetable", tool_call_id="c")
+    plain = without_tool_messages([*QUESTION, call, result, result])
+    assert [message.type for message in plain] == ["system", "human", "ai", "human"]
+    assert plain[2].text == "Let me look."
+    assert plain[3].text.count("09:00") == 2
+
+
+def test_results_follow_a_message_with_images() -> None:
+    image: dict[str, Any] = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    message = HumanMessage([{"type": "text", "text": "What is this?"}, image])
+    [plain] = without_tool_messages([message, ToolMessage("a train", tool_call_id="c")])
+    assert isinstance(plain.content, list)
+    assert plain.content[1] == image
+    assert "a train" in plain.text
+
+
+async def test_a_small_model_without_schemas_is_asked_without(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.script(Reply(status=400, error_message="This response_format type is unavailable now"))
+    with capture_logs() as logs:
+        for _ in range(2):
+            await models.complete(QUESTION, response_format=PLAN)
+    sent = [_schema_of(request) for request in model_server.requests]
+    assert [each is not None for each in sent] == [True, False, False]
+    assert [line["option"] for line in logs] == ["response_format"]
+
+
+async def test_several_refused_options_are_left_out_one_after_another(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.script(
+        Reply(status=400, error_message="Unsupported parameter: 'temperature' is not supported with this model."),
+        Reply(status=400, error_message="response_format is not supported"),
+        Reply(["{}"]),
+    )
+    assert await models.complete(QUESTION, response_format=PLAN) == "{}"
+    assert len(model_server.requests) == 3
+
+
+def _schema_of(request: Received) -> dict[str, Any] | None:
+    if request.path.endswith("completions"):
+        described: dict[str, Any] | None = request.body.get("response_format")
+        return described and described["json_schema"]
+    text: dict[str, Any] | None = request.body.get("text")
+    return text and text["format"]
+
+
+async def test_a_model_that_calls_tools_answers_with_calls(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.script(Reply(tool_calls=[ToolCall("timetable", {"station": "West"})]))
+    answer = await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)
+    assert [call["name"] for call in answer.tool_calls] == ["timetable"]
+    assert models.takes_tools()
