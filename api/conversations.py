@@ -10,7 +10,7 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import SummaryView, TopicPage
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import ConversationPage, ConversationView, ErasedConversationView, MessagePage
+from api.schemas import ConversationPage, ConversationView, ErasedConversationView, MessagePage, TurnPage
 from services.conversations.values import Id
 from services.summaries.store import StoredSummary
 
@@ -73,6 +73,17 @@ async def messages(
         caller.tenant_id, conversation_id, user_id=caller.user_id, after=cursor_of(after), limit=limit
     )
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
+
+
+@router.get("/conversations/{conversation_id}/turns", response_model=TurnPage)
+async def turns(
+    conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+) -> Any:
+    """Turns of a conversation, oldest first, with how each went and what the user thinks of it."""
+    place = cursor_of(after)
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    items = await services.turns.page(caller.tenant_id, conversation_id, after=place, limit=limit)
+    return {"items": items, "next": next_of([(item.accepted_at, item.id) for item in items], limit)}
 
 
 @router.get("/conversations/{conversation_id}/summary", response_model=SummaryView)

@@ -1,13 +1,22 @@
 """What requests and answers about episodes look like."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
+from api.schemas import MAX_PAGE
 from services.conversations.values import Id, no_nul, not_blank
-from services.memory.episode import MAX_CONTENT_CHARACTERS, EpisodeType, WrittenType
+from services.memory.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
 
 MAX_TOP_K = 100
 _MAX_QUERY_CHARACTERS = 8000
@@ -94,3 +103,70 @@ class EpisodeView(BaseModel):
     content: str
     episode_type: EpisodeType
     importance: float
+
+
+class EpisodeListQuery(BaseModel):
+    """Which episodes are listed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    expert: Id | None = Field(None, description="Name of the expert who remembers them; unset = of all.")
+    episode_type: EpisodeType | None = None
+    origin: Origin | None = None
+    conversation_id: UUID | None = None
+    since: AwareDatetime | None = Field(None, description="Only what is of this time or later.")
+    until: AwareDatetime | None = Field(None, description="Only what is of before this time.")
+    contains: Annotated[Text, StringConstraints(max_length=200)] | None = Field(
+        None, description="Only what has this text in it, in upper or lower case."
+    )
+    superseded: bool = Field(False, description="Also those in whose place another holds.")
+    after: str | None = Field(None, max_length=200, description="The `next` of the page before.")
+    limit: int = Field(50, ge=1, le=MAX_PAGE)
+
+
+class ListedEpisodeView(BaseModel):
+    """An episode as it is listed."""
+
+    id: UUID
+    expert: str
+    conversation_id: UUID | None
+    episode_type: EpisodeType
+    content: str = Field(description="The memory as it was written; of a turn what was said, and by whom.")
+    importance: float
+    origin: Origin
+    created_at: datetime
+    source_message_ids: list[UUID]
+    last_recalled_at: datetime | None
+    recall_count: int
+    superseded_by: UUID | None = Field(
+        description="What holds instead, or the run of compression that retired it."
+    )
+
+
+class EpisodePage(BaseModel):
+    """Episodes, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[ListedEpisodeView]
+    next: str | None
+
+
+class WholeEpisodeView(ListedEpisodeView):
+    """An episode with the messages it comes from."""
+
+    sources: list[SourceView]
+
+
+class EpisodeChangeRequest(BaseModel):
+    """What is to be changed of a written memory; what is not given stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    content: Annotated[Text, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)] | None = None
+    importance: float | None = Field(None, ge=0, le=1)
+    episode_type: WrittenType | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.content is None and self.importance is None and self.episode_type is None:
+            raise ValueError("nothing to change; give content, importance or episode_type")
+        return self

@@ -1,4 +1,4 @@
-"""Episodes of users: searched, written and removed."""
+"""Episodes of users: listed, searched, written, edited and removed."""
 
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -8,9 +8,21 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query, Response
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
-from api.episode_schemas import EpisodeSearchRequest, EpisodeView, FoundEpisodes, NewEpisodeRequest
+from api.episode_schemas import (
+    EpisodeChangeRequest,
+    EpisodeListQuery,
+    EpisodePage,
+    EpisodeSearchRequest,
+    EpisodeView,
+    FoundEpisodes,
+    NewEpisodeRequest,
+    WholeEpisodeView,
+)
+from api.paging import cursor_of, next_of
 from api.problems import documented
+from services.bootstrap import Services
 from services.conversations.values import Id
+from services.memory.catalog import EpisodeFilter
 from services.memory.episode import IMPORTANCE, NewEpisode
 from services.memory.index import Scope
 from services.memory.operations import Trigger
@@ -25,6 +37,36 @@ router = APIRouter(
 User = Annotated[Id, Path()]
 
 _BY_USER = Trigger("user")
+
+
+@router.get("", response_model=EpisodePage)
+async def episodes(
+    user_id: User, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
+) -> Any:
+    """Episodes of a user, newest first."""
+    caller.act_for(user_id)
+    wanted = EpisodeFilter(**query.model_dump(exclude={"after", "limit"}))
+    items = await services.memory.catalog.page(
+        caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
+    )
+    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], query.limit)}
+
+
+@router.get("/{episode_id}", response_model=WholeEpisodeView)
+async def episode(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+    """One episode, with the messages it comes from."""
+    caller.act_for(user_id)
+    return await _whole(services, caller.tenant_id, user_id, episode_id)
+
+
+@router.patch("/{episode_id}", response_model=WholeEpisodeView, responses=documented(HTTPStatus.CONFLICT))
+async def edit(
+    user_id: User, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
+) -> Any:
+    """Change a written memory; 409 for a turn, as what was said cannot be rewritten."""
+    caller.act_for(user_id)
+    await services.memory.catalog.edit(caller.tenant_id, user_id, episode_id, _BY_USER, **body.model_dump())
+    return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
 @router.post("/search", response_model=FoundEpisodes)
@@ -78,3 +120,8 @@ async def remove(
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
     await services.memory.archive.remove(owner, episode_id, _BY_USER)
+
+
+async def _whole(services: Services, tenant_id: UUID, user_id: str, episode_id: UUID) -> dict[str, Any]:
+    entry, sources = await services.memory.catalog.get(tenant_id, user_id, episode_id)
+    return {**vars(entry), "sources": sources}

@@ -4,9 +4,21 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Id, Image, Locale, Text, TimeZone
+from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Rating
+from services.conversations.turn import TurnStatus
+from services.conversations.values import (
+    MAX_IMAGES,
+    MAX_MESSAGE_CHARACTERS,
+    Id,
+    Image,
+    Locale,
+    Text,
+    TimeZone,
+    no_nul,
+    not_blank,
+)
 from state.conversation import AgentType, Compose, TurnInput
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
@@ -15,6 +27,10 @@ MAX_PAGE = 200
 
 IdempotencyKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,255}$")]
 """1 to 255 visible ASCII characters."""
+Comment = Annotated[
+    str, StringConstraints(max_length=MAX_COMMENT_CHARACTERS), AfterValidator(no_nul), AfterValidator(not_blank)
+]
+Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
 OnConflict = Literal["queue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
 
@@ -112,12 +128,63 @@ class ChatAnswer(BaseModel):
     context_report: dict[str, Any] | None = None
 
 
+class FeedbackRequest(BaseModel):
+    """What a user thinks of an answer."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"rating": "up"}]})
+
+    rating: Rating | Literal[1, -1] = Field(description="up or down; 1 and -1 are the same.")
+    comment: Comment | None = Field(None, description=f"1 to {MAX_COMMENT_CHARACTERS} characters.")
+    tags: list[Tag] = Field(
+        default_factory=list, max_length=MAX_TAGS, description="Words of your own, each of 1 to 64 characters."
+    )
+
+    @property
+    def direction(self) -> Rating:
+        """The rating as a word."""
+        return {1: "up", -1: "down", "up": "up", "down": "down"}[self.rating]  # type: ignore[return-value]
+
+
+class FeedbackView(BaseModel):
+    """What a user thinks of an answer."""
+
+    rating: Rating
+    comment: str | None
+    tags: list[str]
+    updated_at: datetime
+
+
+class ListedTurnView(BaseModel):
+    """A turn of a conversation, without its texts."""
+
+    id: UUID
+    status: TurnStatus
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    route_decision: dict[str, Any] | None
+    usage: dict[str, int] | None
+    timings: dict[str, float] | None
+    degraded: list[str]
+    error: dict[str, Any] | None
+    accepted_at: datetime = Field(description="When its message came.")
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: FeedbackView | None
+
+
+class TurnPage(BaseModel):
+    """Turns, oldest first. `next` is the `after` of the next page, or null."""
+
+    items: list[ListedTurnView]
+    next: str | None
+
+
 class TurnView(BaseModel):
     """A turn: one user message and all that answers it."""
 
     id: UUID
     conversation_id: UUID
-    status: Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
+    status: TurnStatus
     user_message_id: UUID
     assistant_message_id: UUID | None
     answer: str | None
@@ -129,6 +196,7 @@ class TurnView(BaseModel):
     error: dict[str, Any] | None
     started_at: datetime
     finished_at: datetime | None
+    feedback: FeedbackView | None
 
 
 class ConversationView(BaseModel):

@@ -1,15 +1,15 @@
-"""Turns: as they stand, their events again from any place, and their end before time."""
+"""Turns: as they stand, their events again from any place, their end before time, and feedback on them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Response
 from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, RunnerOf, ServicesOf
 from api.problems import documented
-from api.schemas import TurnView
+from api.schemas import FeedbackRequest, FeedbackView, TurnView
 from api.streams import EventStream
 from services.errors import InvalidInput
 
@@ -58,3 +58,32 @@ async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: 
     """
     await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
     return await runner.stop(caller.tenant_id, turn_id)
+
+
+@router.post("/{turn_id}/feedback", response_model=FeedbackView, responses=documented(HTTPStatus.CONFLICT))
+async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: ServicesOf, caller: Chatter) -> Any:
+    """Rate a turn's answer. Sent again, it replaces what was sent before; 409 while the turn has not ended."""
+    return await services.feedback.put(
+        caller.tenant_id,
+        turn_id,
+        body.direction,
+        comment=body.comment,
+        tags=body.tags,
+        user=caller.user_id,
+    )
+
+
+@router.get("/{turn_id}/feedback", response_model=FeedbackView)
+async def feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
+    """The feedback on a turn; 404 where there is none."""
+    return await services.feedback.get(caller.tenant_id, turn_id, user=caller.user_id)
+
+
+@router.delete(
+    "/{turn_id}/feedback",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+)
+async def withdraw_feedback(turn_id: UUID, services: ServicesOf, caller: Chatter) -> None:
+    """Withdraw the feedback on a turn."""
+    await services.feedback.delete(caller.tenant_id, turn_id, user=caller.user_id)

@@ -1,21 +1,40 @@
-"""Users: where and when they are, what they are called; and their erasure."""
+"""Users: listed, read, changed and erased."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
-from api.schemas import ErasureView
-from api.visit_schemas import UserRequest, UserView
+from api.schemas import MAX_PAGE, ErasureView
+from api.visit_schemas import UserPage, UserRequest, UserView
 from services.conversations.values import Id
+from services.errors import Forbidden
 
 router = APIRouter(
     prefix="/api/v1/users",
     tags=["users"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
 )
+
+
+@router.get("", response_model=UserPage)
+async def users(
+    services: ServicesOf,
+    caller: MemoryReader,
+    prefix: Annotated[
+        str | None, Query(min_length=1, max_length=128, description="How the name, or the display name, begins.")
+    ] = None,
+    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+) -> Any:
+    """Users of the tenant, by name; 403 for a caller who is one user."""
+    if caller.user_id is not None:
+        raise Forbidden("This is for callers who may act for every user of the tenant.")
+    prefix = prefix.replace("\x00", "") if prefix else None
+    items = await services.users.page(caller.tenant_id, prefix=prefix, after=after, limit=limit)
+    return {"items": items, "next": items[-1].user_id if len(items) == limit else None}
 
 
 @router.get("/{user_id}", response_model=UserView)

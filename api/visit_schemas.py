@@ -78,6 +78,22 @@ class UserView(BaseModel):
     created_at: datetime
 
 
+class ListedUserView(UserView):
+    """A user, and how much there is of them."""
+
+    conversations: int
+    messages: int = Field(description="Complete ones.")
+    episodes: int = Field(description="Those that hold.")
+    last_active_at: datetime | None
+
+
+class UserPage(BaseModel):
+    """Users, by name. `next` is the `after` of the next page, or null."""
+
+    items: list[ListedUserView]
+    next: str | None
+
+
 class UserRequest(BaseModel):
     """What is to be changed of a user; what is not named stays as it is."""
 

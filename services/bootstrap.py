@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
+from services.conversations.feedback import TurnFeedback
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
@@ -76,6 +77,7 @@ class Services:
     embedder: "Embedder"
     turns: Turns
     leases: TurnLeases
+    feedback: TurnFeedback
     events: EventLog
     transcript: Transcript
     experts: Experts
@@ -156,6 +158,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 reflection=settings.memory_reflection and not models.offline,
             ),
             leases=leases,
+            feedback=TurnFeedback(database),
             events=events,
             transcript=Transcript(database),
             experts=Experts(database),

@@ -137,8 +137,30 @@ class StoredTurn:
     error: Any = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    feedback: dict[str, Any] | None = None
+    """What the user thinks of the answer."""
 
     @property
     def ended(self) -> bool:
         """Whether the turn has its outcome."""
         return self.status not in {"waiting", "running"}
+
+
+@dataclass(frozen=True)
+class ListedTurn:
+    """A turn of a conversation, without its texts."""
+
+    id: UUID
+    status: TurnStatus
+    user_message_id: UUID
+    assistant_message_id: UUID | None
+    route_decision: Any
+    usage: Any
+    timings: Any
+    degraded: list[str]
+    error: Any
+    accepted_at: datetime
+    """When its message came."""
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: dict[str, Any] | None

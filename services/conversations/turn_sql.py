@@ -2,6 +2,8 @@
 
 from typing import LiteralString
 
+from services.conversations.feedback import OF_TURN
+
 # Finds the user, the expert and the conversation, or makes them, stores the message and opens its turn. One
 # statement, as it runs before the first token, under a lock of the conversation's name: so it sees every turn
 # that was opened before. A conversation with an unfinished turn makes the new one wait. Where another
@@ -177,12 +179,22 @@ WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
   AND assistant_message_id = %(message_id)s
 """
 
-GET = """
+GET: LiteralString = f"""
 SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
-       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error, t.started_at, t.finished_at
+       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error, t.started_at, t.finished_at,
+       ({OF_TURN}) AS feedback
 FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR %(user_id)s = (
       SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id WHERE c.id = t.conversation_id
   ))
-"""
+"""  # noqa: S608 — our own text only
+
+PAGE: LiteralString = f"""
+SELECT t.id, t.status, t.user_message_id, t.assistant_message_id, t.route_decision, t.usage, t.timings, t.degraded,
+       t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback
+FROM turns t
+WHERE t.conversation_id = %(conversation_id)s AND t.tenant_id = %(tenant_id)s
+  AND (%(after_at)s::timestamptz IS NULL OR (t.accepted_at, t.id) > (%(after_at)s, %(after_id)s::uuid))
+ORDER BY t.accepted_at, t.id LIMIT %(limit)s
+"""  # noqa: S608 — our own text only

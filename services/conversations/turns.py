@@ -6,6 +6,7 @@ in the transaction that stores its answer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from services.conversations.turn import (
     MOST_WAITING,
     TURN_IMPORTANCE,
     KnownTurn,
+    ListedTurn,
     NewTurn,
     OpenTurn,
     StoredTurn,
@@ -242,6 +244,24 @@ class Turns:
         if not found:
             raise NotFound(f"There is no turn {turn_id}.")
         return found[0]
+
+    async def page(
+        self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
+    ) -> list[ListedTurn]:
+        """Turns of a conversation, oldest first, those that wait among them.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        after_at, after_id = after or (None, None)
+        values = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "after_at": after_at,
+            "after_id": after_id,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, turn_sql.PAGE, values, class_row(ListedTurn))
 
 
 def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Users: where and when they are, and what they are called."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -25,6 +25,22 @@ WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
 RETURNING external_id AS user_id, timezone, locale, display_name, created_at
 """
 
+# In the order of bytes, which no locale of the database changes between two pages.
+_PAGE: LiteralString = """
+SELECT u.external_id AS user_id, u.timezone, u.locale, u.display_name, u.created_at,
+       (SELECT count(*) FROM conversations c WHERE c.user_id = u.id) AS conversations,
+       visits.messages, visits.last_active_at,
+       (SELECT count(*) FROM episodes e WHERE e.user_id = u.id AND e.superseded_by IS NULL) AS episodes
+FROM users u CROSS JOIN LATERAL (
+    SELECT coalesce(sum(v.message_count), 0) AS messages, max(v.last_active_at) AS last_active_at
+    FROM visits v WHERE v.user_id = u.id
+) AS visits
+WHERE u.tenant_id = %(tenant_id)s AND (%(after)s::text IS NULL OR u.external_id COLLATE "C" > %(after)s)
+  AND (%(prefix)s::text IS NULL OR starts_with(lower(u.external_id), lower(%(prefix)s))
+       OR starts_with(lower(u.display_name), lower(%(prefix)s)))
+ORDER BY u.external_id COLLATE "C" LIMIT %(limit)s
+"""
+
 _CHANGEABLE = ("timezone", "locale", "display_name")
 
 
@@ -41,6 +57,19 @@ class User:
     created_at: datetime
 
 
+@dataclass(frozen=True)
+class ListedUser(User):
+    """A user, and how much there is of them."""
+
+    conversations: int
+    messages: int
+    """Complete ones."""
+    episodes: int
+    """Those that hold."""
+    last_active_at: datetime | None
+    """When the last message of a visit was said; None = never."""
+
+
 class Users:
     """Reads and changes users of a tenant; they come into being with their first message."""
 
@@ -54,6 +83,17 @@ class Users:
             NotFound: the tenant has no such user.
         """
         return await self._one(tenant_id, _GET, {"user": user})
+
+    async def page(
+        self, tenant_id: UUID, *, prefix: str | None = None, after: str | None = None, limit: int
+    ) -> Sequence[ListedUser]:
+        """Users by name, those whose name or display name begins with `prefix`, behind the name `after`.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "prefix": prefix, "after": after, "limit": limit}
+        return await self._database.fetch(tenant_id, _PAGE, values, class_row(ListedUser))
 
     async def change(self, tenant_id: UUID, user: str, changes: Mapping[str, str | None]) -> User:
         """Set what is named of `timezone`, `locale` and `display_name`; the rest stays as it is.

@@ -18,7 +18,7 @@ from services.memory.core import SHARED_SECTION
 from services.memory.provenance import Version, without
 from services.platform.postgres import Connection
 
-_COUNTED = ("conversations", "messages", "turns", "conversation_summaries", "topics", "visits")
+_COUNTED = ("conversations", "messages", "turns", "conversation_summaries", "topics", "visits", "feedback")
 
 
 @dataclass(frozen=True)

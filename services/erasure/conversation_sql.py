@@ -36,7 +36,9 @@ SELECT 1, (SELECT count(*) FROM messages WHERE conversation_id = %(conversation_
        (SELECT count(*) FROM turns WHERE conversation_id = %(conversation_id)s),
        (SELECT count(*) FROM conversation_summaries WHERE conversation_id = %(conversation_id)s),
        (SELECT count(*) FROM topics WHERE conversation_id = %(conversation_id)s),
-       (SELECT count(*) FROM visits WHERE conversation_id = %(conversation_id)s)
+       (SELECT count(*) FROM visits WHERE conversation_id = %(conversation_id)s),
+       (SELECT count(*) FROM feedback f JOIN messages m ON m.id = f.message_id
+        WHERE m.conversation_id = %(conversation_id)s)
 """
 
 # Episodes that come from the conversation, each with whether it also comes from elsewhere.

@@ -41,6 +41,7 @@ TABLES = (
     "compression_runs",
     "compression_drafts",
     "compression_sources",
+    "feedback",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -79,7 +80,9 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM tone_states WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM compression_runs WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM compression_drafts WHERE user_id = %(user_id)s),
-       (SELECT count(*) FROM compression_sources WHERE user_id = %(user_id)s)
+       (SELECT count(*) FROM compression_sources WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM feedback f JOIN messages m ON m.id = f.message_id
+        JOIN his ON his.id = m.conversation_id)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

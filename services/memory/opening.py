@@ -8,6 +8,7 @@ from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
 from services.memory.cache import CoreMemoryCache
+from services.memory.catalog import EpisodeCatalog
 from services.memory.core import CoreMemory
 from services.memory.episodes import EpisodeStore
 from services.memory.index import EpisodeIndex
@@ -33,6 +34,7 @@ class Memory:
     indexing: Indexing
     recall: Recall
     archive: Archive
+    catalog: EpisodeCatalog
 
 
 def make_memory(
@@ -61,4 +63,5 @@ def make_memory(
         indexing=Indexing(database, index, embedder, jobs),
         recall=recall,
         archive=Archive(database, episodes, recall, operations),
+        catalog=EpisodeCatalog(database, operations),
     )

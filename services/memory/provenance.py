@@ -61,9 +61,17 @@ def _changed(value: Any, old: Any, new: Any) -> Any:
     if isinstance(new, dict) and (old is _MISSING or isinstance(old, dict)):
         inside = apply_difference(value if isinstance(value, dict) else {}, {} if old is _MISSING else old, new)
         return _MISSING if not inside and value is _MISSING and new else inside
-    if isinstance(new, list) and (old is _MISSING or isinstance(old, list)):
-        there, before = (value if isinstance(value, list) else []), ([] if old is _MISSING else old)
-        stays = [item for item in there if item in new or item not in before]
-        items = stays + [item for item in new if item not in before and item not in stays]
-        return _MISSING if not items and value is _MISSING and before else items
+    if isinstance(new, list) or isinstance(old, list):  # a field becomes a list with its second value
+        before, after = _items(old), _items(new)
+        stays = [item for item in _items(value) if item in after or item not in before]
+        items = stays + [item for item in after if item not in before and item not in stays]
+        if not items and value is _MISSING and before:
+            return _MISSING
+        return items if isinstance(new, list) or len(items) > 1 else (items or [_MISSING])[0]
     return new
+
+
+def _items(value: Any) -> list[Any]:
+    if value is _MISSING:
+        return []
+    return value if isinstance(value, list) else [value]

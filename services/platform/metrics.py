@@ -6,6 +6,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 TURNS = Counter("anamnesis_turns_total", "Turns that ended, by outcome.", ["status"])
 TURNS_RUNNING = Gauge("anamnesis_turns_running", "Turns that are running in this process.")
+FEEDBACK = Counter("anamnesis_feedback_total", "Ratings of answers, those that changed included.", ["rating"])
 DEGRADED = Counter("anamnesis_degraded_total", "Turns that went without something, by what it was.", ["source"])
 FIRST_TOKEN_SECONDS = Histogram(
     "anamnesis_first_token_seconds", "From the request to the first token of its answer.", buckets=_SECONDS

@@ -29,7 +29,9 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s ORDER BY c.created
 
 # A page ends early where messages carry images. Their stored size is known without reading them.
 _MESSAGES: LiteralString = """
-SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_id, m.speaker
+SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_id, m.speaker,
+       CASE f.rating WHEN 1 THEN 'up' WHEN -1 THEN 'down' END AS rating, f.comment, f.tags,
+       f.updated_at AS rated_at
 FROM (
     SELECT id, size, sum(size) OVER (ORDER BY created_at, id) AS total FROM (
         SELECT id, created_at, pg_column_size(content) + pg_column_size(parts) AS size FROM messages
@@ -37,7 +39,7 @@ FROM (
           AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
         ORDER BY created_at, id LIMIT %(limit)s
     ) AS page
-) AS sized JOIN messages m ON m.id = sized.id
+) AS sized JOIN messages m ON m.id = sized.id LEFT JOIN feedback f ON f.message_id = m.id
 WHERE sized.total - sized.size < %(bytes)s
 ORDER BY m.created_at, m.id
 """
@@ -106,6 +108,11 @@ class ExportedMessage:
     created_at: datetime
     external_id: str | None
     speaker: str | None
+    rating: str | None
+    """What the user thinks of it: `up`, `down`, or None with the next three."""
+    comment: str | None
+    tags: list[str] | None
+    rated_at: datetime | None
 
 
 @dataclass(frozen=True)

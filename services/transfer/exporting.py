@@ -93,7 +93,15 @@ def _message_line(user: ExportedUser, session: ExportedSession, message: Exporte
         external_id=message.external_id,
         completed=message.completed,
         parts=message.parts,
+        **_feedback(message),
     )
+
+
+def _feedback(message: ExportedMessage) -> dict[str, Any]:
+    if message.rating is None or message.rated_at is None:
+        return {}
+    given = {"rating": message.rating, "comment": message.comment, "tags": message.tags}
+    return {"feedback": {**given, "updated_at": _moment(message.rated_at)}}
 
 
 def _section_line(user: ExportedUser, section: ExportedSection) -> str:

@@ -127,6 +127,17 @@ class ImagePart(_Strict):
     image_url: _Url
 
 
+class FeedbackPart(_Strict):
+    """What a user thinks of a message."""
+
+    rating: Literal["up", "down"]
+    comment: Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(no_nul)] | None = None
+    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(no_nul)]] = Field(
+        default_factory=list, max_length=10
+    )
+    updated_at: Moment | None = None
+
+
 class MessageLine(_OfUser):
     """A message of a conversation."""
 
@@ -145,6 +156,7 @@ class MessageLine(_OfUser):
     """Of a new conversation."""
     completed: bool = True
     parts: list[ImagePart] = Field(default_factory=list, max_length=MAX_IMAGES)
+    feedback: FeedbackPart | None = None
 
     @model_validator(mode="after")
     def _was_said(self) -> Self:

@@ -53,6 +53,14 @@ FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[],
           key)
 """
 
+_ADD_FEEDBACK: LiteralString = """
+INSERT INTO feedback (message_id, tenant_id, rating, comment, tags, updated_at)
+SELECT g.message_id, %(tenant_id)s, g.rating, g.comment,
+       ARRAY(SELECT jsonb_array_elements_text(g.tags)), coalesce(g.at, clock_timestamp())
+FROM unnest(%(message_ids)s::uuid[], %(ratings)s::smallint[], %(comments)s::text[], %(tags)s::jsonb[],
+            %(ats)s::timestamptz[]) AS g (message_id, rating, comment, tags, at)
+"""
+
 # An array of arrays would have to be rectangular: the sources come as text.
 _EPISODES: LiteralString = """
 INSERT INTO episodes AS e (id, tenant_id, user_id, expert_id, conversation_id, episode_type, importance, origin,
@@ -145,6 +153,7 @@ class ImportedMessages(BatchStatements):
             "keys": [message.key for message, _ in pairs],
         }
         await self._run(_ADD, values)
+        await self._add_feedback([message for message, _ in pairs])
         if episodes:
             await self._add_episodes([each for each in exchanges if each.complete])
 
@@ -169,6 +178,19 @@ class ImportedMessages(BatchStatements):
             if turn_id not in taken:
                 firsts[number].turn_id = turn_id
                 taken.add(turn_id)
+
+    async def _add_feedback(self, messages: Sequence[ImportedMessage]) -> None:
+        rated = [(message.id, given) for message in messages if (given := message.line.feedback)]
+        if not rated:
+            return
+        values = {
+            "message_ids": [message_id for message_id, _ in rated],
+            "ratings": [1 if given.rating == "up" else -1 for _, given in rated],
+            "comments": [given.comment for _, given in rated],
+            "tags": [Jsonb(given.tags) for _, given in rated],
+            "ats": [given.updated_at for _, given in rated],
+        }
+        await self._run(_ADD_FEEDBACK, values)
 
     async def _add_episodes(self, exchanges: Sequence[Exchange]) -> None:
         values = {

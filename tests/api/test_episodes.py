@@ -4,13 +4,14 @@ import json
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 
 from services.bootstrap import Services
 from services.engines import Engines
+from services.memory.operations import Trigger
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -163,3 +164,86 @@ async def test_an_unknown_user_or_expert_has_no_memory(client: httpx.AsyncClient
     assert (await client.post(f"{EPISODES}/search", json={"query": "x", "expert": "nobody"})).status_code == 404
     assert (await client.post(EPISODES, json={"content": "x", "expert": "nobody"})).status_code == 404
     assert (await client.delete(f"{EPISODES}/{uuid4()}")).status_code == 404
+
+
+async def test_episodes_are_listed_newest_first_and_narrowed(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    one = await exchange(services.turns, "My dog is called Bruno.", "What a fine name.")
+    await exchange(services.turns, "我养了一只猫", "真好", session_key="s-2")
+    written = await client.post(EPISODES, json={"content": "prefers GREEN tea", "episode_type": "preference"})
+
+    async def listed(**query: Any) -> list[str]:
+        answer = await client.get(EPISODES, params=query)
+        assert answer.status_code == 200, answer.text
+        return [item["content"] for item in answer.json()["items"]]
+
+    dog, cat = "user: My dog is called Bruno.\nassistant: What a fine name.", "user: 我养了一只猫\nassistant: 真好"
+    assert await listed() == ["prefers GREEN tea", cat, dog]
+    assert await listed(contains="green") == ["prefers GREEN tea"]
+    assert await listed(contains="一只猫") == [cat]
+    assert await listed(contains="%") == []
+    assert await listed(episode_type="turn", conversation_id=str(one.conversation_id)) == [dog]
+    assert await listed(origin="assistant_said") == []
+    assert await listed(expert="nobody") == []
+    pages = [await client.get(EPISODES, params={"limit": 2})]
+    pages.append(await client.get(EPISODES, params={"limit": 2, "after": pages[0].json()["next"]}))
+    assert [len(page.json()["items"]) for page in pages] == [2, 1]
+    middle = pages[0].json()["items"][1]["created_at"]
+    assert await listed(since=middle) == ["prefers GREEN tea", cat]
+    assert await listed(until=middle) == [dog]
+    whole = (await client.get(f"{EPISODES}/{written.json()['id']}")).json()
+    assert (whole["expert"], whole["origin"], whole["sources"]) == ("default", "user_said", [])
+
+
+async def test_what_was_superseded_is_listed_on_request(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    old, new = [
+        (await client.post(EPISODES, json={"content": f"lives in {city}"})).json()["id"]
+        for city in ("Bonn", "Kiel")
+    ]
+    owner = await services.memory.core.owner(turn.tenant_id, "u-1", "default")
+    await services.memory.archive.supersede(owner, UUID(old), UUID(new), Trigger("user"))
+    query = {"episode_type": "context"}
+    assert [item["id"] for item in (await client.get(EPISODES, params=query)).json()["items"]] == [new]
+    both = (await client.get(EPISODES, params={**query, "superseded": "true"})).json()["items"]
+    assert [(item["id"], item["superseded_by"]) for item in both] == [(new, None), (old, new)]
+    refused = await client.patch(f"{EPISODES}/{old}", json={"importance": 1})
+    assert (refused.status_code, new in refused.json()["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+async def test_an_edited_memory_is_found_as_it_is_now(
+    client: httpx.AsyncClient, services: Services, indexed: bool
+) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    path = f"{EPISODES}/{(await client.post(EPISODES, json={'content': 'plays the cello'})).json()['id']}"
+    if indexed:
+        await services.memory.indexing.index_waiting()
+    change = {"content": "plays the oboe", "importance": 0.9, "episode_type": "outcome"}
+    edited = await client.patch(path, json=change)
+    assert edited.status_code == 200, edited.text
+    assert {name: edited.json()[name] for name in change} == {**change, "importance": pytest.approx(0.9)}
+    assert [each["content"] for each in await _search(client, "oboe", episode_type="outcome")] == [
+        "plays the oboe"
+    ]
+    assert not any("cello" in each["content"] for each in await _search(client, "cello"))
+    operations = (await client.get("/api/v1/users/u-1/memory-operations")).json()["items"]
+    assert (operations[0]["type"], operations[0]["expert"]) == ("episode_update", "default")
+    assert operations[0]["old_value"]["content"] == "plays the cello"
+    assert operations[0]["new_value"]["content"] == "plays the oboe"
+    assert (await client.patch(path, json={"content": "plays the oboe"})).status_code == 200
+    assert len((await client.get("/api/v1/users/u-1/memory-operations")).json()["items"]) == len(operations)
+
+
+async def test_a_turn_is_not_rewritten_and_the_error_says_what_to_do(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    [item] = (await client.get(EPISODES)).json()["items"]
+    refused = await client.patch(f"{EPISODES}/{item['id']}", json={"content": "Goodbye"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "cannot be rewritten" in refused.json()["detail"]
+    assert "nothing to change" in (await client.patch(f"{EPISODES}/{item['id']}", json={})).json()["detail"]
+    assert (await client.patch(f"{EPISODES}/{uuid4()}", json={"importance": 1})).status_code == 404
+    assert (await client.get(f"{EPISODES}/{uuid4()}")).status_code == 404

@@ -13,6 +13,7 @@ BASES = "/api/v1/knowledge-bases"
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 EPISODES = "/api/v1/users/{user_id}/episodes"
 RUNS = "/api/v1/users/{user_id}/compression-runs"
+FEEDBACK = "/api/v1/turns/{turn_id}/feedback"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
 
 
@@ -72,6 +73,11 @@ def _messages(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
 
 def _turn(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
     return Ask({"turn_id": ids.pick("turn", chance)})
+
+
+def _rate(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"rating": chance.choice(("up", -1)), "comment": _of(me, more, chance)[:500]}
+    return Ask({"turn_id": ids.pick("ended turn" if not _is_anothers(me, ids) else "turn", chance)}, body=body)
 
 
 def _turn_stream(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
@@ -209,6 +215,21 @@ def _write_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, body=body)
 
 
+def _list_episodes(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    query = _page(more, chance)
+    if chance.random() < 0.3:
+        query["conversation_id"] = ids.pick("conversation", chance)
+    return Ask(_core_memory(me, ids, more, chance).path, query)
+
+
+def _edit_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_remove_episode(me, ids, more, chance).path, body={"content": _of(me, more, chance)})
+
+
+def _users(_: Party, __: Names, more: Names, chance: Random) -> Ask:
+    return Ask(query={"limit": more.pick("limit", chance), "prefix": more.pick("user", chance)})
+
+
 def _remove_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask({**_core_memory(me, ids, more, chance).path, "episode_id": ids.pick("episode", chance)})
 
@@ -255,12 +276,16 @@ TABLE: dict[Endpoint, Entry] = {
     CHAT: Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
     ("POST", "/api/v1/chat/stream"): Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
     ("GET", "/api/v1/turns/{turn_id}"): Entry(_turn, OK, GONE, GONE),
+    ("POST", FEEDBACK): Entry(_rate, OK, GONE, GONE),
+    ("GET", FEEDBACK): Entry(_turn, FOUND, GONE, GONE),
+    ("DELETE", FEEDBACK): Entry(_turn, REMOVED | GONE, GONE, GONE),
     ("GET", "/api/v1/turns/{turn_id}/stream"): Entry(_turn_stream, OK, GONE, GONE),
     ("POST", "/api/v1/turns/{turn_id}/cancel"): Entry(_cancel, OK, GONE, GONE),
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
     ERASE_CONVERSATION: Entry(_remove_conversation, FOUND, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
+    ("GET", "/api/v1/conversations/{conversation_id}/turns"): Entry(_messages, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/summary"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/topics"): Entry(_messages, OK, GONE, GONE),
     # A line for another user is an error of the line.
@@ -294,6 +319,9 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", f"{CORE_MEMORY}/{{section}}/rollback"): Entry(_roll_back, FOUND, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
+    ("GET", EPISODES): Entry(_list_episodes, OK, GONE, GONE),
+    ("GET", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, FOUND, GONE, GONE),
+    ("PATCH", f"{EPISODES}/{{episode_id}}"): Entry(_edit_episode, FOUND | {409}, GONE, GONE),
     ("POST", EPISODES): Entry(_write_episode, frozenset({201}), GONE, GONE),
     ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
     ("POST", RUNS): Entry(_compress, frozenset({202, 409}), GONE, GONE),  # 409: one is under way
@@ -304,6 +332,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users/{user_id}/tone"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/persona"): Entry(_core_memory, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/daily-summaries"): Entry(_days, OK, GONE, GONE),
+    ("GET", "/api/v1/users"): Entry(_users, OK, OK, OK, is_admins=True),
     ("GET", "/api/v1/users/{user_id}"): Entry(_core_memory, OK, GONE, GONE),
     ("PATCH", "/api/v1/users/{user_id}"): Entry(_change_user, OK, GONE, GONE),
     ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=6, is_admins=True),

@@ -37,6 +37,12 @@ def test_a_removal_that_is_dropped_is_undone() -> None:
     assert _left({2}, {"name": "An", "age": 3}, {"name": "An"}) == {"name": "An", "age": 3}
 
 
+def test_a_value_that_became_a_list_is_one_of_its_items() -> None:
+    assert _left({1}, {"pets": "cat"}, {"pets": ["cat", "dog"]}) == {"pets": ["dog"]}
+    assert _left({2}, {"pets": "cat"}, {"pets": ["cat", "dog"]}, {"pets": "cat"}) == {"pets": "cat"}
+    assert _left({1}, {"pets": ["cat"]}, {"pets": "dog"}) == {"pets": "dog"}
+
+
 def test_nothing_is_left_where_every_change_is_dropped() -> None:
     assert without(_history({"a": 1}, {"a": 2}), {1, 2}) == []
 

@@ -1,0 +1,130 @@
+"""What users think of answers: one rating a turn, which may be changed and withdrawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, dict_row, tuple_row
+
+from services.errors import Conflict, NotFound
+from services.platform.metrics import FEEDBACK
+from services.platform.postgres import Database
+
+Rating = Literal["up", "down"]
+
+MAX_COMMENT_CHARACTERS = 2000
+MAX_TAGS = 10
+
+RATED_MESSAGE: LiteralString = "coalesce(t.assistant_message_id, t.user_message_id)"
+"""What the feedback on a turn `t` belongs to: its answer, or, where it has none, the message that got none."""
+
+OF_TURN: LiteralString = f"""
+SELECT jsonb_build_object('rating', CASE f.rating WHEN 1 THEN 'up' ELSE 'down' END, 'comment', f.comment,
+           'tags', f.tags, 'updated_at', f.updated_at)
+FROM feedback f WHERE f.message_id = {RATED_MESSAGE}
+"""  # noqa: S608 — our own text only
+"""Feedback on a turn `t` as JSON, NULL where there is none."""
+
+_TURN: LiteralString = f"""
+SELECT {RATED_MESSAGE} AS message_id, t.finished_at IS NOT NULL AS has_ended FROM turns t
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND (%(user)s::text IS NULL OR %(user)s = (
+    SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id WHERE c.id = t.conversation_id))
+"""  # noqa: S608 — our own text only
+
+_SHOWN: LiteralString = """
+CASE rating WHEN 1 THEN 'up' ELSE 'down' END AS rating, comment, tags, updated_at
+"""
+
+_GET: LiteralString = f"SELECT {_SHOWN} FROM feedback WHERE message_id = %(message_id)s"  # noqa: S608
+
+_PUT: LiteralString = f"""
+WITH before AS (SELECT rating AS old FROM feedback WHERE message_id = %(message_id)s)
+INSERT INTO feedback (message_id, tenant_id, rating, comment, tags)
+SELECT id, tenant_id, %(score)s, %(comment)s, %(tags)s FROM messages
+WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s
+ON CONFLICT (message_id) DO UPDATE SET
+    rating = EXCLUDED.rating, comment = EXCLUDED.comment, tags = EXCLUDED.tags, updated_at = clock_timestamp()
+RETURNING {_SHOWN}, (SELECT old FROM before) IS DISTINCT FROM %(score)s AS is_new
+"""  # noqa: S608
+
+_DELETE: LiteralString = "DELETE FROM feedback WHERE message_id = %(message_id)s RETURNING message_id"
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """What a user thinks of an answer."""
+
+    rating: Rating
+    comment: str | None
+    tags: list[str]
+    """Words of the caller's own, such as `wrong` or `too long`."""
+    updated_at: datetime
+
+
+class TurnFeedback:
+    """Keeps feedback on turns."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(
+        self,
+        tenant_id: UUID,
+        turn_id: UUID,
+        rating: Rating,
+        *,
+        comment: str | None = None,
+        tags: Sequence[str] = (),
+        user: str | None = None,
+    ) -> Feedback:
+        """Keep feedback on a turn, of any user or only when it is this one's; it replaces what was there.
+
+        Raises:
+            NotFound: the tenant, or the user, has no such turn.
+            Conflict: the turn has not ended.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {
+            "tenant_id": tenant_id,
+            "message_id": await self._message(tenant_id, turn_id, user, ended=True),
+            "score": 1 if rating == "up" else -1,
+            "comment": comment,
+            "tags": list(dict.fromkeys(tags)),
+        }
+        rows = await self._database.fetch(tenant_id, _PUT, values, dict_row)
+        if not rows:
+            raise NotFound(f"There is no turn {turn_id}.")
+        if rows[0].pop("is_new"):
+            FEEDBACK.labels(rating).inc()
+        return Feedback(**rows[0])
+
+    async def get(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> Feedback:
+        """The feedback on a turn.
+
+        Raises:
+            NotFound: there is no such turn, or no feedback on it.
+            DatabaseUnavailable: the database does not answer.
+        """
+        message_id = await self._message(tenant_id, turn_id, user)
+        rows = await self._database.fetch(tenant_id, _GET, {"message_id": message_id}, class_row(Feedback))
+        if not rows:
+            raise NotFound(f"There is no feedback on the turn {turn_id}.")
+        return rows[0]
+
+    async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
+        """Withdraw the feedback on a turn; raises as `get`."""
+        message_id = await self._message(tenant_id, turn_id, user)
+        if not await self._database.fetch(tenant_id, _DELETE, {"message_id": message_id}, tuple_row):
+            raise NotFound(f"There is no feedback on the turn {turn_id}.")
+
+    async def _message(self, tenant_id: UUID, turn_id: UUID, user: str | None, *, ended: bool = False) -> UUID:
+        values = {"tenant_id": tenant_id, "turn_id": turn_id, "user": user}
+        rows = await self._database.fetch(tenant_id, _TURN, values, dict_row)
+        if not rows:
+            raise NotFound(f"There is no turn {turn_id}.")
+        if ended and not rows[0]["has_ended"]:
+            raise Conflict("The turn has not ended: there is no answer to rate yet.")
+        message_id: UUID = rows[0]["message_id"]
+        return message_id

@@ -1,0 +1,217 @@
+"""The catalog of a user's episodes: listed with filters, read one by one, and edited by hand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, dict_row, tuple_row
+
+from services.errors import Conflict, NotFound
+from services.memory.blocks import Owner
+from services.memory.episode import EpisodeType, Origin, Source, WrittenType
+from services.memory.episodes import checked_content
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.platform.postgres import Database
+
+_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
+
+# The text of a turn is that of its complete messages.
+_ENTRY: LiteralString = """
+SELECT e.id, x.name AS expert, e.conversation_id, e.episode_type, coalesce(e.content, said.text, '') AS content,
+       e.importance, e.origin, e.created_at, e.source_message_ids, e.last_recalled_at, e.recall_count,
+       e.superseded_by
+FROM episodes e JOIN experts x ON x.id = e.expert_id
+LEFT JOIN LATERAL (
+    SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
+    FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
+) AS said ON true
+"""
+
+_PAGE: LiteralString = f"""{_ENTRY}
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+  AND (%(expert)s::text IS NULL OR x.name = %(expert)s)
+  AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
+  AND (%(origin)s::text IS NULL OR e.origin = %(origin)s)
+  AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
+  AND (%(since)s::timestamptz IS NULL OR e.created_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR e.created_at < %(until)s)
+  AND (%(superseded)s OR e.superseded_by IS NULL)
+  AND (%(contains)s::text IS NULL OR strpos(lower(coalesce(e.content, said.text, '')), lower(%(contains)s)) > 0)
+  AND (%(after_at)s::timestamptz IS NULL OR (e.created_at, e.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
+"""
+
+_ONE: LiteralString = f"""{_ENTRY}
+WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+"""
+
+_SOURCES: LiteralString = """
+SELECT id AS message_id, external_id, role, content, speaker, created_at FROM messages
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
+ORDER BY created_at, id
+"""
+
+_LOCK: LiteralString = """
+SELECT e.expert_id, e.episode_type, e.content, e.importance, e.superseded_by FROM episodes e
+WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s FOR UPDATE
+"""
+
+_EDIT: LiteralString = """
+UPDATE episodes SET content = %(content)s, importance = %(importance)s, episode_type = %(episode_type)s,
+    indexed_at = NULL
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+"""
+
+
+@dataclass(frozen=True)
+class EpisodeFilter:
+    """Which episodes are listed; None = any."""
+
+    expert: str | None = None
+    """Name of the expert who remembers them."""
+    episode_type: EpisodeType | None = None
+    origin: Origin | None = None
+    conversation_id: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Not included."""
+    contains: str | None = None
+    """Text, in upper or lower case."""
+    superseded: bool = False
+    """Whether those are listed, too, in whose place another holds."""
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """An episode as it is listed."""
+
+    id: UUID
+    expert: str
+    conversation_id: UUID | None
+    episode_type: EpisodeType
+    content: str
+    """Of a turn what was said, with who said it."""
+    importance: float
+    origin: Origin
+    created_at: datetime
+    source_message_ids: list[UUID]
+    last_recalled_at: datetime | None
+    recall_count: int
+    superseded_by: UUID | None
+    """The episode that holds instead, or the run of compression that retired it."""
+
+
+class EpisodeCatalog:
+    """Lists and edits the episodes of users."""
+
+    def __init__(self, database: Database, log: OperationLog) -> None:
+        self._database = database
+        self._log = log
+
+    async def page(
+        self, tenant_id: UUID, user: str, wanted: EpisodeFilter, *, after: tuple[datetime, UUID] | None, limit: int
+    ) -> Sequence[CatalogEntry]:
+        """Episodes of a user, by the caller's name for them, newest first.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        after_at, after_id = after or (None, None)
+        values = {
+            **vars(wanted),
+            "tenant_id": tenant_id,
+            "user_id": await self._user_id(tenant_id, user),
+            "after_at": after_at,
+            "after_id": after_id,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, _PAGE, values, class_row(CatalogEntry))
+
+    async def get(self, tenant_id: UUID, user: str, episode_id: UUID) -> tuple[CatalogEntry, list[Source]]:
+        """One episode, with the messages it comes from.
+
+        Raises:
+            NotFound: the tenant has no such user, or the user no such episode.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values: dict[str, Any] = {"tenant_id": tenant_id, "id": episode_id}
+        values["user_id"] = await self._user_id(tenant_id, user)
+        found = await self._database.fetch(tenant_id, _ONE, values, class_row(CatalogEntry))
+        if not found:
+            raise NotFound(f"There is no episode {episode_id}.")
+        values = {"tenant_id": tenant_id, "message_ids": found[0].source_message_ids}
+        return found[0], await self._database.fetch(tenant_id, _SOURCES, values, class_row(Source))
+
+    async def edit(
+        self,
+        tenant_id: UUID,
+        user: str,
+        episode_id: UUID,
+        trigger: Trigger,
+        *,
+        content: str | None = None,
+        importance: float | None = None,
+        episode_type: WrittenType | None = None,
+    ) -> None:
+        """Change what is given of a written memory; the next turn recalls it as it is then.
+
+        Raises:
+            InvalidInput: the content is empty or too long.
+            NotFound: the tenant has no such user, or the user no such episode.
+            Conflict: it is a turn, it was superseded, or the type of a merged memory is to be changed.
+            DatabaseUnavailable: the database does not answer.
+        """
+        owner = {"tenant_id": tenant_id, "user_id": await self._user_id(tenant_id, user), "id": episode_id}
+        async with self._database.tenant(tenant_id) as connection:
+            async with connection.cursor(row_factory=dict_row) as cursor:
+                old = await (await cursor.execute(_LOCK, owner)).fetchone()
+            if old is None:
+                raise NotFound(f"There is no episode {episode_id}.")
+            _refuse(episode_id, old, episode_type)
+            new = {
+                "content": old["content"] if content is None else checked_content(content),
+                "importance": old["importance"] if importance is None else importance,
+                "episode_type": episode_type or old["episode_type"],
+            }
+            changed = [name for name, value in new.items() if value != old[name]]
+            if not changed:
+                return
+            await connection.execute(_EDIT, {**owner, **new})
+            operation = Operation(
+                "episode_update",
+                field=str(episode_id),
+                old_value={name: old[name] for name in changed},
+                new_value={name: new[name] for name in changed},
+            )
+            whose = Owner(tenant_id, owner["user_id"], old["expert_id"])
+            await self._log.append(
+                connection,
+                tenant_id=tenant_id,
+                user_id=whose.user_id,
+                operation=operation,
+                trigger=Trigger(trigger.actor, expert_id=whose.expert_id, details=trigger.details),
+            )
+
+    async def _user_id(self, tenant_id: UUID, user: str) -> UUID:
+        found = await self._database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
+        if not found:
+            raise NotFound(f"There is no user {user!r}.")
+        user_id: UUID = found[0][0]
+        return user_id
+
+
+def _refuse(episode_id: UUID, old: dict[str, Any], episode_type: WrittenType | None) -> None:
+    if old["episode_type"] == "turn":
+        raise Conflict(
+            f"The episode {episode_id} is a turn: what was said cannot be rewritten. Remove the episode so that "
+            "it is not recalled, and write a memory that says what holds instead."
+        )
+    if old["superseded_by"] is not None:
+        raise Conflict(
+            f"The episode {episode_id} was superseded by {old['superseded_by']}; only what holds is edited."
+        )
+    if old["episode_type"] == "consolidated" and episode_type:
+        raise Conflict(f"The episode {episode_id} was merged from others, and keeps its type.")

@@ -1,0 +1,104 @@
+"""What users think of answers, over HTTP."""
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from services.platform.metrics import FEEDBACK
+from tests.support.transfer import export, ndjson, send
+from tests.support.turns import exchange, new_turn
+
+pytestmark = pytest.mark.anyio
+
+
+def _counted(rating: str) -> float:
+    [value] = [
+        s.value
+        for m in FEEDBACK.collect()
+        for s in m.samples
+        if s.labels == {"rating": rating} and s.name.endswith("_total")
+    ] or [0.0]
+    return value
+
+
+async def test_feedback_is_kept_shown_changed_and_withdrawn(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    path = f"/api/v1/turns/{turn.turn_id}"
+    assert (await client.get(path)).json()["feedback"] is None
+    assert (await client.get(f"{path}/feedback")).status_code == 404
+    ups, downs = _counted("up"), _counted("down")
+    given = await client.post(
+        f"{path}/feedback", json={"rating": -1, "comment": "不对", "tags": ["wrong", "wrong"]}
+    )
+    assert given.status_code == 200, given.text
+    assert given.json() | {"updated_at": ""} == {
+        "rating": "down", "comment": "不对", "tags": ["wrong"], "updated_at": "",
+    }  # fmt: skip
+    assert (await client.get(f"{path}/feedback")).json() == given.json()
+    again = await client.post(f"{path}/feedback", json={"rating": "down"})
+    assert (again.json()["comment"], again.json()["tags"]) == (None, [])
+    await client.post(f"{path}/feedback", json={"rating": "up"})
+    assert (_counted("up") - ups, _counted("down") - downs) == (1, 1)
+    assert (await client.get(path)).json()["feedback"]["rating"] == "up"
+    [listed] = (await client.get(f"/api/v1/conversations/{turn.conversation_id}/turns")).json()["items"]
+    assert (listed["id"], listed["status"], listed["feedback"]["rating"]) == (str(turn.turn_id), "completed", "up")
+    assert (await client.delete(f"{path}/feedback")).status_code == 204
+    assert (await client.delete(f"{path}/feedback")).status_code == 404
+    assert (await client.get(path)).json()["feedback"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"rating": "good"}, "rating"),
+        ({"rating": 2}, "rating"),
+        ({"comment": "no rating"}, "rating"),
+        ({"rating": "up", "comment": " "}, "comment"),
+        ({"rating": "up", "tags": ["x"] * 11}, "tags"),
+        ({"rating": "up", "score": 3}, "score"),
+    ],
+)
+async def test_wrong_feedback_is_refused_by_the_name_of_its_field(
+    client: httpx.AsyncClient, services: Services, body: dict[str, Any], named: str
+) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    refused = await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=body)
+    assert refused.status_code == 422
+    assert named in refused.json()["detail"]
+
+
+async def test_a_turn_that_has_not_ended_cannot_be_rated(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await services.turns.open(new_turn())
+    refused = await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json={"rating": "up"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert (await client.post(f"/api/v1/turns/{uuid4()}/feedback", json={"rating": "up"})).status_code == 404
+
+
+async def test_feedback_is_exported_and_imported_elsewhere(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "Hello", "Hi")
+    body = {"rating": "down", "comment": "too short", "tags": ["短"]}
+    await client.post(f"/api/v1/turns/{turn.turn_id}/feedback", json=body)
+    lines = [json.loads(line) for line in (await export(client)).splitlines()]
+    [rated] = [line for line in lines if "feedback" in line]
+    assert (rated["role"], {**rated["feedback"], "updated_at": ""}) == ("assistant", {**body, "updated_at": ""})
+    moved = [{**line, "user_id": "u-9"} for line in lines]
+    assert (await send(client, ndjson(*moved)))["errors"] == []
+    elsewhere = [json.loads(line) for line in (await export(client, "u-9")).splitlines()]
+    assert [line.get("feedback") for line in elsewhere] == [line.get("feedback") for line in lines]
+    wrong = {**moved[-1], "kind": "message", "feedback": {"rating": "meh"}, "content": "x"}
+    [error] = (await send(client, ndjson(wrong)))["errors"]
+    assert "feedback.rating" in error["reason"]
+
+
+async def test_turns_of_a_conversation_are_paged(client: httpx.AsyncClient, services: Services) -> None:
+    turns = [await exchange(services.turns, f"Message {number}", "ok") for number in range(3)]
+    path = f"/api/v1/conversations/{turns[0].conversation_id}/turns"
+    first = (await client.get(path, params={"limit": 2})).json()
+    second = (await client.get(path, params={"limit": 2, "after": first["next"]})).json()
+    found = [item["id"] for item in [*first["items"], *second["items"]]]
+    assert (found, second["next"]) == ([str(turn.turn_id) for turn in turns], None)
+    assert (await client.get(f"/api/v1/conversations/{uuid4()}/turns")).status_code == 404
