@@ -1,8 +1,9 @@
-"""Which emotion a message is heard to express, over sentences of our own.
+"""Which emotion a message is heard to express, over sentences of our own and over labelled files of others.
 
-`python -m benchmarks.tone [--misses]`
+`python -m benchmarks.tone [FOLDER] [--misses]`: every `*.jsonl` of the folder is a set, a line is `{text, tone}`.
 """
 
+import json
 import sys
 import time
 from collections import Counter
@@ -50,6 +51,12 @@ def sentences(language: Language, part: Part) -> list[tuple[DominantTone, str]]:
     return [(label, text) for label, text in pairs]  # type: ignore[misc]
 
 
+def labelled(file: Path) -> list[tuple[DominantTone, str]]:
+    """The lines of a labelled file, in order."""
+    lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return [(line["tone"], line["text"]) for line in lines]
+
+
 def judged(of: Sequence[tuple[DominantTone, str]]) -> list[Verdict]:
     """What is heard in each sentence, as the first message of a conversation."""
     return [Verdict(text, label, dominant_of(scores_of(text))) for label, text in of]
@@ -66,8 +73,15 @@ def figures(verdicts: Sequence[Verdict], label: DominantTone) -> tuple[float, fl
 
 
 def macro_f1(verdicts: Sequence[Verdict]) -> float:
-    """The mean of F1 over the labels, neutral included."""
-    return sum(figures(verdicts, label)[2] for label in LABELS) / len(LABELS)
+    """The mean of F1 over the labels that the set has, neutral included."""
+    labels = {verdict.expected for verdict in verdicts}
+    return sum(figures(verdicts, label)[2] for label in labels) / len(labels)
+
+
+def false_alarms(verdicts: Sequence[Verdict]) -> float:
+    """The share of neutral messages in which a feeling is heard."""
+    neutral = [verdict for verdict in verdicts if verdict.expected == "neutral"]
+    return sum(verdict.heard != "neutral" for verdict in neutral) / len(neutral) if neutral else 0.0
 
 
 def main(options: Sequence[str]) -> None:
@@ -75,19 +89,26 @@ def main(options: Sequence[str]) -> None:
     warm()
     for language in LANGUAGES:
         for part in PARTS:
-            of = sentences(language, part)
-            verdicts = judged(of)
-            print(
-                f"{language} {part}: {len(of)} sentences, macro-F1 {macro_f1(verdicts):.3f}, "
-                f"{_microseconds([text for _, text in of]):.0f} µs a call"
-            )
-            _print_table(verdicts)
-            if "--misses" in options and part not in _NOT_TO_MEND_BY:
-                for verdict in verdicts:
-                    if verdict.heard != verdict.expected:
-                        print(f"    {verdict.expected} heard as {verdict.heard}: {verdict.text}")
+            shows_misses = "--misses" in options and part not in _NOT_TO_MEND_BY
+            _print_set(f"{language} {part}", sentences(language, part), shows_misses=shows_misses)
+    for folder in (option for option in options if option != "--misses"):
+        for file in sorted(Path(folder).glob("*.jsonl")):
+            _print_set(file.stem, labelled(file), shows_misses="--misses" in options)
     longest = "I am a little worried about this, but thank you. 我有点担心，不过谢谢你。" * 800
     print(f"a message of {len(longest)} characters: {_microseconds([longest]):.0f} µs")
+
+
+def _print_set(name: str, of: Sequence[tuple[DominantTone, str]], *, shows_misses: bool) -> None:
+    verdicts = judged(of)
+    print(
+        f"{name}: {len(of)} messages, macro-F1 {macro_f1(verdicts):.3f}, "
+        f"false alarms {false_alarms(verdicts):.3f}, {_microseconds([text for _, text in of]):.0f} µs a call"
+    )
+    _print_table(verdicts)
+    if shows_misses:
+        for verdict in verdicts:
+            if verdict.heard != verdict.expected:
+                print(f"    {verdict.expected} heard as {verdict.heard}: {verdict.text}")
 
 
 def _print_table(verdicts: Sequence[Verdict]) -> None:

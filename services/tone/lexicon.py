@@ -31,8 +31,6 @@ _CHOICE = re.compile(r"\{([^{}]*)\}")
 _CHARACTER = re.compile("[a-z]+|[0-9]+|.")
 """A unit of Chinese, or of what is written among it."""
 _VOWELS = "aeiou"
-_WIDEST_GAPS = {" ": 6, "": 8}
-"""Units between the parts of a pair, in English and in Chinese."""
 
 
 @dataclass(frozen=True)
@@ -42,48 +40,6 @@ class Entry:
     feelings: Mapping[Emotion, float]
     """Weight for each emotion; 1.0 is a plain word of it."""
     roles: frozenset[Role]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Expressions in two parts, with other units between them, that begin in the same way."""
-
-    head: tuple[str, ...]
-    tails: Mapping[str, Sequence[tuple[str, ...]]]
-    """By their first unit."""
-    emotion: Emotion
-    widest: int
-    """Units between the parts."""
-
-    def found_behind(self, place: int, units: Sequence[str]) -> tuple[str, ...] | None:
-        """The whole expression, if a second part stands at that place or a little behind it."""
-        for start in range(place, min(place + self.widest + 1, len(units))):
-            for tail in self.tails.get(units[start], ()):
-                if tuple(units[start : start + len(tail)]) == tail:
-                    return (*self.head, *tail)
-        return None
-
-
-class Pairs:
-    """Pairs to be found in a sequence of units."""
-
-    def __init__(self, pairs: Iterable[Pair]) -> None:
-        """Take the pairs."""
-        self._by_head: dict[tuple[str, ...], list[Pair]] = {}
-        for pair in pairs:
-            self._by_head.setdefault(pair.head, []).append(pair)
-        self._lengths: dict[str, set[int]] = {}
-        for head in self._by_head:
-            self._lengths.setdefault(head[0], set()).add(len(head))
-
-    def found_in(self, units: Sequence[str]) -> Iterator[tuple[int, Pair, tuple[str, ...]]]:
-        """Where one begins, the pair and the expression; they may overlap."""
-        for place, unit in enumerate(units):
-            for length in self._lengths.get(unit, ()):
-                for pair in self._by_head.get(tuple(units[place : place + length]), ()):
-                    expression = pair.found_behind(place + length, units)
-                    if expression:
-                        yield place, pair, expression
 
 
 class Phrases:
@@ -120,7 +76,6 @@ class Lexicon:
     entries: Mapping[str, Entry]
     phrases: Phrases
     """Those of `entries`."""
-    pairs: Pairs
     dissatisfied: Phrases
     """What is said of an answer that was no good."""
     satisfied: Phrases
@@ -180,7 +135,6 @@ def _lexicon(table: dict[str, Any], split: Callable[[str], Iterable[str]], joint
     return Lexicon(
         entries,
         Phrases(entries, joint),
-        Pairs(pair for emotion in EMOTIONS for pair in _pairs(table["gaps"][emotion], emotion, joint)),
         Phrases(_phrases(reactions["dissatisfied"], split), joint),
         Phrases(_phrases(reactions["satisfied"], split), joint),
     )
@@ -199,20 +153,6 @@ def _spelled_out(phrase: str) -> list[str]:
         return [" ".join(phrase.split())]
     before, behind = phrase[: choice.start()], phrase[choice.end() :]
     return [each for word in choice[1].split("|") for each in _spelled_out(f"{before}{word}{behind}")]
-
-
-def _pairs(lines: Iterable[str], emotion: Emotion, joint: str) -> Iterator[Pair]:
-    """From lines of a kind: `{i|we} … {won|passed}`, one expression a line."""
-    tails: dict[tuple[str, ...], dict[str, list[tuple[str, ...]]]] = {}
-    for line in lines:
-        heads, ends = (
-            [tuple(_units(each, joint)) for each in _spelled_out(part.strip())] for part in line.split("…")
-        )
-        for head in heads:
-            for end in ends:
-                tails.setdefault(head, {}).setdefault(end[0], []).append(end)
-    for head, by_first in tails.items():
-        yield Pair(head, by_first, emotion, _WIDEST_GAPS[joint])
 
 
 def _units(phrase: str, joint: str) -> list[str]:

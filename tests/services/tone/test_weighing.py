@@ -29,7 +29,7 @@ def test_a_first_message_is_heard_by_itself() -> None:
     ("message", "dominant"),
     [
         ("I'm not worried any more, thanks, that helped.", "trust"),
-        ("我现在不担心了，谢谢你", "trust"),
+        ("我现在不担心了，听你的", "trust"),
         ("I'm not worried about the price, but I'm still nervous about the flight.", "anxiety"),
     ],
 )

@@ -1,0 +1,55 @@
+"""Requests for work ("Translate …", "What is …", 写一篇…): what follows is a task and its material, no feeling."""
+
+import re
+
+_ENGLISH_VERBS = (
+    "add analy[sz]e answer arrange assume brainstorm build calculate categori[sz]e change check choose classify "
+    "combine come_up_with compare complete compose compute construct continue convert correct create decide "
+    "define describe design detect determine develop discuss draft edit estimate evaluate examine expand explain "
+    "extract fill_in find fix format generate give given group identify imagine implement improve in_this_task "
+    "list make match mention name order organi[sz]e outline paraphrase perform plan pretend proofread propose "
+    "provide rank rate read recommend refactor rephrase replace respond rewrite select show simplify solve sort "
+    "state suggest summari[sz]e tell_me tell_if tell_whether translate turn use verify write "
+)
+"""With which an order begins; a _ stands for a space."""
+_CHINESE_VERBS = (
+    "写 撰写 编写 起草 翻译 改写 重写 润色 续写 仿写 总结 概括 归纳 列出 列举 解释 说明 "
+    "描述 介绍 讲讲 讲解 分析 比较 对比 计算 判断 评价 评估 给出 提供 生成 创建 创作 设计 "
+    "制定 提取 找出 选出 选择 回答 证明 推荐 扮演 分类 排序 补充 修改 纠正 检查 查找 告诉我 "
+    "谈谈 举例 造句 填空 推断 推理 阐述 论述 指出 简述 识别 确定 实现 转换 标注 预测 查一下 "
+    "查下 搜一下 搜下 "
+)
+_POLITE_ENGLISH = r"\W*(?:(?:please|can you|could you|would you|now|then|also|and|ok|hi|hello|hey)\W+)*"
+_POLITE_CHINESE = (
+    r"\W*(?:[你您]好\W*)?"
+    r"(?:(?:请问|请|麻烦你?|帮我|帮忙|你?能不能|你?能否|可以|给我|现在|然后|接下来|再|并)\W*)*"
+)
+_ORDER = re.compile(
+    rf"{_POLITE_ENGLISH}(?:{'|'.join(_ENGLISH_VERBS.split()).replace('_', ' ')})\b"
+    rf"|{_POLITE_CHINESE}(?:根据|基于|针对|按照|关于|通过|作为|假设|想象|给定|已知|设|阅读|参考|结合"
+    r"|(?:[把将用以按从在对为向就].{1,40}?|重新|详细|简要|简单|分别|逐步|一步步)?"
+    rf"(?:{'|'.join(_CHINESE_VERBS.split())}))"
+)
+_QUESTION = re.compile(
+    rf"{_POLITE_ENGLISH}(?:(?:what|which|who|whose|when|where)"
+    r"(?:'s| (?:is|are|was|were|does|do|did|can|could|would|will|should|kind|type|makes?|causes?))"
+    r"|how (?:to|do|does|did|can|could|many|much|long|far|often|old|should)"
+    r"|why (?:is|are|do|does|did|was|were)|is there|are there)\b"
+    rf"|{_POLITE_CHINESE}(?:什么是|什么叫|何为|为什么|为何|如何|怎样|怎么才能|哪[些个位家种里年]|多少"
+    r"|几[个种年月点]|谁[是在的]|是否|有没有|有哪些)"
+)
+_QUESTION_AT_ITS_END = re.compile(
+    r"(?:是什么|是谁|有哪些|有什么(?!用)|是多少|的区别|的原因|的含义|的意思|的作用|的方法|什么意思"
+    r"|怎么[读写念拼说做用治选买煮洗]|几画|[反近同]义词|造句|成语|作者|导演|歌词|哪[些个位家种里年]|多少|是否"
+    r"|还是.{1,20})[吗呢?？。]*\s*$"
+)
+
+
+def asks_for_work(sentence: str) -> bool:
+    """Tell whether a folded sentence begins as an order for work."""
+    return _ORDER.match(sentence) is not None
+
+
+def asks_about_something(sentence: str) -> bool:
+    """Tell whether a folded sentence is a question about a thing, a fact or a way to do something."""
+    return (_QUESTION.match(sentence) or _QUESTION_AT_ITS_END.search(sentence)) is not None
