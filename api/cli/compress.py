@@ -1,9 +1,7 @@
-"""`anamnesis compress`: compress a user's memory now, see what it would do, or take a run back."""
+"""`anamnesis compress`: merge a user's duplicate memories now, preview it, or undo a run."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -12,11 +10,20 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import WRONG_USE, AsJson, fail, settings_or_exit
-from services.engines import Engines, migrate_if_owner, open_postgres
+from api.cli.shell import (
+    WRONG_USE,
+    AsJson,
+    OfExpert,
+    OfTenant,
+    OfUser,
+    as_counts,
+    fail,
+    open_services_on_postgres,
+    quiet_settings,
+)
+from api.cli.tenants import named
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
-from services.platform.logs import configure_logs
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,22 +32,22 @@ if TYPE_CHECKING:
 
 
 def compress(
-    user: Annotated[str, typer.Argument(help="The caller's own name for the user.")],
-    tenant: Annotated[str, typer.Option(help="Name or id of the user's tenant.")] = "default",
-    expert: Annotated[str, typer.Option(help="Name of the expert who remembers.")] = "default",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would be done.")] = False,
-    undo: Annotated[UUID | None, typer.Option(help="Take this run back instead.")] = None,
+    user: OfUser,
+    tenant: OfTenant = "default",
+    expert: OfExpert = "default",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what would change.")] = False,
+    undo: Annotated[UUID | None, typer.Option(help="Undo this run instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Merge a user's episodes that say the same, and retire faded ones. Broken off, it has changed nothing.
+    """Merge a user's duplicate memories and retire faded ones. An interrupted run changes nothing.
+
+    With a language model configured it writes the merged memories; otherwise the newest of each group is kept.
 
     Example: `anamnesis compress u-1 --dry-run`
     """
     if dry_run and undo is not None:
-        fail("--undo changes something: it cannot be tried with --dry-run", WRONG_USE)
-    settings = settings_or_exit()
-    if settings.log_level == "info":
-        configure_logs(settings.log_format, "warning")  # a line for each would cut the bar to pieces
+        fail("--undo cannot be combined with --dry-run", WRONG_USE)
+    settings = quiet_settings()
     try:
         told = asyncio.run(_compress(settings, tenant, user, expert, dry_run=dry_run, run_id=undo))
     except AnamnesisError as error:
@@ -50,7 +57,7 @@ def compress(
     if as_json:
         typer.echo(json.dumps(told, ensure_ascii=False))
     elif undo is not None:
-        typer.echo(f"{told['restored']} episodes are back.")
+        typer.echo(f"Restored {as_counts({'memories': told['restored']})}.")
     else:
         _show(told)
 
@@ -58,9 +65,8 @@ def compress(
 async def _compress(
     settings: Settings, tenant: str, user: str, expert: str, *, dry_run: bool, run_id: UUID | None
 ) -> dict[str, Any]:
-    async with _opened(settings) as services:
-        if (found := await Tenants(services.database).by_name_or_id(tenant)) is None:
-            fail(f"there is no tenant named {tenant}")
+    async with open_services_on_postgres(settings) as services:
+        found = await named(Tenants(services.database), tenant)
         owner = await services.memory.core.owner(found.id, user, expert)
         if run_id is None:
             return await _run(services, owner, dry_run=dry_run)
@@ -84,29 +90,22 @@ async def _run(services: "Services", owner: "Owner", *, dry_run: bool) -> dict[s
 
 
 def _show(told: dict[str, Any]) -> None:
-    would = "would become" if told["dry_run"] else "became"
-    typer.echo(
-        f"{told['episodes_before']} episodes {would} {told['episodes_after']}: {told['superseded']} merged into "
-        f"{told['consolidated']} by {told['by']} ({len(told['dropped'])} dropped), {told['retired']} retired."
-    )
+    if not told["superseded"] + told["retired"]:
+        typer.echo(f"Nothing to merge or retire among {as_counts({'memories': told['episodes_before']})}.")
+    else:
+        how = "without a language model" if told["by"] == "rules" else "by the language model"
+        merged = f"{as_counts({'memories': told['superseded']})} merged into {told['consolidated']} {how}"
+        would = "would become" if told["dry_run"] else "became"
+        typer.echo(
+            f"{as_counts({'memories': told['episodes_before']})} {would} {told['episodes_after']}: {merged}, "
+            f"{told['retired']} retired."
+        )
     for failure in told["failures"]:
-        typer.echo(f"{failure['episodes']} stay as they are: {failure['reason']}", err=True)
+        typer.echo(f"{as_counts({'memories': failure['episodes']})} not merged: {failure['reason']}", err=True)
     if told["left_for_later"]:
-        typer.echo(f"{told['left_for_later']} groups are left for the next run.")
+        typer.echo(f"{as_counts({'groups': told['left_for_later']})} left for the next run.")
     if not told["dry_run"] and told["superseded"] + told["retired"]:
-        typer.echo(f"To take it back: --undo {told['run']}")
-
-
-@asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator["Services"]:
-    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-
-    async with open_postgres(settings) as (database_url, owner_url):
-        # Nothing here asks Milvus: the service's own job brings the index up to date.
-        engines = Engines(database_url, owner_url, settings.milvus_uri or "")
-        await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
-            yield services
+        typer.echo(f"To undo: anamnesis compress USER --undo {told['run']}")
 
 
 def _progress() -> Progress:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from api.cli.shell import FAILED, WRONG_USE, fail, settings_or_exit
+from api.cli.shell import WRONG_USE, AsJson, OfTenant, OfUser, Yes, as_counts, confirm, fail, quiet_settings
+from api.cli.tenants import named
 from services.engines import migrate_if_owner, open_engines
 from services.erasure.erasure import Erased, Erasure
 from services.erasure.scrub import scrub as scrub_tables
@@ -15,25 +16,26 @@ from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
+_SHOWN = ("conversations", "messages", "turns", "jobs")
+"""Kinds of data that users of the service know; `--json` counts them all."""
 
 
 def erase(
-    user: Annotated[str, typer.Argument(help="The caller's own name for the user.")],
-    tenant: Annotated[str, typer.Option(help="Name or id of the user's tenant.")] = "default",
+    user: OfUser,
+    tenant: OfTenant = "default",
     scrub: Annotated[
         bool,
-        typer.Option("--scrub", help="Also write tables and index anew, so that no erased byte stays in a file."),
+        typer.Option("--scrub", help="Also rewrite tables and index, so that no erased byte stays in a file."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Remove a user, with all that is stored for them, and say what was removed from where.
+    """Permanently remove a user with everything stored for them, and report what was removed.
 
     Example: `anamnesis erase u-1 --yes --scrub`
     """
-    settings = settings_or_exit()
-    if not yes and not typer.confirm(f"Erase {user} of the tenant {tenant}, for good?", err=True):
-        raise typer.Exit(FAILED)
+    settings = quiet_settings()
+    confirm(f"Permanently erase the user {user} of the tenant {tenant}?", yes=yes)
     try:
         erased = asyncio.run(_erase(settings, tenant, user, scrub=scrub))
     except AnamnesisError as error:
@@ -53,8 +55,7 @@ async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> 
             fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)
         await migrate_if_owner(engines)
         async with open_erasure(settings, engines.database_url, engines.milvus_uri) as (tenants, erasure):
-            if (found := await tenants.by_name_or_id(tenant)) is None:
-                fail(f"there is no tenant named {tenant}")
+            found = await named(tenants, tenant)
             erased = await erasure.erase(found.id, user)
             if scrub and owner_url is not None:
                 await scrub_tables(owner_url)
@@ -70,16 +71,16 @@ async def _scrub_index(erasure: Erasure) -> None:
         except Unavailable as error:
             reason = error.message
             await asyncio.sleep(_BETWEEN_TRIES_S)
-    fail(f"{reason} The user is erased, but the index was not written anew. Run: anamnesis reindex")
+    fail(f"{reason} The user is erased, but the index was not rewritten. Run: anamnesis reindex")
 
 
 def _show(erased: Erased, *, scrubbed: bool) -> None:
-    for store, kinds in erased.removed.items():
-        typer.echo(f"{store}: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+    removed = {kind: count for kinds in erased.removed.values() for kind, count in kinds.items()}
+    shown = {kind: removed.get(kind, 0) for kind in _SHOWN}
+    typer.echo(f"Erased {erased.user_id}: {as_counts({'memories': removed.get('episodes', 0), **shown})}.")
     for store in erased.pending:
-        typer.echo(f"{store}: did not answer; a background job goes on trying")
-    typer.echo(
-        "The tables and the index were written anew."
-        if scrubbed
-        else "Erased. --scrub also overwrites what is free."
-    )
+        typer.echo(f"{store} did not answer; a background job removes what it holds.")
+    if scrubbed:
+        typer.echo("Tables and index were rewritten without the erased data.")
+    else:
+        typer.echo("The bytes stay in the stores' files until they are overwritten; --scrub does that at once.")

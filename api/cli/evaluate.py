@@ -10,10 +10,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit, told
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, quiet_settings, told
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, InvalidInput
-from services.platform.logs import configure_logs
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ def evaluate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import a question set for a tenant of its own, ask every question, print figures, remove everything again.
+    """Measure recall on a question set: import it for a temporary tenant, ask every question, print the figures.
 
     Recall is counted in messages shown: the share of a question's evidence among the first 5, 10 and 20.
     Questions of the category `adversarial`, which ask for what was never said, do not count in `all`.
@@ -39,9 +38,7 @@ def evaluate(
     """
     from services.evaluation.dataset import load  # noqa: PLC0415 — help needs none of it
 
-    settings = settings_or_exit()
-    if settings.log_level == "info":
-        configure_logs(settings.log_format, "warning")
+    settings = quiet_settings()
     try:
         dataset = load(folder)
         found = asyncio.run(_evaluate(settings, dataset))

@@ -2,37 +2,47 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit, told
+from api.cli.documents import Report, each_once, files_of, ingest_files
+from api.cli.shell import (
+    FAILED,
+    WRONG_USE,
+    AsJson,
+    OfTenant,
+    Yes,
+    check,
+    confirm,
+    fail,
+    open_all_services,
+    print_fields,
+    print_json,
+    print_table,
+    run,
+)
 from api.cli.tenants import named
 from services.engines import open_database
-from services.errors import AnamnesisError, CallerError, InvalidInput
+from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
-from services.platform.logs import configure_logs
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
+    from services.knowledge.base import Base
     from services.knowledge.bases import KnowledgeBases
     from services.knowledge.documents import Documents
+    from services.knowledge.search import Found
 
 app = typer.Typer(
-    no_args_is_help=True, help="Make knowledge bases and take documents in.", rich_markup_mode="markdown"
+    no_args_is_help=True, help="Manage knowledge bases and their documents.", rich_markup_mode="markdown"
 )
 
-OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the base's tenant.")]
 OfBase = Annotated[str, typer.Argument(metavar="PREFIX", help="Name of the knowledge base.")]
 
 
@@ -41,23 +51,6 @@ class _Opened:
     tenant_id: UUID
     bases: "KnowledgeBases"
     documents: "Documents"
-
-
-@dataclass(frozen=True)
-class _File:
-    path: Path
-    source: str
-
-
-@dataclass
-class _Report:
-    """What became of the files."""
-
-    created: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    failed: list[dict[str, str]] = field(default_factory=list)
 
 
 @app.command()
@@ -74,21 +67,23 @@ def add(
     handler: Annotated[str | None, typer.Option(help="Name of the strategy that answers from it.")] = None,
     tenant: OfTenant = "default",
 ) -> None:
-    """Make a knowledge base.
+    """Add a knowledge base.
 
     Example: `anamnesis kb add handbook --description "The handbook of our staff." --keyword leave`
     """
-    from services.knowledge.base import NewBase  # noqa: PLC0415 — help needs none of it
+    from api.knowledge_schemas import BaseChangeRequest  # noqa: PLC0415 — help needs none of it
+    from services.knowledge.base import NewBase  # noqa: PLC0415
 
-    _check(description=description, keywords=keyword or [], questions=question or [], system_prompt=system_prompt)
+    given = {"description": description, "keywords": keyword or [], "questions": question or []}
+    check(BaseChangeRequest, {**given, "system_prompt": system_prompt})
     new = NewBase(prefix, description, tuple(keyword or ()), tuple(question or ()), system_prompt, handler)
 
     async def make(settings: Settings) -> None:
         async with _open(settings, tenant) as opened:
             await opened.bases.create(opened.tenant_id, new)
 
-    _run(make)
-    typer.echo(f"The knowledge base {prefix} is there. Take documents in: anamnesis kb ingest {prefix} PATH")
+    run(make)
+    typer.echo(f"Added the knowledge base {prefix}. Add documents: anamnesis kb ingest {prefix} PATH")
 
 
 @app.command()
@@ -101,23 +96,33 @@ def ingest(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Take documents in: text, Markdown, HTML, PDF and DOCX. What has not changed is left as it is.
+    """Add documents: text, Markdown, HTML, PDF and DOCX. Unchanged files are skipped.
 
-    A file that cannot be read is named, and the others are taken in. The running service indexes them; without one
-    they are found by their words until it runs.
+    A file that cannot be read is reported and the others are added. The running service indexes them; until then
+    they are found by their words.
 
     Example: `anamnesis kb ingest handbook documents/ notes.pdf`
     """
-    files = _each_once(_files(paths))
+    files = each_once(files_of(paths))
     if remove_missing and not files:
         raise typer.BadParameter("there is no file at all: every document would be removed", param_hint="PATHS")
-    report = _Report()
+    report = Report()
 
     async def take_in(settings: Settings) -> None:
-        async with _open(settings, tenant) as opened:
-            await _ingest(opened, prefix, files, report, remove_missing=remove_missing)
+        try:
+            async with _open(settings, tenant) as opened:
+                await ingest_files(
+                    opened.documents, opened.tenant_id, prefix, files, report, remove_missing=remove_missing
+                )
+        except (AnamnesisError, asyncio.CancelledError):
+            if report.stored:
+                typer.echo(
+                    f"{report.stored} of {len(files)} files are stored; run the command again for the rest.",
+                    err=True,
+                )
+            raise
 
-    _run(take_in, " What was taken in stays; the same command takes in the rest.")
+    run(take_in)
     for failure in report.failed:
         name = "".join(character if character.isprintable() else "?" for character in failure["file"])
         typer.echo(f"{name}: {failure['reason']}", err=True)
@@ -160,21 +165,114 @@ def list_(
                 rows.extend(asdict(document) for document in page)
                 after = page[-1].source
 
-    _run(read)
+    run(read)
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False, default=_as_json))
+        print_json(rows)
         return
-    columns = ("prefix", "documents", "chunks", "waiting", "description")
+    columns = {
+        "prefix": "base",
+        "documents": "documents",
+        "chunks": "passages",
+        "waiting": "not yet indexed",
+        "description": "description",
+    }
     if prefix is not None:
-        columns = ("source", "title", "chunk_count", "waiting", "media_type")
-    table = Table(*columns, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(escape(str(row[name])) for name in columns))
-    Console().print(table)
+        columns = {
+            "source": "document",
+            "title": "title",
+            "chunk_count": "passages",
+            "waiting": "not yet indexed",
+            "media_type": "type",
+        }
+    print_table(columns, rows)
 
 
-def _as_json(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+@app.command()
+def update(
+    prefix: OfBase,
+    description: Annotated[
+        str | None, typer.Option(help="What its documents are about, in a sentence or two.")
+    ] = None,
+    keyword: Annotated[
+        list[str] | None, typer.Option(help="Replaces all keywords; may be repeated. Empty for none.")
+    ] = None,
+    question: Annotated[
+        list[str] | None, typer.Option(help="Replaces all questions; may be repeated. Empty for none.")
+    ] = None,
+    system_prompt: Annotated[
+        str | None, typer.Option(help="Instructions for answers from it, beside the expert's. Empty for none.")
+    ] = None,
+    handler: Annotated[
+        str | None, typer.Option(help="Name of the strategy that answers from it. Empty for the usual one.")
+    ] = None,
+    tenant: OfTenant = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Change what is given of a knowledge base; everything else stays.
+
+    Example: `anamnesis kb update handbook --keyword leave --keyword sick`
+    """
+    from api.knowledge_schemas import BaseChangeRequest  # noqa: PLC0415 — help needs none of it
+
+    values = {
+        "description": description,
+        "keywords": None if keyword is None else [each for each in keyword if each],
+        "questions": None if question is None else [each for each in question if each],
+        "system_prompt": system_prompt,
+    }
+    given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    if handler is not None:
+        given["handler"] = handler or None
+    if not given:
+        fail("nothing to change; see: anamnesis kb update --help", WRONG_USE)
+    change: Any = check(BaseChangeRequest, given)
+
+    async def apply(settings: Settings) -> "Base":
+        async with _open(settings, tenant) as opened:
+            return await opened.bases.update(opened.tenant_id, prefix, change)
+
+    changed = run(apply)
+    if as_json:
+        print_json(changed)
+    else:
+        print_fields(changed)
+
+
+@app.command()
+def search(
+    prefix: OfBase,
+    query: Annotated[str, typer.Argument(help="Words or a question.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Passages to show at most.")] = 5,
+    tenant: OfTenant = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Show the passages that an answer to a question would be given, best first.
+
+    Example: `anamnesis kb search handbook "How many days of leave do I get?"`
+    """
+    if not query.strip():
+        fail("the query is empty", WRONG_USE)
+
+    async def find(settings: Settings) -> "Found":
+        async with open_all_services(settings) as services:
+            owner = await named(Tenants(services.database), tenant)
+            await services.knowledge.documents.base_id(owner.id, prefix)
+            return await services.knowledge.search.search(
+                owner.id, prefix, query, agent_type="hybrid_agent", limit=limit
+            )
+
+    found = run(find)
+    for store in found.degraded:
+        typer.echo(f"{store} did not answer; the rest was searched.", err=True)
+    if as_json:
+        print_json(found)
+        return
+    if not found.passages:
+        typer.echo("Nothing was found.")
+    for passage in found.passages:
+        page = f", page {passage['page']}" if passage["page"] else ""
+        heading = f" › {passage['heading']}" if passage["heading"] else ""
+        typer.echo(f"{passage['document']}{heading}{page} ({passage['score']:.2f})\n{passage['text']}\n")
 
 
 @app.command()
@@ -184,15 +282,14 @@ def remove(
         list[str] | None, typer.Option(help="Remove only this document, by its name; may be repeated.")
     ] = None,
     tenant: OfTenant = "default",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Remove a knowledge base with its documents, or some of its documents.
 
     Example: `anamnesis kb remove handbook --document leave.md --yes`
     """
-    what = ", ".join(document) if document else f"the knowledge base {prefix} with all of its documents"
-    if not yes and not typer.confirm(f"Remove {what}, for good?", err=True):
-        raise typer.Exit(FAILED)
+    what = ", ".join(document) if document else f"the knowledge base {prefix} with all its documents"
+    confirm(f"Permanently remove {what}?", yes=yes)
 
     async def take_out(settings: Settings) -> None:
         async with _open(settings, tenant) as opened:
@@ -205,8 +302,8 @@ def remove(
                 fail(f"there is no document {', '.join(sorted(missing))} in {prefix}; nothing was removed")
             await opened.documents.remove(opened.tenant_id, base_id, document)
 
-    _run(take_out)
-    typer.echo("Removed.")
+    run(take_out)
+    typer.echo(f"Removed {what}.")
 
 
 @asynccontextmanager
@@ -221,81 +318,3 @@ async def _open(settings: Settings, tenant: str) -> AsyncIterator[_Opened]:
         jobs = JobQueue(database)
         await jobs.open()
         yield _Opened(owner.id, KnowledgeBases(database, jobs), Documents.of(settings, database, jobs))
-
-
-async def _ingest(
-    opened: _Opened, prefix: str, files: Sequence[_File], report: _Report, *, remove_missing: bool
-) -> None:
-    documents = opened.documents
-    base_id = await documents.base_id(opened.tenant_id, prefix)
-    columns = (TextColumn("ingest"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("", total=len(files))
-        for file in files:
-            try:
-                data = await asyncio.to_thread(_read, file.path, documents.most_bytes)
-                taken = await documents.ingest(opened.tenant_id, base_id, file.source, data)
-            except OSError as error:
-                report.failed.append({"file": str(file.path), "reason": f"cannot be read: {error.strerror}"})
-            except CallerError as error:
-                report.failed.append({"file": str(file.path), "reason": error.message})
-            else:
-                setattr(report, taken.status, getattr(report, taken.status) + 1)
-            progress.advance(bar)
-    if remove_missing:
-        gone = await documents.sources(opened.tenant_id, base_id) - {file.source for file in files}
-        report.removed = await documents.remove(opened.tenant_id, base_id, sorted(gone))
-
-
-def _read(path: Path, most_bytes: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(most_bytes + 1)  # one more says that it is too large
-
-
-def _files(paths: Sequence[Path]) -> Iterator[_File]:
-    """Each file once, with its name in the base: its path from the folder that was given."""
-    for path in paths:
-        if path.is_dir():
-            for file in (each for each in sorted(path.rglob("*")) if each.is_file()):
-                inside = file.relative_to(path)
-                if not any(part.startswith(".") for part in inside.parts):
-                    yield _File(file, inside.as_posix())
-        elif path.exists():
-            yield _File(path, path.name)
-        else:
-            fail(f"there is no file or folder {path}", WRONG_USE)
-
-
-def _each_once(files: Iterable[_File]) -> list[_File]:
-    by_source: dict[str, _File] = {}
-    for file in files:
-        other = by_source.setdefault(file.source, file)
-        if not other.path.samefile(file.path):
-            reason = f"{other.path} and {file.path} would both be the document {file.source}"
-            fail(f"{reason}; take in a folder that holds both, or give one another name", WRONG_USE)
-    return list(by_source.values())
-
-
-def _check(**fields: Any) -> None:
-    """Hold what is given to the limits that requests have."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 — help needs none of it
-
-    from api.knowledge_schemas import BaseChangeRequest  # noqa: PLC0415
-    from api.problems import invalid_fields  # noqa: PLC0415
-
-    try:
-        TypeAdapter(BaseChangeRequest).validate_python(fields)
-    except ValidationError as error:
-        fail(invalid_fields(error.errors()).detail, WRONG_USE)
-
-
-def _run(work: Callable[[Settings], Coroutine[Any, Any, None]], after_failure: str = "") -> None:
-    settings = settings_or_exit()
-    if settings.log_level == "info":
-        configure_logs(settings.log_format, "warning")  # a line of the log would stand in the midst of the output
-    try:
-        asyncio.run(work(settings))
-    except AnamnesisError as error:
-        fail(f"{told(error)}{after_failure}", WRONG_USE if isinstance(error, InvalidInput) else FAILED)
-    except KeyboardInterrupt:
-        fail(f"stopped.{after_failure}")

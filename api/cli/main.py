@@ -4,11 +4,16 @@ from api.cli import (
     backfill,
     chat,
     compress,
+    configuration,
+    conversations,
     doctor,
     erase,
     evaluate,
+    experts,
+    jobs,
     keys,
     knowledge,
+    memory,
     migrate,
     reindex,
     serve,
@@ -24,6 +29,11 @@ app.command(name="worker")(worker.worker)
 app.command(name="chat")(chat.chat)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)
+app.command(name="config")(configuration.config)
+app.add_typer(memory.app, name="memory")
+app.add_typer(conversations.app, name="conversations")
+app.add_typer(experts.app, name="experts")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 app.command(name="erase")(erase.erase)

@@ -1,51 +1,56 @@
-"""`anamnesis reindex`: make the indexes of episodes and knowledge bases anew."""
+"""`anamnesis reindex`: rebuild the indexes of memories and knowledge bases."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import fail, settings_or_exit
-from services.engines import migrate_if_owner, open_engines
+from api.cli.shell import as_counts, fail, open_all_services, quiet_settings
 from services.errors import AnamnesisError
-from services.platform.logs import configure_logs
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.bootstrap import Services
 
 
 def reindex() -> None:
-    """Make the indexes in Milvus anew from PostgreSQL, while the service runs. Broken off, run it again.
+    """Rebuild the Milvus index from PostgreSQL without downtime. Safe to re-run after an interruption.
 
-    Also what to do after the embedding model, or its dimensions, were changed.
+    Needed after a change of the embedding model or its dimensions.
 
     Example: `anamnesis reindex`
     """
-    settings = settings_or_exit()
-    if settings.log_level == "info":
-        configure_logs(settings.log_format, "warning")
+    settings = quiet_settings()
     try:
         episodes, passages = asyncio.run(_reindex(settings))
     except AnamnesisError as error:
-        fail(f"{error.message} What was indexed before is still in use; run the command again.")
+        fail(f"{error.message} The previous index is still in use; run the command again.")
     except KeyboardInterrupt:
-        fail("stopped; what was indexed before is still in use. Run the command again")
-    typer.echo(f"{episodes} episodes and {passages} passages of knowledge bases are in the index.")
+        fail("stopped; the previous index is still in use, run the command again")
+    typer.echo(f"Indexed {as_counts({'episodes': episodes, 'passages of knowledge bases': passages})}.")
 
 
 async def _reindex(settings: Settings) -> tuple[int, int]:
-    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+    async with open_all_services(settings) as services:
+        with _progress() as progress:
+            return await rebuild_indexes(services, progress)
 
-    async with open_engines(settings) as engines:
-        await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
-            memory, knowledge = services.memory.indexing, services.knowledge.indexing
-            with _progress() as progress:
-                episodes = progress.add_task("episodes", total=await memory.count())
-                passages = progress.add_task("passages", total=await knowledge.count())
-                return (
-                    await memory.rebuild(lambda more: progress.advance(episodes, more)),
-                    await knowledge.rebuild(lambda more: progress.advance(passages, more)),
-                )
+
+async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int, int]:
+    """Rebuild both indexes, with a bar for each; return how many episodes and passages they hold.
+
+    Raises:
+        Unavailable: a store or the embedding endpoint does not answer; the previous index is still in use.
+    """
+    memory, knowledge = services.memory.indexing, services.knowledge.indexing
+    episodes = progress.add_task("episodes", total=await memory.count())
+    passages = progress.add_task("passages", total=await knowledge.count())
+    return (
+        await memory.rebuild(lambda more: progress.advance(episodes, more)),
+        await knowledge.rebuild(lambda more: progress.advance(passages, more)),
+    )
 
 
 def _progress() -> Progress:

@@ -1,23 +1,43 @@
-"""What the commands share: the Typer application, settings, and errors in one line on standard error."""
+"""What the commands share: the Typer application, settings, stores, tables, and errors in one line."""
 
-from typing import Annotated, Any, NoReturn
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from importlib import metadata
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from services.errors import AnamnesisError, InvalidInput
 from services.platform.logs import configure_logs
 from services.platform.settings import Settings, load_settings, unknown_variables
 
+if TYPE_CHECKING:
+    from services.bootstrap import Services
+
 FAILED = 1
 WRONG_USE = 2
 
+Result = TypeVar("Result")
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 Named = Annotated[str | None, typer.Option("--tenant", help="Name or id of a tenant.")]
+OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the tenant.")]
+OfUser = Annotated[str, typer.Argument(metavar="USER", help="The caller's own name for the user.")]
+OfExpert = Annotated[str, typer.Option("--expert", help="Name of the expert who remembers.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to show at most.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 
 def make_shell() -> typer.Typer:
     """The application that commands are added to."""
-    return typer.Typer(
+    shell = typer.Typer(
         name="anamnesis",
         help="A self-hosted conversational agent service that remembers.",
         no_args_is_help=True,
@@ -25,10 +45,18 @@ def make_shell() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
     )
+    shell.callback()(_anamnesis)
+    return shell
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"anamnesis {metadata.version('anamnesis')}")
+        raise typer.Exit
 
 
 def settings_or_exit(**overrides: Any) -> Settings:
-    """The settings; a wrong one ends the program with one line."""
+    """Read the settings; a wrong one ends the program with one line."""
     try:
         settings = load_settings(**{name: value for name, value in overrides.items() if value is not None})
     except AnamnesisError as error:
@@ -39,6 +67,145 @@ def settings_or_exit(**overrides: Any) -> Settings:
     return settings
 
 
+def quiet_settings() -> Settings:
+    """Read the settings, for a command whose output log lines would break up: only warnings are logged."""
+    settings = settings_or_exit()
+    if settings.log_level == "info":
+        configure_logs(settings.log_format, "warning")
+    return settings
+
+
+def run(work: Callable[[Settings], Coroutine[Any, Any, Result]], *, after_failure: str = "") -> Result:
+    """Run a command's work and return its result; an error ends the program with one line.
+
+    Args:
+        work: takes the settings.
+        after_failure: what follows the reason, such as what to do next; begins with a space.
+    """
+    settings = quiet_settings()
+    try:
+        return asyncio.run(work(settings))
+    except AnamnesisError as error:
+        fail(f"{told(error)}{after_failure}", WRONG_USE if isinstance(error, InvalidInput) else FAILED)
+    except KeyboardInterrupt:
+        fail(f"stopped.{after_failure}")
+
+
+@asynccontextmanager
+async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Services"]:
+    """All services, for a command that does not need Milvus: an embedded one is not started."""
+    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+    from services.engines import Engines, migrate_if_owner, open_postgres  # noqa: PLC0415
+
+    async with open_postgres(settings) as (database_url, owner_url):
+        # Milvus is first connected to when it is asked.
+        engines = Engines(database_url, owner_url, settings.milvus_uri or "")
+        await migrate_if_owner(engines)
+        async with open_services(settings, engines) as services:
+            yield services
+
+
+@asynccontextmanager
+async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
+    """All services on all stores; what is embedded is started, or found running."""
+    from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+    from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
+
+    async with open_engines(settings) as engines:
+        await migrate_if_owner(engines)
+        async with open_services(settings, engines) as services:
+            yield services
+
+
+def check(schema: Any, values: Mapping[str, Any]) -> Any:
+    """Hold values to the limits that requests have; return them as the schema reads them."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 — help needs none of it
+
+    from api.problems import invalid_fields  # noqa: PLC0415
+
+    try:
+        return TypeAdapter(schema).validate_python(values)
+    except ValidationError as error:
+        fail(invalid_fields(error.errors()).detail, WRONG_USE)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is removed; anything but a yes ends the program."""
+    if not yes and not typer.confirm(question, err=True):
+        raise typer.Exit(FAILED)
+
+
+def print_json(value: Any) -> None:
+    """Print a value, in which ids, moments and dataclasses may stand, as one line of JSON."""
+    typer.echo(json.dumps(value, ensure_ascii=False, default=_as_json))
+
+
+def print_table(columns: Mapping[str, str], rows: Sequence[Any]) -> None:
+    """Print rows as a table.
+
+    Args:
+        columns: heading of each column, by the name of the field that it shows.
+        rows: dataclasses or mappings.
+    """
+    table = Table(box=None, pad_edge=False)
+    for name, heading in columns.items():
+        table.add_column(heading, no_wrap=name == "id")
+    for row in rows:
+        values = asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
+        table.add_row(*(escape(as_text(values[name])) for name in columns))
+    Console().print(table)
+
+
+def print_fields(value: Any) -> None:
+    """Print the fields of a dataclass, one a line."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, field in vars(value).items():
+        table.add_row(name, escape(as_text(field)))
+    Console().print(table)
+
+
+def print_page(columns: Mapping[str, str], rows: Sequence[Any], *, limit: int, as_json: bool) -> None:
+    """Print the first `limit` rows, as a table or as JSON, and say on standard error when there are more."""
+    shown = rows[:limit]
+    if as_json:
+        print_json(shown)
+    else:
+        print_table(columns, shown)
+    if len(rows) > limit:
+        typer.echo(f"Only the first {limit} are shown; see --limit.", err=True)
+
+
+def as_text(value: Any) -> str:
+    """Write a value for people: moments to the minute, lists separated by commas, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return f"{value.astimezone():%Y-%m-%d %H:%M}"
+    if isinstance(value, list):
+        return ", ".join(as_text(each) for each in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {as_text(each)}" for name, each in value.items())
+    return str(value)
+
+
+def as_counts(counts: Mapping[str, int]) -> str:
+    """Write counts of things in words, those of none left out: `1 conversation, 12 messages`."""
+    words = [f"{count} {_as_noun(kind, count)}" for kind, count in counts.items() if count]
+    return ", ".join(words) or "nothing"
+
+
+def _as_noun(kind: str, count: int) -> str:
+    """The name of a kind, which is a plural, for this many."""
+    words = kind.replace("_", " ")
+    if count != 1:
+        return words
+    return f"{words.removesuffix('ies')}y" if words.endswith("ies") else words.removesuffix("s")
+
+
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the program with one line on standard error."""
     typer.echo(f"anamnesis: {message}", err=True)
@@ -46,5 +213,19 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
 
 
 def told(error: AnamnesisError) -> str:
-    """What an error says, with the field that is wrong."""
+    """Return an error's message, with the field that is wrong."""
     return f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
+
+
+def _anamnesis(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A self-hosted conversational agent service that remembers."""
+
+
+def _as_json(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)

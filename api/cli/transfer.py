@@ -14,18 +14,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, settings_or_exit
+from api.cli.shell import FAILED, WRONG_USE, AsJson, OfTenant, fail, quiet_settings
 from api.cli.tenants import named
 from services.engines import open_database
 from services.errors import AnamnesisError
 from services.identity.tenants import Tenants
-from services.platform.logs import configure_logs
 from services.platform.settings import Settings
 from services.transfer.report import ImportReport
 
 _CHUNK = 64 * 1024
-
-OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the users' tenant.")]
 
 
 def import_(
@@ -37,7 +34,7 @@ def import_(
 
     Example: `anamnesis import conversations.jsonl --tenant web-shop`
     """
-    settings = _quiet_settings()
+    settings = quiet_settings()
     try:
         with _opened(file) as source:
             report = asyncio.run(_import(settings, tenant, source))
@@ -61,7 +58,7 @@ def export(
 
     Example: `anamnesis export u-1 -o u-1.jsonl`
     """
-    settings = _quiet_settings()
+    settings = quiet_settings()
     try:
         count = asyncio.run(_export_to(settings, tenant, user, output))
     except AnamnesisError as error:
@@ -72,13 +69,6 @@ def export(
         fail("stopped; the export is not whole")
     if output is not None:
         typer.echo(f"{count} lines are in {output}.", err=True)
-
-
-def _quiet_settings() -> Settings:
-    settings = settings_or_exit()
-    if settings.log_level == "info":
-        configure_logs(settings.log_format, "warning")  # a line of the log would stand in the midst of the output
-    return settings
 
 
 def _opened(file: Path) -> BinaryIO:

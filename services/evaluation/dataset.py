@@ -159,8 +159,10 @@ def _name(text: str) -> str:
 def _read(path: Path, model: type[BaseModel]) -> Iterator[tuple[int, Any]]:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(str(path), f"cannot be read ({error})") from None
+    except OSError as error:
+        raise InvalidInput(str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(str(path), "cannot be read: it is not UTF-8 text") from None
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue

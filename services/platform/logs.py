@@ -1,8 +1,9 @@
 """Structured logs: ids, never message text."""
 
+import io
 import logging
 import sys
-from typing import Literal
+from typing import Literal, TextIO, cast
 
 import structlog
 
@@ -21,6 +22,19 @@ _LIBRARIES = {
     # And each query that was given up, as when a client goes away.
     "psycopg": logging.ERROR,
 }
+
+
+class _StandardError(io.TextIOBase):
+    """Standard error as it is when something is logged: loggers live longer than a replacement of it."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+_STDERR = cast("TextIO", _StandardError())
 
 
 def configure_logs(form: Literal["console", "json"], level: str) -> None:
@@ -43,11 +57,11 @@ def configure_logs(form: Literal["console", "json"], level: str) -> None:
             *rendering,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(_STDERR),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        stream=_STDERR, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     for name, threshold in _LIBRARIES.items():
         logging.getLogger(name).setLevel(threshold)

@@ -3,11 +3,19 @@
 import difflib
 import ipaddress
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeGuard
 
+from dotenv import dotenv_values
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    NoDecode,
+    SettingsConfigDict,
+)
 
 from services.errors import ConfigurationError
 
@@ -258,11 +266,45 @@ def load_settings(**overrides: Any) -> Settings:
         raise ConfigurationError(_one_line(error)) from None
 
 
+@dataclass(frozen=True)
+class EffectiveSetting:
+    """A setting as the service would use it."""
+
+    variable: str
+    value: str | None
+    """None = unset; a secret is masked."""
+    source: Literal["default", ".env", "environment"]
+    description: str
+
+
+def effective_settings(settings: Settings) -> list[EffectiveSetting]:
+    """Each setting with its value and where the value comes from, in the order of the class."""
+    sources = (("environment", EnvSettingsSource(Settings)()), (".env", DotEnvSettingsSource(Settings)()))
+    found = []
+    for name, field in Settings.model_fields.items():
+        names = {name, *(map(str, field.validation_alias.choices) if _has_choices(field.validation_alias) else ())}
+        source: Any = next((label for label, values in sources if names & values.keys()), "default")
+        value = getattr(settings, name)
+        shown = None if value in (None, ()) else _as_text(value)
+        found.append(EffectiveSetting(f"{PREFIX}{name.upper()}", shown, source, field.description or ""))
+    return found
+
+
+def _has_choices(alias: object) -> TypeGuard[AliasChoices]:
+    return isinstance(alias, AliasChoices)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
 def unknown_variables() -> list[str]:
-    """One line for each `ANAMNESIS_` variable that is no setting, with the likely right name."""
+    """One line for each `ANAMNESIS_` variable, set or in `.env`, that is no setting, with the nearest known."""
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {KEY_VARIABLE}
     lines = []
-    for name in sorted(os.environ):
+    for name in sorted({*os.environ, *(each.upper() for each in dotenv_values(".env"))}):
         if name.startswith(PREFIX) and name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""

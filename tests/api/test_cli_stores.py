@@ -1,0 +1,192 @@
+"""Commands that show and change what is stored, in this process, over a real database."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from api.cli.main import app
+from services.engines import Engines
+from tests.support.transfer import message, ndjson
+
+Anamnesis = Callable[..., Result]
+
+
+@pytest.fixture
+def anamnesis(engines: Engines) -> Anamnesis:
+    """Run a command on the test's database."""
+
+    def run(*arguments: str, given: bytes = b"", **variables: str) -> Result:
+        stores = {"ANAMNESIS_DATABASE_URL": engines.database_url, "ANAMNESIS_MILVUS_URI": engines.milvus_uri}
+        environment = {**stores, "COLUMNS": "200", "NO_COLOR": "1", **variables}
+        return CliRunner().invoke(app, arguments, input=given, env=environment)
+
+    return run
+
+
+@pytest.fixture
+def talked(anamnesis: Anamnesis, tmp_path: Path) -> Anamnesis:
+    """The same, after the user u-1 has said something."""
+    file = tmp_path / "talk.jsonl"
+    file.write_bytes(ndjson(message(1, content="I live in Lyon."), message(2, content="我姓陈")))
+    done = anamnesis("import", str(file))
+    assert done.exit_code == 0, done.output
+    return anamnesis
+
+
+def _json(done: Result) -> Any:
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_the_version_is_one_line() -> None:
+    done = CliRunner().invoke(app, ["--version"])
+    assert (done.exit_code, done.stdout.split()[0]) == (0, "anamnesis")
+
+
+def test_config_names_each_value_with_its_source_and_masks_secrets(anamnesis: Anamnesis, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("ANAMNESIS_PORT=8123\nANAMNESIS_TONE=off\nANAMNESIS_POTR=1\n")
+    secrets = {"OPENAI_API_KEY": "sk-secret", "ANAMNESIS_PORT": "8124", "ANAMNESIS_LLM_MODLE": "m"}
+    done = anamnesis("config", "--json", **secrets)
+    found = _json(done)
+    settings = {each["variable"]: (each["value"], each["source"]) for each in found["settings"]}
+    assert settings["ANAMNESIS_PORT"] == ("8124", "environment")
+    assert settings["ANAMNESIS_TONE"] == ("off", ".env")
+    assert settings["ANAMNESIS_HOST"] == ("127.0.0.1", "default")
+    assert settings["ANAMNESIS_LLM_API_KEY"] == ("**********", "environment")
+    assert settings["ANAMNESIS_LLM_MODEL"] == (None, "default")
+    assert "sk-secret" not in done.output
+    assert found["unknown"] == [
+        "ANAMNESIS_LLM_MODLE is not a setting; did you mean ANAMNESIS_LLM_MODEL?",
+        "ANAMNESIS_POTR is not a setting; did you mean ANAMNESIS_PORT?",
+    ]
+    shown = anamnesis("config", **secrets)
+    assert "sk-secret" not in shown.output
+    assert "ANAMNESIS_LLM_API_KEY" in shown.stdout
+
+
+def test_conversations_are_listed_shown_and_deleted(talked: Anamnesis) -> None:
+    (listed,) = _json(talked("conversations", "list", "--user", "u-1", "--json"))
+    assert (listed["user_id"], listed["expert"]) == ("u-1", "default")
+    assert listed["session_id"] in talked("conversations", "list").stdout
+    assert _json(talked("conversations", "list", "--user", "u-2", "--json")) == []
+    shown = _json(talked("conversations", "show", listed["id"], "--json"))
+    assert [each["content"] for each in shown["messages"]] == ["I live in Lyon.", "我姓陈"]
+    assert "I live in Lyon." in talked("conversations", "show", listed["id"]).stdout
+    refused = talked("conversations", "delete", listed["id"], given=b"n\n")
+    assert (refused.exit_code, "Permanently delete" in refused.stderr) == (1, True)
+    done = talked("conversations", "delete", listed["id"], "--yes")
+    assert (done.exit_code, "2 messages" in done.stdout) == (0, True), done.output
+    assert "milvus did not answer; a background job removes what it holds." in done.stderr
+    assert _json(talked("conversations", "list", "--json")) == []
+    gone = talked("conversations", "show", listed["id"])
+    assert (gone.exit_code, gone.stderr) == (1, f"anamnesis: There is no conversation {listed['id']}.\n")
+
+
+def test_one_item_of_core_memory_is_changed_and_the_others_stay(talked: Anamnesis) -> None:
+    for item in ("peanuts", "cats"):
+        assert talked("memory", "edit", "u-1", "allergies", "--add", item).exit_code == 0
+    changed = talked("memory", "edit", "u-1", "allergies", "--remove", "cats")
+    assert (changed.exit_code, changed.stdout) == (0, "allergies: peanuts\n")
+    assert talked("memory", "edit", "u-1", "home", "Berlin").stdout == "home: Berlin\n"
+    assert talked("memory", "edit", "u-1", "home", "--replace", "Berlin", "--by", "Lyon").stdout == "home: Lyon\n"
+    shown = _json(talked("memory", "show", "u-1", "--json"))
+    assert shown["core_memory"][0]["content"] == {"allergies": ["peanuts"], "home": "Lyon"}
+    assert "allergies: peanuts" in talked("memory", "show", "u-1").stdout
+    unmatched = talked("memory", "edit", "u-1", "allergies", "--remove", "dogs")
+    assert (unmatched.exit_code, unmatched.stdout) == (1, "")
+    assert (
+        unmatched.stderr
+        == "anamnesis: no single item of human.allergies matches; see: anamnesis memory show u-1\n"
+    )
+    deleted = talked("memory", "delete", "u-1", "human", "--yes")
+    assert (deleted.exit_code, _json(talked("memory", "show", "u-1", "--json"))["core_memory"]) == (0, [])
+
+
+def test_what_was_said_is_searched_and_a_memory_is_deleted(talked: Anamnesis) -> None:
+    done = talked("memory", "search", "u-1", "Where do I live?", "--json")
+    (found,) = [each for each in _json(done)["items"] if "Lyon" in each["content"]]
+    assert "milvus did not answer; the rest was searched." in done.stderr
+    assert "Lyon" in talked("memory", "search", "u-1", "Where do I live?").stdout
+    assert talked("memory", "delete", "u-1", found["id"], "--yes").exit_code == 0
+    assert "Lyon" not in talked("memory", "search", "u-1", "Where do I live?").stdout
+    again = talked("memory", "delete", "u-1", found["id"], "--yes")
+    assert (again.exit_code, again.stderr.count("\n")) == (1, 1)
+
+
+def test_experts_are_added_edited_and_removed(anamnesis: Anamnesis) -> None:
+    made = _json(anamnesis("experts", "add", "critic", "--system-prompt", "You review films.", "--json"))
+    assert (made["name"], made["model"], made["context_strategy"]) == ("critic", None, "summary")
+    edited = _json(anamnesis("experts", "edit", "critic", "--model", "m", "--without", "recall", "--json"))
+    assert (edited["model"], edited["parts_off"], edited["system_prompt"]) == (
+        "m",
+        ["recall"],
+        "You review films.",
+    )
+    back = _json(anamnesis("experts", "edit", "critic", "--no-model", "--with-all", "--json"))
+    assert (back["model"], back["parts_off"]) == (None, [])
+    assert "You review films." in anamnesis("experts", "show", "critic").stdout
+    assert [each["name"] for each in _json(anamnesis("experts", "list", "--json"))] == ["critic", "default"]
+    only = anamnesis("experts", "list", "--limit", "1")
+    assert ("critic" in only.stdout, only.stderr) == (True, "Only the first 1 are shown; see --limit.\n")
+    assert anamnesis("experts", "remove", "critic", "--yes").stdout == "Removed critic.\n"
+    assert anamnesis("experts", "show", "critic").stderr == "anamnesis: There is no expert 'critic'.\n"
+
+
+def test_jobs_are_listed_and_only_failed_ones_retried(talked: Anamnesis) -> None:
+    assert talked("conversations", "list", "--json").exit_code == 0
+    jobs = _json(talked("jobs", "list", "--json"))
+    assert _json(talked("jobs", "list", "--status", "failed", "--json")) == []
+    assert talked("jobs", "retry", "--all").stdout == "0 jobs wait for a worker.\n"
+    missing = talked("jobs", "retry", "999999")
+    assert (missing.exit_code, missing.stderr) == (1, "anamnesis: There is no job 999999.\n")
+    for job in jobs[:1]:
+        refused = talked("jobs", "retry", str(job["id"]))
+        assert (refused.exit_code, refused.stderr) == (1, "anamnesis: Only a failed job can be retried.\n")
+
+
+def test_a_knowledge_base_is_changed_and_searched(anamnesis: Anamnesis, tmp_path: Path) -> None:
+    (tmp_path / "leave.md").write_text("# Leave\n\nThirty days of holidays a year.")
+    assert anamnesis("kb", "add", "handbook", "--description", "Ours.", "--keyword", "leave").exit_code == 0
+    taken = anamnesis("kb", "ingest", "handbook", str(tmp_path / "leave.md"))
+    assert taken.exit_code == 0, taken.output
+    changed = _json(anamnesis("kb", "update", "handbook", "--keyword", "holiday", "--keyword", "sick", "--json"))
+    assert (changed["keywords"], changed["description"]) == (["holiday", "sick"], "Ours.")
+    found = _json(anamnesis("kb", "search", "handbook", "How many days of holidays?", "--json"))
+    assert [each["document"] for each in found["passages"]] == ["leave.md"]
+    assert "leave.md" in anamnesis("kb", "search", "handbook", "days of holidays").stdout
+    missing = anamnesis("kb", "ingest", "nothing", str(tmp_path / "leave.md"))
+    assert (missing.exit_code, missing.stderr) == (1, "anamnesis: There is no knowledge base 'nothing'.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["memory", "show", "nobody"], 1, "There is no user 'nobody'."),
+        (["memory", "show", "u-1", "--expert", "nobody"], 1, "There is no expert 'nobody'."),
+        (["memory", "edit", "u-1", "home"], 2, "give one of: a value, --add, --remove, --replace with --by"),
+        (["memory", "edit", "u-1", "a", "--replace", "b"], 2, "--replace names the old item and --by the new one"),
+        (["memory", "search", "u-1", " "], 2, "the query is empty"),
+        (["memory", "delete", "u-1", "nothing", "--yes"], 1, "There is no section 'nothing'."),
+        (["conversations", "list", "--tenant", "nobody"], 1, "There is no tenant nobody"),
+        (["experts", "add", "a b", "--system-prompt", "x"], 2, "name: "),
+        (["experts", "edit", "default"], 2, "nothing to change"),
+        (["experts", "edit", "default", "--strategy", "poem"], 2, "context_strategy: "),
+        (["experts", "edit", "default", "--model", "m", "--no-model"], 2, "--no-model contradicts"),
+        (["experts", "remove", "default", "--yes"], 1, "The expert default stays"),
+        (["kb", "update", "nothing", "--description", "x"], 1, "There is no knowledge base 'nothing'."),
+        (["kb", "update", "nothing"], 2, "nothing to change"),
+        (["kb", "search", "nothing", "x"], 1, "There is no knowledge base 'nothing'."),
+        (["eval", "nowhere"], 2, "cannot be read: No such file or directory"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_is_wrong_is_said_in_one_line(talked: Anamnesis, arguments: list[str], code: int, says: str) -> None:
+    done = talked(*arguments)
+    assert (done.exit_code, done.stdout) == (code, ""), done.output
+    assert done.stderr.startswith("anamnesis: ")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
