@@ -59,7 +59,7 @@ def compress(
     elif undo is not None:
         typer.echo(f"Restored {as_counts({'memories': told['restored']})}.")
     else:
-        _show(told)
+        _show(user, told)
 
 
 async def _compress(
@@ -89,7 +89,7 @@ async def _run(services: "Services", owner: "Owner", *, dry_run: bool) -> dict[s
     return {"run": str(run.id), "dry_run": dry_run, **asdict(report)}
 
 
-def _show(told: dict[str, Any]) -> None:
+def _show(user: str, told: dict[str, Any]) -> None:
     if not told["superseded"] + told["retired"]:
         typer.echo(f"Nothing to merge or retire among {as_counts({'memories': told['episodes_before']})}.")
     else:
@@ -105,7 +105,7 @@ def _show(told: dict[str, Any]) -> None:
     if told["left_for_later"]:
         typer.echo(f"{as_counts({'groups': told['left_for_later']})} left for the next run.")
     if not told["dry_run"] and told["superseded"] + told["retired"]:
-        typer.echo(f"To undo: anamnesis compress USER --undo {told['run']}")
+        typer.echo(f"To undo: anamnesis compress {user} --undo {told['run']}")
 
 
 def _progress() -> Progress:

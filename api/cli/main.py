@@ -19,6 +19,7 @@ from api.cli import (
     serve,
     tenants,
     transfer,
+    users,
     worker,
 )
 from api.cli.shell import make_shell
@@ -32,6 +33,7 @@ app.command(name="doctor")(doctor.doctor)
 app.command(name="config")(configuration.config)
 app.add_typer(memory.app, name="memory")
 app.add_typer(conversations.app, name="conversations")
+app.add_typer(users.app, name="users")
 app.add_typer(experts.app, name="experts")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")

@@ -28,6 +28,7 @@ from api.cli.shell import (
     run,
 )
 from api.cli.tenants import named
+from services.engines import open_database
 from services.identity.tenants import Tenants
 from services.platform.settings import Settings
 
@@ -115,37 +116,61 @@ def search(
 @app.command()
 def edit(
     user: OfUser,
-    field: Annotated[str, typer.Argument(help="Field of core memory, such as home or allergies.")],
-    value: Annotated[str | None, typer.Argument(help="New value of a field that holds a single one.")] = None,
+    what: Annotated[
+        str, typer.Argument(help="Field of core memory, such as home or allergies; or id of a memory.")
+    ],
+    value: Annotated[str | None, typer.Argument(help="New value of the field, or new text of the memory.")] = None,
+    *,
     add: Annotated[str | None, typer.Option(help="Item to add to a list.")] = None,
     remove: Annotated[str | None, typer.Option(help="Item to remove, whole or in part.")] = None,
     replace: Annotated[str | None, typer.Option(help="Item to replace, whole or in part; needs --by.")] = None,
     by: Annotated[str | None, typer.Option(help="The item that replaces it.")] = None,
     section: Annotated[str, typer.Option(help="Section of core memory.")] = "human",
+    importance: Annotated[
+        float | None, typer.Option(min=0, max=1, help="New importance of a memory, 0 to 1.")
+    ] = None,
     tenant: OfTenant = "default",
     expert: OfExpert = "default",
-    as_json: AsJson = False,
 ) -> None:
-    """Change one field, or one item of a list, in core memory; everything else stays.
+    """Change one field or one item of a list in core memory, or a written memory. Everything else stays.
 
     Example: `anamnesis memory edit u-1 allergies --remove cats`
     """
-    change = _change(section, field, value=value, add=add, remove=remove, replace=replace, by=by)
+    items = (add, remove, replace, by)
+    if episode_id := _id(what):
+        if any(items) or (value is None and importance is None):
+            fail("of a memory, its new text or --importance can be given", WRONG_USE)
+        _edit_memory(tenant, user, episode_id, value, importance)
+        typer.echo(f"Changed the memory {what}.")
+        return
+    if importance is not None:
+        fail("--importance is for a memory, by its id; fields of core memory have none", WRONG_USE)
+    change = _change(section, what, value=value, add=add, remove=remove, replace=replace, by=by)
 
     async def apply(services: "Services", owner: "Owner") -> "list[Block]":
         from services.memory.operations import Trigger  # noqa: PLC0415 — help needs none of it
 
         changed = await services.memory.core.change_items(owner, [change], Trigger("user"))
         if changed.unmatched:
-            fail(f"no single item of {section}.{field} matches; see: anamnesis memory show {user}")
+            fail(f"no single item of {section}.{what} matches; see: anamnesis memory show {user}")
         return changed.blocks
 
     blocks = _with_memory(tenant, user, expert, apply)
-    if as_json:
-        print_json(blocks)
-        return
-    now = blocks[0].content.get(field) if blocks else None
-    typer.echo(f"{field}: {as_text(now)}" if now is not None else f"{field} is empty now.")
+    now = blocks[0].content.get(what) if blocks else None
+    typer.echo(f"{what}: {as_text(now)}" if now is not None else f"{what} is empty now.")
+
+
+def _edit_memory(tenant: str, user: str, episode_id: UUID, content: str | None, importance: float | None) -> None:
+    async def apply(settings: Settings) -> None:
+        from services.memory.catalog import EpisodeCatalog  # noqa: PLC0415 — help needs none of it
+        from services.memory.operations import OperationLog, Trigger  # noqa: PLC0415
+
+        async with open_database(settings) as database:
+            owner = await named(Tenants(database), tenant)
+            catalog = EpisodeCatalog(database, OperationLog(database))
+            await catalog.edit(owner.id, user, episode_id, Trigger("user"), content=content, importance=importance)
+
+    run(apply)
 
 
 @app.command()

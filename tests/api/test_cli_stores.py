@@ -117,6 +117,30 @@ def test_what_was_said_is_searched_and_a_memory_is_deleted(talked: Anamnesis) ->
     assert (again.exit_code, again.stderr.count("\n")) == (1, 1)
 
 
+def test_a_written_memory_is_edited_and_what_was_said_is_not(anamnesis: Anamnesis, tmp_path: Path) -> None:
+    file = tmp_path / "memories.jsonl"
+    written = {"kind": "episode", "user_id": "u-1", "content": "Plays the cello.", "episode_type": "context"}
+    rest = {"origin": "user_said", "importance": 0.5, "created_at": "2026-03-01T10:00:00+00:00"}
+    file.write_bytes(ndjson(message(1, content="Hello"), message(2, content="Hi"), {**written, **rest}))
+    anamnesis("import", str(file))
+    (found,) = _json(anamnesis("memory", "show", "u-1", "--json"))["episodes"]
+    assert anamnesis("memory", "edit", "u-1", found["id"], "Plays the viola.", "--importance", "1").exit_code == 0
+    assert "Plays the viola." in anamnesis("memory", "show", "u-1").stdout
+    said = _json(anamnesis("memory", "search", "u-1", "Hello", "--json"))["items"]
+    turn = next(each["id"] for each in said if each["episode_type"] == "turn")
+    refused = anamnesis("memory", "edit", "u-1", turn, "Something else.")
+    assert (refused.exit_code, "what was said cannot be rewritten" in refused.stderr) == (1, True)
+
+
+def test_users_are_listed_by_their_beginning_and_shown(talked: Anamnesis) -> None:
+    (listed,) = _json(talked("users", "list", "--prefix", "u-", "--json"))
+    assert (listed["user_id"], listed["conversations"], listed["messages"]) == ("u-1", 1, 2)
+    assert _json(talked("users", "list", "--prefix", "x", "--json")) == []
+    assert "u-1" in talked("users", "list").stdout
+    assert _json(talked("users", "show", "u-1", "--json"))["user_id"] == "u-1"
+    assert "timezone" in talked("users", "show", "u-1").stdout
+
+
 def test_experts_are_added_edited_and_removed(anamnesis: Anamnesis) -> None:
     made = _json(anamnesis("experts", "add", "critic", "--system-prompt", "You review films.", "--json"))
     assert (made["name"], made["model"], made["context_strategy"]) == ("critic", None, "summary")
@@ -169,6 +193,10 @@ def test_a_knowledge_base_is_changed_and_searched(anamnesis: Anamnesis, tmp_path
         (["memory", "show", "u-1", "--expert", "nobody"], 1, "There is no expert 'nobody'."),
         (["memory", "edit", "u-1", "home"], 2, "give one of: a value, --add, --remove, --replace with --by"),
         (["memory", "edit", "u-1", "a", "--replace", "b"], 2, "--replace names the old item and --by the new one"),
+        (["memory", "edit", "u-1", "home", "x", "--importance", "1"], 2, "--importance is for a memory"),
+        (["memory", "edit", "u-1", "01a1fd62-e395-7407-b7b8-45bfb81ca93b", "--add", "x"], 2, "of a memory"),
+        (["memory", "edit", "u-1", "01a1fd62-e395-7407-b7b8-45bfb81ca93b", "x"], 1, "There is no episode"),
+        (["users", "show", "nobody"], 1, "There is no user 'nobody'."),
         (["memory", "search", "u-1", " "], 2, "the query is empty"),
         (["memory", "delete", "u-1", "nothing", "--yes"], 1, "There is no section 'nothing'."),
         (["conversations", "list", "--tenant", "nobody"], 1, "There is no tenant nobody"),

@@ -73,11 +73,14 @@ async def test_the_command_erases_and_says_what(services: Services, engines: Eng
     assert ownerless.returncode == 2
     assert "ANAMNESIS_MIGRATION_DATABASE_URL" in ownerless.stderr
     elsewhere = _erase("u-1", "--yes", "--tenant", "nobody", **service)
-    assert (elsewhere.returncode, elsewhere.stderr) == (1, "anamnesis: there is no tenant named nobody\n")
+    assert (elsewhere.returncode, elsewhere.stderr) == (
+        1,
+        "anamnesis: There is no tenant nobody; see: anamnesis tenants list\n",
+    )
 
     done = _erase("u-1", typed="y\n", **service)
     assert done.returncode == 0, done.stderr
-    assert "postgresql: 1 users, 1 conversations, 2 messages, 1 turns" in done.stdout
+    assert "Erased u-1: 1 memory, 1 conversation, 2 messages, 1 turn" in done.stdout
     again = _erase("u-1", "--yes", **service)
     assert (again.returncode, again.stderr) == (1, "anamnesis: There is no user 'u-1'.\n")
 
