@@ -71,7 +71,6 @@ async def answer(
         ModelFailed: no model answered, or the answer broke off.
     """
     tokens = estimators.of(state.get("model") or "")
-    described = tools.described if tools else ""
     prompt = assemble(
         _sections(state, strategy),
         tokens,
@@ -80,7 +79,7 @@ async def answer(
         features=state["features"],
         message=state["message"],
         images=state.get("images", []),
-        tools=described,
+        tools=tools.described if tools else "",
         after=state.get("messages", []),
     )
     pieces: list[str] = []
@@ -99,11 +98,11 @@ async def answer(
         tools=tools.for_model if tools else (),
     )
     if tools and not models.takes_tools(state.get("model")):  # it refused them just now
-        prompt = without_tools(prompt, described, tokens)
+        prompt = without_tools(prompt, tokens)
     used = ModelUsage.of(reply)
     # What images and calls of tools cost differs from provider to provider.
     if not prompt.images and not state.get("messages"):
-        tokens.learn(prompt.texts, prompt.overhead, used.input_tokens)
+        tokens.learn(prompt.texts, prompt.overhead, used.input_tokens, tools=prompt.tools)
     return {
         "messages": [reply],
         "answer": state.get("answer", "") + "".join(pieces),

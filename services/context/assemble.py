@@ -31,7 +31,9 @@ class Prompt:
     epoch: Epoch
     """With the marks of this prompt."""
     texts: list[str]
-    """All that the model reads, to learn from how many tokens it reports."""
+    """The texts of the messages, to learn from the tokens that the model reports."""
+    tools: str
+    """The tools as they are described to the model."""
     overhead: int
     """Tokens of the borders of messages."""
     images: int
@@ -129,7 +131,8 @@ def assemble(
         messages=messages,
         report=report,
         epoch={**epoch, "prefix": marks},
-        texts=[tools, *(one.text for one in messages)],
+        texts=[one.text for one in messages],
+        tools=tools,
         overhead=MESSAGE_OVERHEAD * len(messages),
         images=sum(
             isinstance(part, dict) and part.get("type") == "image_url" for one in messages for part in one.content
@@ -153,14 +156,14 @@ def empty_report(budget: int, epoch: Epoch, features: Sequence[Feature]) -> Cont
     )
 
 
-def without_tools(prompt: Prompt, tools: str, tokens: TokenEstimator) -> Prompt:
+def without_tools(prompt: Prompt, tokens: TokenEstimator) -> Prompt:
     """The prompt as it was sent to a model that refused the tools: neither counted nor learned from."""
     sizes = prompt.report["tokens"]
     report: ContextReport = {
         **prompt.report,
-        "tokens": {**sizes, "system": sizes["system"] - tokens.count(tools)},
+        "tokens": {**sizes, "system": sizes["system"] - tokens.count(prompt.tools)},
     }
-    return replace(prompt, report=report, texts=[text for text in prompt.texts if text != tools])
+    return replace(prompt, report=report, tools="")
 
 
 def _fit(shown: Sequence[_Shown], budget: int, tokens: TokenEstimator) -> list[dict[str, Any]]:

@@ -11,8 +11,10 @@ _DOUBT = (0.002, 0.004)
 """How firmly the first rates hold (wide characters, others): vocabularies differ most in Chinese."""
 _UNSURE_TOKENS = 100
 """A prompt of so many tokens weighs half as much as a long one: the borders of its messages are a guess."""
-_ABSURD = 2.5
-_LOWEST, _HIGHEST = 0.05, 3.0
+_PLAUSIBLE = (0.55, 2.5)
+"""Bounds of a report, in multiples of the static estimate: no tokenizer in use counts less or more."""
+_BOUNDS = ((0.4, 3.0), (0.15, 3.0))
+"""Lowest and highest rate of wide characters and of others: bytes apiece at most, long common words at least."""
 _MODELS_KEPT = 256
 
 Rates = tuple[float, float]
@@ -45,6 +47,7 @@ class TokenEstimator:
         # The faded sums of the normal equations, in multiples of the static rates
         self._wide_wide = self._wide_other = self._other_other = 0.0
         self._wide = self._other = 0.0
+        self._counts_tools = True
 
     @property
     def rates(self) -> Rates:
@@ -59,24 +62,30 @@ class TokenEstimator:
         of_wide, of_other = self._rates
         return max(1, round(wide * of_wide + other * of_other))
 
-    def learn(self, texts: Iterable[str], overhead: int, reported: int) -> None:
+    def learn(self, texts: Iterable[str], overhead: int, reported: int, *, tools: str = "") -> None:
         """Learn from one call of the model.
 
+        Some providers do not count the descriptions of tools. Which they do is seen in prompts that consist
+        mostly of tools: there only one of the two readings is plausible.
+
         Args:
-            texts: The texts of its prompt.
+            texts: The texts of the prompt, without the tools.
             overhead: Tokens of the prompt that are no text: the borders of its messages, its images.
             reported: The tokens of the whole prompt as the provider reported them. Ignored where they cannot
                 be true: not more than the overhead, or far from any tokenizer's count.
+            tools: The tools as they are described to the model.
         """
-        wide = other = 0.0
-        for text in texts:
-            of_text = _measure(text)
-            wide, other = wide + of_text[0], other + of_text[1]
-        expected_wide, expected_other = wide * TOKENS_PER_CJK, other * TOKENS_PER_OTHER
-        expected = expected_wide + expected_other
+        without = _expected(texts)
+        with_tools = _added(without, _expected([tools]))
         tokens = reported - overhead
+        if not math.isfinite(tokens) or tokens <= 0:
+            return
+        if tools and _is_plausible(tokens, without) != _is_plausible(tokens, with_tools):
+            self._counts_tools = _is_plausible(tokens, with_tools)
+        expected_wide, expected_other = with_tools if self._counts_tools else without
+        expected = expected_wide + expected_other
         # Held against the static estimate: against a learned one, a false report could shut out the true ones.
-        if not math.isfinite(tokens) or not expected / _ABSURD <= tokens <= expected * _ABSURD or tokens <= 0:
+        if not _is_plausible(tokens, (expected_wide, expected_other)):
             return
         weight = expected / (expected + _UNSURE_TOKENS)
         # Shares of the static estimate: as shares of the report, reports that are too low would weigh most.
@@ -95,15 +104,35 @@ class TokenEstimator:
         wide, other = self._wide + doubt_wide, self._other + doubt_other
         mixed = self._wide_other
         factor_wide = (wide * other_other - other * mixed) / (wide_wide * other_other - mixed * mixed)
-        of_wide = _bounded(factor_wide * TOKENS_PER_CJK)
+        of_wide = _bounded(factor_wide * TOKENS_PER_CJK, _BOUNDS[0])
         # The second one is the best beside the first as it was bounded, and then the first beside the second.
-        of_other = _bounded((other - mixed * of_wide / TOKENS_PER_CJK) / other_other * TOKENS_PER_OTHER)
-        of_wide = _bounded((wide - mixed * of_other / TOKENS_PER_OTHER) / wide_wide * TOKENS_PER_CJK)
+        of_other = _bounded(
+            (other - mixed * of_wide / TOKENS_PER_CJK) / other_other * TOKENS_PER_OTHER, _BOUNDS[1]
+        )
+        of_wide = _bounded((wide - mixed * of_other / TOKENS_PER_OTHER) / wide_wide * TOKENS_PER_CJK, _BOUNDS[0])
         return of_wide, of_other
 
 
-def _bounded(rate: float) -> float:
-    return min(_HIGHEST, max(_LOWEST, rate))
+def _expected(texts: Iterable[str]) -> Rates:
+    """The static estimate of the texts' tokens, of wide characters and of others."""
+    wide = other = 0.0
+    for text in texts:
+        of_text = _measure(text)
+        wide, other = wide + of_text[0], other + of_text[1]
+    return wide * TOKENS_PER_CJK, other * TOKENS_PER_OTHER
+
+
+def _added(one: Rates, other: Rates) -> Rates:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _is_plausible(tokens: float, expected: Rates) -> bool:
+    lowest, highest = _PLAUSIBLE
+    return lowest * sum(expected) <= tokens <= highest * sum(expected)
+
+
+def _bounded(rate: float, bounds: tuple[float, float]) -> float:
+    return min(bounds[1], max(bounds[0], rate))
 
 
 class TokenEstimators:

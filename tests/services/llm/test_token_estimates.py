@@ -115,6 +115,46 @@ def test_a_prompt_without_text_teaches_nothing(texts: list[str]) -> None:
     assert estimator.rates == STATIC
 
 
+TOOLS = '{"type": "function", "function": {"name": "remember", "description": "Save a lasting fact."}}' * 20
+TALK = [[*CHINESE[: number + 1], *ENGLISH[: number + 1]] for number in range(8)]
+"""A conversation that grows: first the tools are most of its prompts, at the end few of them."""
+
+
+@pytest.mark.parametrize("tokenizer", [by_rates(0.6, 0.2), by_rates(1.0, 0.25), by_rates(1.3, 0.35)])
+def test_a_provider_that_does_not_count_tools_teaches_the_rates_of_the_rest(tokenizer: Tokenizer) -> None:
+    estimator = TokenEstimator()
+    for texts in TALK:
+        estimator.learn(texts, 0, sum(map(tokenizer, texts)), tools=TOOLS)
+    assert abs(error_of(estimator, [*CHINESE[8:], *ENGLISH[8:]], tokenizer)) < 0.15
+    assert estimator.count(TOOLS) > 0.5 * TokenEstimator().count(TOOLS)
+
+
+@pytest.mark.parametrize("tokenizer", [by_rates(0.6, 0.2), by_rates(1.0, 0.25), by_rates(1.3, 0.35)])
+def test_a_provider_that_counts_tools_teaches_with_them(tokenizer: Tokenizer) -> None:
+    estimator = TokenEstimator()
+    for texts in TALK:
+        estimator.learn(texts, 0, sum(map(tokenizer, [TOOLS, *texts])), tools=TOOLS)
+    assert abs(error_of(estimator, [*CHINESE[8:], *ENGLISH[8:]], tokenizer)) < 0.15
+
+
+@given(st.lists(st.tuples(st.sampled_from(TALK), st.integers(1, 20_000)), max_size=40))
+def test_no_report_makes_a_text_cost_less_than_half_or_nothing(calls: list[tuple[list[str], int]]) -> None:
+    estimator = TokenEstimator()
+    for texts, reported in calls:
+        estimator.learn(texts, 4 * len(texts), reported, tools=TOOLS)
+    for text in (TOOLS, *PARAGRAPHS):
+        assert estimator.count(text) >= 0.5 * TokenEstimator().count(text) - 1
+
+
+@pytest.mark.parametrize("reported", [60, 100, 195, 250])
+def test_a_provider_that_reports_one_number_for_all_prompts_teaches_little(reported: int) -> None:
+    estimator = TokenEstimator()
+    for _ in range(10):
+        for texts in TALK:
+            estimator.learn(texts, 4 * len(texts), reported, tools=TOOLS)
+    assert estimator.count(TOOLS) >= 0.55 * TokenEstimator().count(TOOLS)
+
+
 @given(
     st.lists(
         st.tuples(st.lists(st.sampled_from(PARAGRAPHS), min_size=1, max_size=6), st.floats(0.01, 100)), max_size=20
