@@ -13,6 +13,7 @@ from api import (
     chat,
     compression,
     conversations,
+    doctor,
     episodes,
     experts,
     health,
@@ -73,6 +74,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         users,
         jobs,
         transfer,
+        doctor,
     ):
         app.include_router(routes.router, responses=_ACCESS_PROBLEMS)
     app.include_router(health.router)

@@ -282,7 +282,9 @@ class DependencyView(BaseModel):
     """One thing that the service needs, or can do without."""
 
     name: str
-    state: Literal["ok", "degraded", "down"]
+    state: Literal["ok", "degraded", "down", "not_asked"] = Field(
+        description="`not_asked`: a model that has had no request since the start."
+    )
     latency_ms: float | None
     detail: str
 

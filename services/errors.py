@@ -10,6 +10,7 @@
     │   └── Conflict            it does not fit what is there
     ├── Unavailable             it may work later
     │   ├── DatabaseUnavailable
+    │   ├── EmbeddingFailed     the embedding endpoint; carries what it said
     │   └── ModelFailed         the language model's endpoint; carries how it failed
     ├── BadModelOutput          a model answered, but not what it was asked for
     └── ConfigurationError      the operator can mend it; stops the start
@@ -93,6 +94,16 @@ class DatabaseUnavailable(Unavailable):
     """The database does not answer; try again in a moment."""
 
     code = "database_unavailable"
+
+
+class EmbeddingFailed(Unavailable):
+    """The embedding endpoint does not answer, or not with embeddings."""
+
+    def __init__(self, advice: str, detail: str) -> None:
+        """Take what to change, and the endpoint's own message without secrets, for logs and administrators."""
+        self.advice = advice
+        self.detail = detail
+        super().__init__()
 
 
 ModelFailure = Literal[

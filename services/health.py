@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from services.bootstrap import Services
 
 State = Literal["ok", "degraded", "down"]
+DependencyState = Literal["ok", "degraded", "down", "not_asked"]
+"""`not_asked`: a model that has had no request since the start, so that nothing is known of it."""
 
 _PATIENCE_S = 3.0
 _PATIENCE_OF_A_SCRAPE_S = 1.0
@@ -27,13 +29,13 @@ class Dependency:
     """How one dependency is: `down` only for the one that nothing works without."""
 
     name: str
-    state: State
+    state: DependencyState
     latency_ms: float | None
     detail: str
 
 
 async def check_dependencies(services: "Services") -> list[Dependency]:
-    """Ask every dependency, all at once; of the model and the embeddings, tell how they were of late."""
+    """Ask every dependency, all at once; models are not asked: their state is that of their last requests."""
     settings = services.settings
     *stores, worker = await asyncio.gather(
         _ask("postgres", services.database.ping(), _where(settings.database_url), needed=True),
@@ -41,15 +43,25 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
         _ask("redis", redis.ping(services.redis), _where(settings.redis_url, embedded="in-process"), needed=False),
         _worker(settings, services.jobs),
     )
-    model = settings.llm_model or "built-in offline model (quotes only); set ANAMNESIS_LLM_MODEL"
-    failing = services.models.failing
-    away = f"; did not answer when it was asked last: {', '.join(failing)}" if failing else ""
-    return [
-        *stores,
-        worker,
-        Dependency("llm", "degraded" if away else "ok", None, f"{model}{away}"),
-        Dependency("embeddings", "degraded" if services.embedder.failing else "ok", None, services.embedder.model),
-    ]
+    return [*stores, worker, _model(services), _embeddings(services)]
+
+
+def _model(services: "Services") -> Dependency:
+    models = services.models
+    name = services.settings.llm_model or "built-in offline model (quotes only); set ANAMNESIS_LLM_MODEL"
+    if failing := models.failing:
+        away = f"{name}; did not answer when it was asked last: {', '.join(failing)}"
+        return Dependency("llm", "degraded", None, away)
+    is_known = models.offline or models.has_answered(models.default_model)
+    return Dependency("llm", "ok" if is_known else "not_asked", None, name)
+
+
+def _embeddings(services: "Services") -> Dependency:
+    embedder = services.embedder
+    if embedder.failing:
+        return Dependency("embeddings", "degraded", None, embedder.model)
+    is_known = embedder.answered or services.settings.embedding_model is None
+    return Dependency("embeddings", "ok" if is_known else "not_asked", None, embedder.model)
 
 
 def overall(dependencies: list[Dependency]) -> State:

@@ -1,74 +1,178 @@
-"""`anamnesis doctor`: check every dependency and say what to do."""
+"""`anamnesis doctor`: check every dependency, of the running service where there is one, and say what to do."""
 
 import asyncio
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
+import httpx
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from api.cli.shell import FAILED, fail, settings_or_exit
+from api.cli.shell import FAILED, AsJson, fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
-from services.health import Dependency, check_dependencies, overall
-from services.platform.settings import Settings
+from services.health import check_dependencies, overall
+from services.platform.settings import KEY_VARIABLE, Settings
 
 _LOOKS = 20
 _BETWEEN_LOOKS_S = 0.5
+_PATIENCE_S = 10.0
+_PATIENCE_WITH_MODELS_S = 600.0
 
 _ADVICE = {
     "postgres": "Is the server up? See ANAMNESIS_DATABASE_URL, or postgres.log in the data folder.",
     "milvus": "Turns answer without it. See ANAMNESIS_MILVUS_URI, or milvus.log in the data folder.",
     "redis": "Turns answer without it. See ANAMNESIS_REDIS_URL.",
     "worker": "Start one: anamnesis worker, or ANAMNESIS_WORKER=inline.",
+    "llm": "Ask it: anamnesis doctor --ask",
+    "embeddings": "Ask it: anamnesis doctor --ask",
 }
+_COLOURS = {"ok": "green", "degraded": "yellow", "down": "red", "not_asked": "dim"}
+
+Findings = dict[str, Any]
+"""`source` (`service` or `shell`), `url`, `dependencies`, and `models` (None = not asked)."""
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")] = False,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Send each configured model a few tiny requests, billed as usual.")
+    ] = False,
+    as_json: AsJson = False,
+    url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
+    key: Annotated[
+        str | None, typer.Option(envvar=KEY_VARIABLE, help="An admin's API key, where the service asks for one.")
+    ] = None,
 ) -> None:
-    """Check every dependency and say what to do. Exit code 1 when one is down.
+    """Check every dependency and say what to do.
 
-    Example: `anamnesis doctor --json`
+    Describes the service that runs at the address; where none answers, what a service with the settings of this
+    shell would find. Exit code 1 when the database is down, or a model that was asked does not answer.
+
+    Example: `anamnesis doctor --ask`
     """
     settings = settings_or_exit()
-    try:
-        dependencies = asyncio.run(_check(settings))
-    except AnamnesisError as error:
-        fail(error.message)
+    address = url or f"http://{settings.host}:{settings.port}"
+    findings = _of_service(address, key, ask=ask)
+    if findings is None:
+        try:
+            findings = asyncio.run(_of_shell(settings, address, ask=ask))
+        except AnamnesisError as error:
+            fail(error.message)
     if as_json:
-        typer.echo(json.dumps([asdict(dependency) for dependency in dependencies], ensure_ascii=False))
+        typer.echo(json.dumps(findings, ensure_ascii=False))
     else:
-        _show(dependencies)
-    if overall(dependencies) == "down":
+        _show(findings)
+    is_down = any(found["state"] == "down" for found in findings["dependencies"])
+    if is_down or any(not model["answers"] for model in findings["models"] or ()):
         raise typer.Exit(FAILED)
 
 
-async def _check(settings: Settings) -> list[Dependency]:
+def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
+    """What the running service says of itself; None when none answers."""
+    headers = {"Authorization": f"Bearer {key}"} if key else None
+    try:
+        with httpx.Client(base_url=address, headers=headers, timeout=_PATIENCE_S) as client:
+            ready = client.get("/readyz")
+            found = _json_of(ready, address)
+            if not ask:
+                return _findings("service", address, found["dependencies"], None)
+            asked = client.post("/api/v1/doctor", timeout=_PATIENCE_WITH_MODELS_S)
+    except (httpx.ConnectError, httpx.ConnectTimeout):
+        return None
+    except (httpx.HTTPError, KeyError) as error:
+        fail(f"The service at {address} does not answer as it should ({type(error).__name__}).")
+    if asked.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
+        fail(f"The service at {address} wants a key of an admin of the default tenant: set {KEY_VARIABLE}.")
+    found = _json_of(asked, address)
+    if "models" not in found:
+        fail(f"The service at {address} cannot check its models: {found.get('detail', asked.status_code)}")
+    return _findings("service", address, found["dependencies"], found["models"])
+
+
+def _json_of(response: httpx.Response, address: str) -> Findings:
+    try:
+        found = response.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        fail(f"What answers at {address} is not an Anamnesis service; name another address with --url.")
+    return found
+
+
+async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+    from services.llm.model_checks import check_models  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
+            asked = await check_models(settings, services.models, services.embedder) if ask else None
             for _ in range(_LOOKS):
                 found = await check_dependencies(services)
                 # An embedded engine may have been started just now, by ourselves; a worker never is.
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":
                     break
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
-            return found
+    models = None if asked is None else [asdict(each) for each in asked]
+    return _findings("shell", address, [asdict(each) for each in found], models)
 
 
-def _show(dependencies: list[Dependency]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("", "state", "latency", "what", "what to do"):
-        table.add_column(heading)
-    colours = {"ok": "green", "degraded": "yellow", "down": "red"}
+def _findings(
+    source: str, address: str, dependencies: list[dict[str, Any]], models: list[dict[str, Any]] | None
+) -> Findings:
+    return {"source": source, "url": address, "dependencies": dependencies, "models": models}
+
+
+def _show(findings: Findings) -> None:
+    console = Console()
+    if findings["source"] == "service":
+        console.print(f"The service that runs at {escape(findings['url'])}:", highlight=False)
+    else:
+        console.print(
+            f"No service answers at {escape(findings['url'])}; this is what the settings of this shell give:",
+            highlight=False,
+        )
+    console.print(_dependency_table(findings["dependencies"]))
+    if findings["models"] is not None:
+        console.print()
+        console.print(_model_table(findings["models"]))
+        for model in findings["models"]:
+            for line in model["advice"]:
+                console.print(f"[yellow]{escape(model['model'])}[/]: {escape(line)}", highlight=False)
+
+
+def _dependency_table(dependencies: list[dict[str, Any]]) -> Table:
+    table = _table("", "state", "latency", "what", "what to do")
     for found in dependencies:
-        latency = "" if found.latency_ms is None else f"{found.latency_ms:.1f} ms"
-        advice = "" if found.state == "ok" else _ADVICE.get(found.name, "")
-        state = f"[{colours[found.state]}]{found.state}[/]"
-        table.add_row(found.name, state, latency, found.detail, advice)
-    Console().print(table)
+        latency = "" if found["latency_ms"] is None else f"{found['latency_ms']:.1f} ms"
+        advice = "" if found["state"] == "ok" else _ADVICE.get(found["name"], "")
+        state = f"[{_COLOURS[found['state']]}]{found['state'].replace('_', ' ')}[/]"
+        table.add_row(found["name"], state, latency, escape(found["detail"]), advice)
+    return table
+
+
+def _model_table(models: list[dict[str, Any]]) -> Table:
+    table = _table("model", "used as", "answers", "streams", "tools", "JSON schema", "messages", "time")
+    for model in models:
+        is_embedding = model["roles"] == ["embedding"]
+        answers = "[green]yes[/]" if model["answers"] else "[red]no[/]"
+        time = "" if model["answer_ms"] is None else f"{model['answer_ms']:.0f} ms"
+        if is_embedding:
+            size = "" if model["dimensions"] is None else f"{model['dimensions']} dimensions"
+            cells = [size, "", "", ""]
+        elif model["answers"]:
+            cells = ["yes" if model["streams"] else "no", model["tools"], model["json_schema"], model["messages"]]
+        else:
+            cells = ["", "", "", ""]
+        table.add_row(escape(model["model"]), ", ".join(model["roles"]), answers, *cells, time)
+    return table
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading)
+    return table

@@ -49,6 +49,10 @@ class ModelUsage:
         return cls(usage["input_tokens"], usage["output_tokens"], cached)
 
 
+def _ignore(_: str) -> None:
+    """Nobody reads along."""
+
+
 class ChatModels:
     """Answers through the configured endpoint, or through the built-in offline model."""
 
@@ -148,6 +152,35 @@ class ChatModels:
         async with self._breaker(f"{name} (background)").use():
             return (await self._once(name, messages, _ignore, options)).text
 
+    async def probe(
+        self,
+        model: str,
+        messages: Sequence[BaseMessage],
+        *,
+        on_text: OnText = _ignore,
+        tools: Sequence[BaseTool] = (),
+        response_format: dict[str, Any] | None = None,
+    ) -> AIMessage:
+        """Ask a model once with all options, also those that it refused before, and remember what it does now.
+
+        Raises:
+            ModelFailed: it did not answer.
+        """
+        options: dict[Option, Any] = {}
+        if tools:
+            options["tools"] = tools
+        if response_format is not None:
+            options["response_format"] = response_format
+        try:
+            answer = await self._endpoint.ask(model, messages, on_text=on_text, **options)
+        except ModelFailed as failure:
+            if option := _refused_option(failure, options):
+                self._refusals.remember(model, option)
+            raise
+        for option in options:
+            self._refusals.forget(model, option)
+        return answer
+
     async def close(self) -> None:
         """Close the connections to the endpoint."""
         await self._endpoint.close()
@@ -237,10 +270,6 @@ def _refused_option(failure: ModelFailed, sent: Mapping[Option, Any]) -> Option 
     if option is None and failure.failure == "llm_rejected":
         option = "response_format"
     return option if option in sent else None
-
-
-def _ignore(_: str) -> None:
-    """Nobody reads along."""
 
 
 def _is_away(error: Exception) -> bool:

@@ -1,25 +1,31 @@
 """Embeddings: the configured endpoint's, a local model's, or the built-in lexical ones."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
 import openai
+import structlog
 from langchain_core.embeddings import Embeddings
 from langchain_openai import OpenAIEmbeddings
 from pydantic import SecretStr
 
-from services.errors import ConfigurationError, Unavailable
+from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
+from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.llm.lexical import LexicalEmbeddings
 from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 LEXICAL = "built-in lexical embedder"
 _LEXICAL_DIMENSIONS = 512
 _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _FEW = 4
+_DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 
 
 class LocalEmbeddings(Embeddings):
@@ -83,13 +89,27 @@ class Embedder:
     """Embeds texts, behind a circuit breaker, and checks what comes."""
 
     def __init__(
-        self, embeddings: Embeddings, *, model: str, dimension: int, http: httpx.AsyncClient | None = None
+        self,
+        embeddings: Embeddings,
+        *,
+        model: str,
+        dimension: int,
+        http: httpx.AsyncClient | None = None,
+        secrets: Sequence[str] = (),
     ) -> None:
-        """Take the model's name as the index keeps it, and how many dimensions its vectors have.
+        """Wrap a client.
 
-        `http` is closed with it.
+        Args:
+            embeddings: The client.
+            model: The model's name as the index keeps it.
+            dimension: Dimensions of its vectors.
+            http: The client's connections, which are closed with the embedder.
+            secrets: Removed from the endpoint's messages.
         """
         self._http = http
+        self._secrets = secrets
+        self.answered = False
+        """Whether it has made embeddings since the start."""
         self._embeddings = embeddings
         self.model = model
         self.dimension = dimension
@@ -109,6 +129,7 @@ class Embedder:
             http=http,
             model=settings.embedding_model or LEXICAL,
             dimension=settings.embedding_dim or _LEXICAL_DIMENSIONS,
+            secrets=secrets_of(settings),
         )
 
     @property
@@ -139,13 +160,47 @@ class Embedder:
             return await asyncio.to_thread(self._embeddings.embed_documents, texts)
         async with self._breaker.use():
             try:
-                vectors = await self._embeddings.aembed_documents(texts)
+                vectors = await self._ask(texts)
             except (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError) as error:
-                raise Unavailable("The embedding endpoint does not answer, or not with embeddings.") from error
+                failed = EmbeddingFailed(_advice(error), for_log(endpoint_message(error), self._secrets, texts))
+                log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)
+                raise failed from error
             if len(vectors) != len(texts) or any(len(vector) != self.dimension for vector in vectors):
                 sizes = sorted({len(vector) for vector in vectors})
                 raise Unavailable(
                     f"The embedding endpoint answers with {len(vectors)} vectors of {sizes} dimensions for "
                     f"{len(texts)} texts; ANAMNESIS_EMBEDDING_DIM is {self.dimension}."
                 )
+        self.answered = True
         return vectors
+
+    async def _ask(self, texts: list[str]) -> list[list[float]]:
+        """Ask the endpoint, and once more without dimensions where it refuses to be told them."""
+        try:
+            return await self._embeddings.aembed_documents(texts)
+        except openai.APIStatusError as error:
+            plain = _without_dimensions(self._embeddings)
+            if plain is None or not _DIMENSIONS.search(endpoint_message(error)):
+                raise
+        vectors = await plain.aembed_documents(texts)
+        self._embeddings = plain
+        return vectors
+
+
+def _without_dimensions(embeddings: Embeddings) -> Embeddings | None:
+    """The client of an endpoint that is not told dimensions; None where nothing can be left out."""
+    if not isinstance(embeddings, OpenAIEmbeddings) or embeddings.dimensions is None:
+        return None
+    return embeddings.model_copy(update={"dimensions": None})
+
+
+def _advice(error: Exception) -> str:
+    match error:
+        case openai.AuthenticationError() | openai.PermissionDeniedError():
+            return "The endpoint refused the key; check ANAMNESIS_EMBEDDING_API_KEY."
+        case openai.NotFoundError() | openai.BadRequestError():
+            return "Check ANAMNESIS_EMBEDDING_MODEL and ANAMNESIS_EMBEDDING_BASE_URL."
+        case openai.APIConnectionError():
+            return "The endpoint cannot be reached; check ANAMNESIS_EMBEDDING_BASE_URL."
+        case _:
+            return "Recall goes by words until the endpoint answers again."

@@ -12,10 +12,11 @@ from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
 from services.errors import ModelFailed
+from services.llm.endpoint_messages import secrets_of
 from services.llm.failures import EXPECTED, failure_of
 from services.llm.lean_openai import LeanChatOpenAI, OnText
 from services.llm.offline import OfflineChatModel
-from services.platform.settings import SECRET_FIELDS, Settings
+from services.platform.settings import Settings
 
 _CONNECT_TIMEOUT_S = 5.0
 
@@ -26,7 +27,7 @@ class ModelEndpoint:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._responses_api = settings.llm_api == "responses"
-        self._secrets = _secrets_of(settings)
+        self._secrets = secrets_of(settings)
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self.answered: set[str] = set()
         """Models that have answered since the start."""
@@ -120,8 +121,3 @@ class ModelEndpoint:
             timeout=self._timeout,
             http_async_client=self._http,
         )
-
-
-def _secrets_of(settings: Settings) -> list[str]:
-    values = (getattr(settings, name) for name in SECRET_FIELDS)
-    return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]

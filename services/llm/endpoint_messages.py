@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import openai
+from pydantic import SecretStr
 
 from services.errors import RefusalTopic
+from services.platform.settings import SECRET_FIELDS, Settings
 
 MOST_CHARACTERS = 300
 """Characters of an endpoint's message that are kept."""
@@ -73,6 +75,12 @@ def topic_of(message: str, code: str | None = None, parameter: str | None = None
     """What a refusal is about, from its message and the fields beside it; None for anything else."""
     text = " ".join((message[:_LONGEST_READ], code or "", parameter or ""))
     return next((topic for topic, pattern in _TOPICS if pattern.search(text)), None)
+
+
+def secrets_of(settings: Settings) -> list[str]:
+    """The keys and passwords among the settings."""
+    values = (getattr(settings, name) for name in SECRET_FIELDS)
+    return [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
 
 
 def for_log(message: str, secrets: Iterable[str], prompt: Iterable[str]) -> str:

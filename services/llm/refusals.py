@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import get_args
 
 from services.llm.failures import Option
 
@@ -30,7 +29,6 @@ class Refusals:
         self._until = {key: until for key, until in self._until.items() if now < until}
         self._until[model, option] = now + self._keep_s
 
-    def forget(self, model: str) -> None:
-        """Forget the model's refusals, so that it is asked with all options again."""
-        for option in get_args(Option):
-            self._until.pop((model, option), None)
+    def forget(self, model: str, option: Option) -> None:
+        """Forget that the model refused the option."""
+        self._until.pop((model, option), None)

@@ -54,15 +54,19 @@ def test_a_wrong_setting_of_a_process_is_one_line_and_ends_with_two() -> None:
 
 def test_doctor_names_what_is_wrong_and_what_to_do(engines: Engines) -> None:
     environment = {
+        "ANAMNESIS_PORT": str(free_port()),
         "ANAMNESIS_DATABASE_URL": engines.database_url,
         "ANAMNESIS_MILVUS_URI": engines.milvus_uri,
         "ANAMNESIS_REDIS_URL": f"redis://127.0.0.1:{free_port()}/0",
     }
     done = _anamnesis("doctor", "--json", **environment)
     assert done.returncode == 0
-    states = {found["name"]: found["state"] for found in json.loads(done.stdout)}
+    findings = json.loads(done.stdout)
+    assert (findings["source"], findings["models"]) == ("shell", None)
+    states = {found["name"]: found["state"] for found in findings["dependencies"]}
     assert (states["postgres"], states["milvus"], states["redis"]) == ("ok", "degraded", "degraded")
     shown = _anamnesis("doctor", **environment, COLUMNS="200").stdout
+    assert shown.startswith("No service answers at http://127.0.0.1:")
     assert "Turns answer without it. See ANAMNESIS_REDIS_URL." in shown
 
 
@@ -85,10 +89,64 @@ def test_chat_without_a_service_says_how_to_start_one() -> None:
 
 
 def test_an_embedded_service_that_doctor_starts_itself_is_well(data_dir: Path) -> None:
-    done = _anamnesis("doctor", "--json", ANAMNESIS_DATA_DIR=str(data_dir))
+    done = _anamnesis("doctor", "--json", ANAMNESIS_DATA_DIR=str(data_dir), ANAMNESIS_PORT=str(free_port()))
     assert done.returncode == 0, done.stderr
-    states = {found["name"]: found["state"] for found in json.loads(done.stdout)}
+    states = {found["name"]: found["state"] for found in json.loads(done.stdout)["dependencies"]}
     assert set(states.values()) == {"ok"}
+
+
+def test_doctor_describes_the_running_service_and_asks_its_models(
+    service: ServiceProcess, model_server: ModelServer
+) -> None:
+    address = {"ANAMNESIS_PORT": service.url.rsplit(":", 1)[1], "COLUMNS": "200"}
+    unasked = _anamnesis("doctor", **address)
+    assert unasked.stdout.startswith(f"The service that runs at {service.url}:")
+    assert "not asked" in unasked.stdout
+    assert model_server.requests == []
+
+    model_server.default = lambda received: (
+        Reply(status=400, error_message="scripted does not support tools")
+        if received.body.get("tools")
+        else Reply(["Certain", "ly."], gap_s=0.1)
+    )
+    asked = _anamnesis("doctor", "--ask", **address)
+    assert asked.returncode == 0, asked.stderr
+    row = next(line for line in asked.stdout.splitlines() if line.startswith("scripted "))
+    assert row.split()[1:8] == ["main,", "small", "yes", "yes", "refused", "ignored", "native"]
+    assert "ANAMNESIS_LLM_TOOLS" in asked.stdout
+
+    model_server.default = Reply(status=401, error_message="Incorrect API key provided: sk-verysecret")
+    refused = _anamnesis("doctor", "--ask", "--json", **address)
+    assert refused.returncode == 1
+    [model, _] = json.loads(refused.stdout)["models"]
+    assert not model["answers"]
+    assert "ANAMNESIS_LLM_API_KEY" in model["advice"][0]
+    assert "verysecret" not in refused.stdout
+
+
+def test_doctor_asks_models_with_its_own_settings_where_no_service_runs(
+    engines: Engines, model_server: ModelServer
+) -> None:
+    done = _anamnesis(
+        "doctor",
+        "--ask",
+        "--json",
+        ANAMNESIS_PORT=str(free_port()),
+        ANAMNESIS_DATABASE_URL=engines.database_url,
+        ANAMNESIS_MILVUS_URI=engines.milvus_uri,
+        ANAMNESIS_LLM_MODEL="m-1",
+        ANAMNESIS_LLM_BASE_URL=model_server.base_url,
+    )
+    findings = json.loads(done.stdout)
+    assert findings["source"] == "shell"
+    assert [model["roles"] for model in findings["models"]] == [["main", "small"], ["embedding"]]
+    assert all(model["answers"] for model in findings["models"])
+
+
+def test_doctor_says_when_what_answers_is_no_service(model_server: ModelServer) -> None:
+    done = _anamnesis("doctor", "--url", model_server.base_url)
+    assert done.returncode == 1
+    assert "is not an Anamnesis service" in done.stderr
 
 
 def test_a_database_without_our_tables_is_said_in_one_line(postgres: EmbeddedPostgres, engines: Engines) -> None:

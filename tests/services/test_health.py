@@ -20,7 +20,7 @@ async def test_what_is_up_and_what_is_not_is_told_apart(services: Services) -> N
         "milvus": "degraded",
         "redis": "ok",
         "worker": "ok",
-        "llm": "ok",
+        "llm": "not_asked",
         "embeddings": "ok",
     }
     assert overall(found) == "degraded"
@@ -59,6 +59,12 @@ async def test_a_worker_elsewhere_is_well_as_long_as_it_gives_signs_of_life(serv
                 "INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - %s::interval)", [age]
             )
         assert (await _worker(services, external)).state == state
+
+
+async def test_a_model_that_has_answered_is_well(services: Services, model_server: ModelServer) -> None:
+    await services.models.answer([HumanMessage("Hello")], on_text=lambda _: None)
+    found = {dependency.name: dependency for dependency in await check_dependencies(services)}
+    assert found["llm"].state == "ok"
 
 
 async def test_a_model_that_is_away_is_told(services: Services, model_server: ModelServer) -> None:

@@ -95,6 +95,10 @@ def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
     return Ask(query=_page(more, chance, "job"))
 
 
+def _doctor(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask()
+
+
 def _retry(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"job_id": ids.pick("kept job" if _is_anothers(me, ids) else "job", chance)})
 
@@ -268,6 +272,7 @@ def _export(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
 OK, GONE = frozenset({200}), frozenset({404})
 MADE, REMOVED = frozenset({201, 409}), frozenset({204})  # 409: the name is taken
 FOUND = OK | GONE
+REFUSED = frozenset({403})
 UNREAD = frozenset({415})
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
@@ -310,6 +315,8 @@ TABLE: dict[Endpoint, Entry] = {
     ),
     ("POST", f"{BASES}/{{prefix}}/search"): Entry(_search_base, OK, GONE, FOUND),
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
+    # Models belong to the whole service, and so to the default tenant.
+    ("POST", "/api/v1/doctor"): Entry(_doctor, REFUSED, REFUSED, REFUSED, is_admins=True),
     ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
     # A section may just have been removed.
     ("GET", CORE_MEMORY): Entry(_core_memory, OK, GONE, GONE),

@@ -97,6 +97,8 @@ class EmbeddingsScript:
     delay_s: float = 0.0
     dimensions: int | None = None
     """Of its vectors, whatever was asked for."""
+    refuses_dimensions: bool = False
+    """It refuses requests that name dimensions."""
     from_texts: int = 1
     """It answers requests with fewer texts as usual, without delay or error."""
 
@@ -208,6 +210,9 @@ class ModelServer:
         await asyncio.sleep(how.delay_s)
         if how.status != 200:
             return web.json_response({"error": {"message": f"scripted {how.status}"}}, status=how.status)
+        if how.refuses_dimensions and "dimensions" in body:
+            message = "This model does not support matryoshka representation"
+            return web.json_response({"error": {"message": message}}, status=400)
         dimensions = how.dimensions or body.get("dimensions") or 4
         data = [
             {"object": "embedding", "index": index, "embedding": vector_of(text, dimensions)}

@@ -2,11 +2,12 @@ import sys
 
 import pytest
 from langchain_core.embeddings import Embeddings
+from structlog.testing import capture_logs
 
 from services.errors import ConfigurationError, Unavailable
 from services.llm.embeddings import LEXICAL, Embedder, make_embeddings
 from services.platform.settings import Settings, load_settings
-from tests.support.model_server import ModelServer, vector_of
+from tests.support.model_server import EmbeddingsScript, ModelServer, vector_of
 
 pytestmark = pytest.mark.anyio
 
@@ -89,3 +90,27 @@ def test_a_local_model_without_the_extra_says_what_to_install() -> None:
     settings = load_settings(embedding_api="local", embedding_model="some/folder", embedding_dim=384)
     with pytest.raises(ConfigurationError, match="local-embeddings"):
         make_embeddings(settings)
+
+
+async def test_an_endpoint_that_refuses_to_be_told_dimensions_is_asked_without(
+    settings: Settings, model_server: ModelServer
+) -> None:
+    model_server.embeddings = EmbeddingsScript(refuses_dimensions=True, dimensions=8)
+    embedder = Embedder.of(settings)
+    for _ in range(2):
+        assert len((await embedder.embed(["green tea"]))[0]) == 8
+    assert ["dimensions" in request.body for request in model_server.requests] == [True, False, False]
+    await embedder.close()
+
+
+async def test_a_failure_is_logged_with_what_the_endpoint_said_and_what_to_change(
+    settings: Settings, model_server: ModelServer
+) -> None:
+    model_server.embeddings = EmbeddingsScript(status=401)
+    embedder = Embedder.of(settings)
+    with capture_logs() as logs, pytest.raises(Unavailable):
+        await embedder.embed(["green tea"])
+    [line] = logs
+    assert (line["model"], line["reason"]) == ("e-1", "scripted 401")
+    assert "ANAMNESIS_EMBEDDING_API_KEY" in line["advice"]
+    await embedder.close()

@@ -1,0 +1,165 @@
+"""Check the configured models with real, tiny requests: what they accept, and what to change."""
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.tools import tool
+
+from services.errors import EmbeddingFailed, ModelFailed, Unavailable
+from services.llm.chat_models import ChatModels
+from services.llm.embeddings import Embedder
+from services.platform.settings import Settings
+
+Acceptance = Literal["accepted", "ignored", "refused", "not checked"]
+"""What a model does with an option: `ignored` = it answered, but not as the option asks."""
+MessageForm = Literal["native", "compatible", "neither", "not checked"]
+"""The most liberal form of messages that a model accepts: `native` has a system message before the user's last."""
+
+_SYSTEM = SystemMessage("You answer in as few words as possible.")
+_EARLIER: tuple[BaseMessage, ...] = (HumanMessage("Hello."), AIMessage("Hello. How can I help?"))
+_QUESTION = HumanMessage("Name the twelve months of the year.")
+_NOTE = SystemMessage("It is Sunday.")
+_SCHEMA = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
+
+
+@dataclass
+class ModelCheck:
+    """What one model answered to the requests of a check."""
+
+    roles: list[str]
+    """What the service uses the model for: `main`, `small`, `fallback`, `embedding`."""
+    model: str
+    answers: bool = False
+    streams: bool = False
+    """Whether the answer came in several pieces."""
+    tools: Acceptance = "not checked"
+    json_schema: Acceptance = "not checked"
+    messages: MessageForm = "not checked"
+    dimensions: int | None = None
+    """Of an embedding."""
+    answer_ms: float | None = None
+    """Milliseconds until the first answer, or the embedding, was complete."""
+    advice: list[str] = field(default_factory=list)
+    """What is wrong, and the setting to change."""
+
+
+async def check_models(settings: Settings, models: ChatModels, embedder: Embedder) -> list[ModelCheck]:
+    """Ask every configured model, all at once; what a model refuses is remembered for the turns that follow."""
+    checks = [_check(models, ModelCheck(roles, name)) for name, roles in _roles(settings, models).items()]
+    return [*await asyncio.gather(*checks), await _check_embedder(embedder)]
+
+
+def _roles(settings: Settings, models: ChatModels) -> dict[str, list[str]]:
+    roles: dict[str, list[str]] = {models.default_model: ["main"]}
+    roles.setdefault(models.small_model, []).append("small")
+    for name in () if models.offline else settings.llm_fallback_models:
+        roles.setdefault(name, []).append("fallback")
+    return roles
+
+
+async def _check(models: ChatModels, check: ModelCheck) -> ModelCheck:
+    begun = time.perf_counter()
+    pieces: list[str] = []
+    try:
+        await models.probe(check.model, [_SYSTEM, _QUESTION], on_text=pieces.append)
+    except ModelFailed as failure:
+        if failure.topic != "messages":  # nothing else would be answered either
+            check.advice.append(_reason(failure))
+            return check
+        check.messages = "neither"
+        check.advice.append(_reason(failure))
+        return check
+    check.answers, check.streams = True, len(pieces) > 1
+    check.answer_ms = round((time.perf_counter() - begun) * 1000, 1)
+    check.tools = await _check_tools(models, check)
+    check.json_schema = await _check_schema(models, check)
+    check.messages = await _check_messages(models, check)
+    return check
+
+
+async def _check_tools(models: ChatModels, check: ModelCheck) -> Acceptance:
+    question = HumanMessage("Call the tool report_ready.")
+    try:
+        await models.probe(check.model, [_SYSTEM, question], tools=[report_ready])
+    except ModelFailed as failure:
+        if failure.topic == "tools":
+            check.advice.append(f"{_reason(failure)} Its turns go without tools.")
+            return "refused"
+        check.advice.append(f"tools: {_reason(failure)}")
+        return "not checked"
+    return "accepted"
+
+
+async def _check_schema(models: ChatModels, check: ModelCheck) -> Acceptance:
+    question = HumanMessage('Are you ready? Answer with JSON such as {"ready": true}.')
+    described = {"type": "json_schema", "json_schema": {"name": "state", "schema": _SCHEMA, "strict": True}}
+    try:
+        answer = await models.probe(check.model, [_SYSTEM, question], response_format=described)
+    except ModelFailed as failure:
+        refused = failure.failure == "llm_rejected"
+        if not refused:
+            check.advice.append(f"JSON schema: {_reason(failure)}")
+        return "refused" if refused else "not checked"
+    return "accepted" if _fits(answer.text) else "ignored"
+
+
+async def _check_messages(models: ChatModels, check: ModelCheck) -> MessageForm:
+    forms: tuple[tuple[MessageForm, Sequence[BaseMessage]], ...] = (
+        ("native", [_SYSTEM, *_EARLIER, _NOTE, _QUESTION]),
+        ("compatible", [_SYSTEM, *_EARLIER, _QUESTION]),
+    )
+    for form, messages in forms:
+        try:
+            await models.probe(check.model, messages)
+        except ModelFailed as failure:
+            if failure.failure not in {"llm_messages_refused", "llm_rejected"}:
+                check.advice.append(f"messages: {_reason(failure)}")
+                return "not checked"
+            continue
+        return form
+    check.advice.append("The model accepts no system message at the beginning of a conversation.")
+    return "neither"
+
+
+async def _check_embedder(embedder: Embedder) -> ModelCheck:
+    check = ModelCheck(["embedding"], embedder.model)
+    begun = time.perf_counter()
+    try:
+        [vector] = await embedder.embed(["ready"])
+    except EmbeddingFailed as error:
+        check.advice.append(f"{error.message} {error.advice} ({error.detail})")
+        return check
+    except Unavailable as error:
+        check.advice.append(error.message)
+        return check
+    check.answers, check.dimensions = True, len(vector)
+    check.answer_ms = round((time.perf_counter() - begun) * 1000, 1)
+    return check
+
+
+@tool
+def report_ready() -> str:
+    """Report that you are ready."""
+    return "ready"
+
+
+def _fits(text: str) -> bool:
+    try:
+        answer: Any = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(answer, dict) and isinstance(answer.get("ready"), bool)
+
+
+def _reason(failure: ModelFailed) -> str:
+    return f"{failure.message} ({failure.detail})" if failure.detail else failure.message
