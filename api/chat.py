@@ -108,7 +108,8 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf)
             try:
                 request = SocketRequest.model_validate_json(frame.get("text") or frame.get("bytes") or "")
             except ValidationError as error:
-                await socket.send_text(_refusal(invalid_fields(list(error.errors())), retryable=False))
+                problem = invalid_fields(error.errors(), {"body": SocketRequest.model_json_schema()})
+                await socket.send_text(_refusal(problem, retryable=False))
                 continue
             task = asyncio.create_task(_answer(socket, starter, request, runner))
             following.add(task)

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 
 from fastapi import APIRouter
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from api.access import ServicesOf
@@ -14,10 +14,17 @@ from services.health import check_dependencies, measure_jobs, overall
 router = APIRouter(tags=["health"])
 
 
+@router.get("/api/v1/health", response_class=PlainTextResponse, include_in_schema=False)
 @router.get("/healthz", response_class=PlainTextResponse)
 async def healthz() -> str:
     """Whether the process lives."""
     return "ok"
+
+
+@router.get("/", include_in_schema=False)
+async def root() -> RedirectResponse:
+    """Lead to the documentation of the API."""
+    return RedirectResponse("/docs")
 
 
 @router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})

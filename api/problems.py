@@ -1,5 +1,7 @@
 """Errors as RFC 9457 problem documents."""
 
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -8,7 +10,8 @@ from fastapi import FastAPI, Request, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.requests import HTTPConnection
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, TypeAdapter
 from starlette.exceptions import HTTPException
 
 from services.errors import (
@@ -22,6 +25,7 @@ from services.errors import (
     Unauthenticated,
     Unavailable,
 )
+from services.validation import accepted_fields, plain_reason
 
 log = structlog.get_logger(__name__)
 
@@ -82,13 +86,18 @@ def _headers(error: AnamnesisError) -> dict[str, str] | None:
     return {"Retry-After": "1"} if error.retryable else None
 
 
-def invalid_fields(errors: list[Any]) -> Problem:
-    """The problem document for a request that does not fit its schema; every wrong field is named."""
+def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any]]) -> Problem:
+    """The problem document for a request that does not fit its schema; every wrong field is named.
+
+    Args:
+        errors: as pydantic reports them.
+        schemas: JSON schema of each part of the request (`body`, `query`); a part alone is `body`.
+    """
     if any(error["type"] == "json_invalid" for error in errors):
         status, code, detail = HTTPStatus.BAD_REQUEST, "malformed", "The body is not valid JSON."
     else:
         status, code = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input"
-        detail = "; ".join(f"{_name(error['loc'])}: {_reason(error)}" for error in errors)
+        detail = "; ".join(f"{_name(error['loc'])}: {_reason(error, schemas)}" for error in errors)
     return Problem(title=status.phrase, status=status, detail=detail, code=code)
 
 
@@ -99,8 +108,24 @@ def _name(location: tuple[int | str, ...]) -> str:
     return ".".join(parts) or "body"
 
 
-def _reason(error: Any) -> str:
-    return str(error["msg"]).removeprefix("Value error, ")
+def _reason(error: Any, schemas: Mapping[str, Mapping[str, Any]]) -> str:
+    part, inside = "body", error["loc"]
+    if inside[:1] and inside[0] in schemas:
+        part, inside = str(inside[0]), inside[1:]
+    return plain_reason(error, accepted_fields(schemas.get(part, {}), inside))
+
+
+def _schemas_of(route: APIRoute) -> dict[str, dict[str, Any]]:
+    """The schemas of a route's body and of a query that is one model."""
+    parameters = {"body": route.dependant.body_params, "query": route.dependant.query_params}
+    alone = {part: fields[0].field_info for part, fields in parameters.items() if len(fields) == 1}
+    annotations: dict[str, Any] = {part: field.annotation for part, field in alone.items()}
+    return {part: _schema_of(annotation) for part, annotation in annotations.items()}
+
+
+@lru_cache(maxsize=256)
+def _schema_of(annotation: Any) -> dict[str, Any]:
+    return TypeAdapter(annotation).json_schema()
 
 
 def add_problem_handlers(app: FastAPI) -> None:
@@ -115,8 +140,11 @@ def add_problem_handlers(app: FastAPI) -> None:
         return response_of(error)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
-        return problem_response(invalid_fields(list(error.errors())))
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        route = request.scope.get("route")
+        return problem_response(
+            invalid_fields(error.errors(), _schemas_of(route) if isinstance(route, APIRoute) else {})
+        )
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:

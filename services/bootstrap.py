@@ -121,7 +121,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         connected = await _connect(stack, settings, engines)
         database, cache, jobs = connected.database, connected.cache, connected.jobs
         models, embedder = connected.models, connected.embedder
-        leases = TurnLeases(database)
+        leases = TurnLeases(database, default_locale=settings.default_locale)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         summaries = _make_summaries(settings, database, models, jobs)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
@@ -156,6 +156,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 visits=visit_schedule(settings),
                 shares_human=settings.memory_share_human,
                 reflection=settings.memory_reflection and not models.offline,
+                default_timezone=settings.default_timezone,
+                default_locale=settings.default_locale,
             ),
             leases=leases,
             feedback=TurnFeedback(database),
@@ -335,4 +337,5 @@ def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Imp
         summary_schedule(settings),
         visit_schedule(settings),
         episodes=settings.memory_episodes,
+        default_timezone=settings.default_timezone,
     )

@@ -7,8 +7,6 @@ Plain, frozen values that neither a node nor a model can change. Tools read iden
 from dataclasses import dataclass
 from typing import Literal
 
-DEFAULT_TIMEZONE = "Asia/Shanghai"
-
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
@@ -32,7 +30,7 @@ class TurnContext:
     """UUID of the turn. Empty only in Studio, before the turn has been opened."""
     locale: str = ""
     """BCP 47 tag such as `zh-CN`; empty when the caller gave none."""
-    timezone: str = DEFAULT_TIMEZONE
+    timezone: str = "UTC"
     """IANA name, or an offset such as `+08:00`."""
     debug: bool = False
     """Whether nodes report what they did in `execution_logs`."""

@@ -77,6 +77,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     for name in list(os.environ):
         if name.startswith(("ANAMNESIS_", "OPENAI_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "Asia/Shanghai")  # and not this machine's
     monkeypatch.chdir(tmp_path)
 
 

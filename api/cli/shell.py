@@ -126,7 +126,7 @@ def check(schema: Any, values: Mapping[str, Any]) -> Any:
     try:
         return TypeAdapter(schema).validate_python(values)
     except ValidationError as error:
-        fail(invalid_fields(error.errors()).detail, WRONG_USE)
+        fail(invalid_fields(error.errors(), {}).detail, WRONG_USE)
 
 
 def confirm(question: str, *, yes: bool) -> None:

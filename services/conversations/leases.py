@@ -118,8 +118,10 @@ class AdoptedTurn:
 class TurnLeases:
     """Leases, places and stop requests of unfinished turns."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, default_locale: str | None = None) -> None:
+        """Take the locale of users who have none."""
         self._database = database
+        self._default_locale = default_locale
 
     async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
         """Say that this process works on these turns; return those that are asked to stop."""
@@ -159,7 +161,7 @@ class TurnLeases:
             user_message_id=found.user_message_id,
             answer_message_id=uuid7(),
             timezone=found.request.get("timezone") or found.timezone,
-            locale=found.request.get("locale") or found.locale,
+            locale=found.request.get("locale") or found.locale or self._default_locale,
             expert_id=found.expert_id,
             expert=found.expert,
             system_prompt=found.system_prompt,

@@ -22,7 +22,8 @@ WITH expert AS (
     SELECT id, timezone, locale FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(external_id)s
 ), made AS (
     INSERT INTO users (id, tenant_id, external_id, timezone, locale)
-    SELECT %(new_user_id)s, %(tenant_id)s, %(external_id)s, coalesce(%(timezone)s, 'Asia/Shanghai'), %(locale)s
+    SELECT %(new_user_id)s, %(tenant_id)s, %(external_id)s, coalesce(%(timezone)s, %(default_timezone)s),
+        %(locale)s
     FROM expert WHERE NOT EXISTS (SELECT FROM known)
     ON CONFLICT (tenant_id, external_id) DO NOTHING
     RETURNING id, timezone, locale

@@ -72,15 +72,19 @@ class Turns:
         visits: VisitSchedule | None = None,
         shares_human: bool = False,
         reflection: bool = False,
+        default_timezone: str = "UTC",
+        default_locale: str | None = None,
     ) -> None:
         """Take when visits end and are summarised (None = as usual), whether a user's experts share a section of
-        core memory, and whether experts think turns over.
+        core memory, whether experts think turns over, and the time zone and locale of users who have none.
         """
         self._database = database
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
         self._shares_human = shares_human
         self._reflection = reflection
+        self._default_timezone = default_timezone
+        self._default_locale = default_locale
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; the user and the conversation come into being.
@@ -103,7 +107,11 @@ class Turns:
             DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
         """
         turn_id, message_id = uuid7(), uuid7()
-        values = {**_values(new, turn_id, message_id), "shares_human": self._shares_human}
+        values = {
+            **_values(new, turn_id, message_id),
+            "shares_human": self._shares_human,
+            "default_timezone": self._default_timezone,
+        }
         lock = f"{new.tenant_id} {new.external_user_id} {new.session_key}"
         while True:
             try:
@@ -128,7 +136,7 @@ class Turns:
             user_message_id=message_id,
             answer_message_id=uuid7(),
             timezone=new.timezone or one.timezone,
-            locale=new.locale or one.locale,
+            locale=new.locale or one.locale or self._default_locale,
             expert_id=one.expert_id,
             expert=one.expert,
             system_prompt=one.system_prompt,

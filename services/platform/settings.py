@@ -18,6 +18,8 @@ from pydantic_settings import (
 )
 
 from services.errors import ConfigurationError
+from services.platform.machine import machine_locale, machine_timezone
+from services.time_reference.zones import time_zone
 
 PREFIX = "ANAMNESIS_"
 KEY_VARIABLE = f"{PREFIX}KEY"
@@ -52,6 +54,17 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = Field("console", description="console or json")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error"
+    )
+
+    # Users of whom nothing else is known
+    default_timezone: str = Field(
+        default_factory=machine_timezone,
+        description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
+    )
+    default_locale: str | None = Field(
+        default_factory=machine_locale,
+        pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
+        description="a BCP 47 tag such as zh-CN; unset = the machine's",
     )
 
     # Who may call, and how often
@@ -192,6 +205,12 @@ class Settings(BaseSettings):
     def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not value.get_secret_value().startswith(("postgresql://", "postgres://")):
             raise ValueError("not a postgresql:// address")
+        return value
+
+    @field_validator("default_timezone")
+    @classmethod
+    def _is_time_zone(cls, value: str) -> str:
+        time_zone(value)
         return value
 
     @field_validator("redis_url")

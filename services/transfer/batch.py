@@ -31,8 +31,11 @@ _L = TypeVar("_L", bound=Line)
 class Batch:
     """Stores lines of one tenant within a transaction that its caller has begun."""
 
-    def __init__(self, connection: Connection, tenant_id: UUID, lines: Sequence[Numbered]) -> None:
+    def __init__(
+        self, connection: Connection, tenant_id: UUID, lines: Sequence[Numbered], *, default_timezone: str
+    ) -> None:
         self._owners = Owners(connection, tenant_id)
+        self._default_timezone = default_timezone
         self._messages = ImportedMessages(connection, tenant_id)
         self._memory = ImportedMemory(connection, tenant_id)
         self._lines = list(lines)
@@ -46,7 +49,7 @@ class Batch:
     async def store(self, *, episodes: bool) -> ImportReport:
         """Store the lines and say what became of them; with `episodes`, exchanges become some."""
         await self._find_experts()
-        self._users = await self._owners.users(_users_of(self._lines))
+        self._users = await self._owners.users(_users_of(self._lines), self._default_timezone)
         times = self._times()
         if wanted := self._wanted_conversations(times):
             self._conversations = await self._owners.conversations(wanted)

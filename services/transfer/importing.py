@@ -37,14 +37,18 @@ class Importer:
         visits: VisitSchedule,
         *,
         episodes: bool,
+        default_timezone: str = "UTC",
         longest_line: int = LONGEST_LINE,
     ) -> None:
-        """Take when summaries are due and visits end, whether exchanges become episodes, and the longest line."""
+        """Take when summaries are due and visits end, whether exchanges become episodes, the time zone of users
+        who have none, and the longest line in bytes.
+        """
         self._database = database
         self._jobs = jobs
         self._schedule = schedule
         self._visits = visits
         self._episodes = episodes
+        self._default_timezone = default_timezone
         self._longest_line = longest_line
 
     async def run(
@@ -96,7 +100,7 @@ class Importer:
 
     async def _store(self, tenant_id: UUID, lines: Sequence[Numbered]) -> ImportReport:
         async with self._database.tenant(tenant_id) as connection:
-            batch = Batch(connection, tenant_id, lines)
+            batch = Batch(connection, tenant_id, lines, default_timezone=self._default_timezone)
             report = await batch.store(episodes=self._episodes)
             if batch.touched:
                 grouping = VisitGrouping(connection, tenant_id, self._visits)

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -24,6 +25,7 @@ from pydantic_core import PydanticCustomError, from_json
 
 from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Text, TimeZone, no_nul
 from services.time_reference.zones import time_zone
+from services.validation import accepted_fields, plain_reason
 
 MAX_CONTENT_CHARACTERS = 1_000_000
 """Of a message. A user's message in a chat is shorter, but a model's answer has no limit of ours."""
@@ -264,11 +266,16 @@ def parse(raw: bytes) -> Line:
     try:
         return _KINDS[kind].model_validate(value)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-    raise BadLine("; ".join(map(_problem, problems[:_MOST_PROBLEMS]))[:_LONGEST_REASON])
+        problems = error.errors(include_url=False, include_input=False)[:_MOST_PROBLEMS]
+    raise BadLine("; ".join(_problem(problem, _KINDS[kind]) for problem in problems)[:_LONGEST_REASON])
 
 
-def _problem(error: Mapping[str, Any]) -> str:
+@lru_cache
+def _schema_of(kind: type[Line]) -> dict[str, Any]:
+    return kind.model_json_schema()
+
+
+def _problem(error: Mapping[str, Any], kind: type[Line]) -> str:
     name = ".".join(str(part)[:100] for part in error["loc"])
-    message = str(error["msg"]).removeprefix("Value error, ")
+    message = plain_reason(error, accepted_fields(_schema_of(kind), error["loc"]))
     return f"{name}: {message}" if name else message

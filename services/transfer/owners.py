@@ -11,7 +11,6 @@ from uuid_utils.compat import uuid7
 from services.transfer.statements import BatchStatements
 
 DEFAULT_EXPERT = "default"
-_DEFAULT_ZONE = "Asia/Shanghai"
 
 # In the order of the names, as every import makes them: two of them wait for each other in one direction.
 _MAKE_USERS: LiteralString = """
@@ -98,13 +97,13 @@ class KnownConversation:
 class Owners(BatchStatements):
     """Finds or makes what lines belong to, for one tenant."""
 
-    async def users(self, wanted: Iterable[NewUser]) -> dict[str, KnownUser]:
+    async def users(self, wanted: Iterable[NewUser], default_timezone: str) -> dict[str, KnownUser]:
         """The users by name; until the transaction ends no other import touches them, and they are not erased."""
         news = {uuid7(): user for user in wanted}
         values = {
             "ids": list(news),
             "names": [user.name for user in news.values()],
-            "timezones": [user.timezone or _DEFAULT_ZONE for user in news.values()],
+            "timezones": [user.timezone or default_timezone for user in news.values()],
             "locales": [user.locale for user in news.values()],
             "display_names": [user.display_name for user in news.values()],
             "created_ats": [user.created_at for user in news.values()],

@@ -70,8 +70,36 @@ async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -
     body = {name: value for name, value in GOOD.items() if name != field}
     assert (
         assert_problem(await client.post("/api/v1/chat", json=body), 422, "invalid_input")
-        == f"{field}: Field required"
+        == f"{field}: is required"
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "detail"),
+    [
+        ("POST", "/api/v1/turns/0190a000-0000-7000-8000-000000000000/feedback", {"rating": "up", "stars": 5},
+         "stars: is not known here; accepted: rating, comment, tags"),
+        ("POST", "/api/v1/users/u-1/episodes/search", {"query": "tea", "recent": [{"role": "user", "text": "x"}]},
+         "recent.0.content: is required; recent.0.text: is not known here; accepted: role, content, speaker"),
+        ("PATCH", "/api/v1/users/u-1", {"nickname": "An"},
+         "nickname: is not known here; accepted: timezone, locale, display_name"),
+        ("PATCH", "/api/v1/experts/default", {"context_window": "wide", "parts_off": ["smell"]},
+         "context_window: must be a whole number; parts_off.0: must be "),
+        ("GET", "/api/v1/users/u-1/episodes?type=turn", None,
+         "type: is not known here; accepted: expert, episode_type"),
+        ("GET", "/api/v1/users/u-1/episodes?limit=0", None, "limit: must be 1 or more"),
+        ("GET", "/api/v1/conversations/here", None, "conversation_id: must be a UUID such as "),
+        ("POST", "/api/v1/users/u-1/episodes", {"content": "tea", "importance": 8},
+         "importance: must be 1 or less"),
+        ("POST", "/api/v1/users/u-1/episodes/search", {"query": "tea", "since": "2026-01-01T00:00:00"},
+         "since: needs an offset, such as +08:00 or Z"),
+    ],
+)  # fmt: skip
+async def test_errors_say_in_plain_words_what_is_accepted(
+    client: httpx.AsyncClient, method: str, path: str, body: Any, detail: str
+) -> None:
+    refused = await client.request(method, path, json=body)
+    assert assert_problem(refused, 422, "invalid_input").startswith(detail)
 
 
 async def test_every_wrong_field_is_named_at_once(client: httpx.AsyncClient) -> None:

@@ -169,7 +169,7 @@ async def test_several_turns_run_at_once_over_one_socket(url: str, model_server:
     ("sent", "code", "says"),
     [
         ("not json", "malformed", "not valid JSON"),
-        ('{"user_id": "u-1"}', "invalid_input", "message: Field required"),
+        ('{"user_id": "u-1"}', "invalid_input", "message: is required"),
         (json.dumps({**ASK, "expert": "nobody"}), "invalid_input", "expert: there is no expert"),
         (b"\xff", "malformed", "not valid JSON"),
     ],

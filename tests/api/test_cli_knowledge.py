@@ -88,7 +88,7 @@ def test_what_is_not_there_is_told_in_one_line(database: dict[str, str], folder:
         ("add", "No", "--description", "x"): (2, "anamnesis: prefix: is not 1 to 63"),
         ("add", "b", "--description", "x", "--handler", "poet"): (2, "anamnesis: handler: there is none named"),
         ("add", "b", "--description", " "): (2, "anamnesis: description: is empty"),
-        ("add", "b", "--description", "x" * 2001): (2, "anamnesis: description: String should have at most 2000"),
+        ("add", "b", "--description", "x" * 2001): (2, "anamnesis: description: must have at most 2000"),
         ("add", "b", "--description", "x", "--keyword", ""): (2, "anamnesis: keywords.0: "),
         ("add", "b", "--description", "\udcff"): (2, "anamnesis: description: "),
         ("list", "--tenant", "nobody"): (1, "There is no tenant nobody"),

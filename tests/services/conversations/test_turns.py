@@ -8,6 +8,7 @@ from uuid_utils.compat import uuid7
 from services.bootstrap import Services
 from services.conversations.messages import title_of
 from services.conversations.turn import TurnOutcome
+from services.conversations.turns import Turns
 from services.engines import Engines
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT
@@ -49,6 +50,19 @@ async def test_a_new_user_keeps_the_time_zone_and_each_turn_may_have_its_own(ser
     assert (await services.turns.open(new_turn())).timezone == "Asia/Kathmandu"
     assert (await services.turns.open(new_turn(timezone="+08:00"))).timezone == "+08:00"
     assert (await services.turns.open(new_turn(external_user_id="u-2"))).timezone == "Asia/Shanghai"
+
+
+async def test_users_without_a_zone_or_a_locale_have_the_configured_ones(services: Services) -> None:
+    defaults = {"default_timezone": "America/Lima", "default_locale": "es-PE"}
+    turns = Turns(services.database, services.jobs, **defaults)  # type: ignore[arg-type]
+    plain, given = new_turn(), new_turn(external_user_id="u-2", timezone="Asia/Tokyo", locale="ja")
+    for _ in range(2):  # new, and known
+        opened = await turns.open(plain)
+        assert (opened.timezone, opened.locale) == ("America/Lima", "es-PE")
+        opened = await turns.open(given)
+        assert (opened.timezone, opened.locale) == ("Asia/Tokyo", "ja")
+    user = await services.users.get(DEFAULT_TENANT, "u-1")
+    assert (user.timezone, user.locale) == ("America/Lima", None)
 
 
 async def test_fifty_first_messages_at_once_make_one_user_and_ten_conversations(services: Services) -> None:

@@ -40,6 +40,19 @@ def test_the_endpoint_falls_back_to_the_openai_variables(monkeypatch: pytest.Mon
     assert ours.get_secret_value() == "our-key"
 
 
+def test_zone_and_locale_are_those_of_the_machine_unless_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANAMNESIS_DEFAULT_TIMEZONE", "LC_ALL", "LC_MESSAGES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TZ", "America/Lima")
+    monkeypatch.setenv("LANG", "es_PE.UTF-8")
+    settings = load_settings()
+    assert (settings.default_timezone, settings.default_locale) == ("America/Lima", "es-PE")
+    monkeypatch.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "+05:30")
+    monkeypatch.setenv("ANAMNESIS_DEFAULT_LOCALE", "hi-IN")
+    settings = load_settings()
+    assert (settings.default_timezone, settings.default_locale) == ("+05:30", "hi-IN")
+
+
 def test_fallback_models_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANAMNESIS_LLM_FALLBACK_MODELS", "a, b ,,c")
     assert load_settings().llm_fallback_models == ("a", "b", "c")
@@ -55,6 +68,12 @@ def test_an_openai_key_alone_sends_nothing_anywhere(monkeypatch: pytest.MonkeyPa
     [
         ("ANAMNESIS_PORT", "eighty", ["ANAMNESIS_PORT=eighty", "1 to 65535"]),
         ("ANAMNESIS_PORT", "70000", ["ANAMNESIS_PORT=70000", "1 to 65535"]),
+        (
+            "ANAMNESIS_DEFAULT_TIMEZONE",
+            "Mars/Olympus",
+            ["DEFAULT_TIMEZONE=Mars/Olympus", "Europe/Berlin"],
+        ),
+        ("ANAMNESIS_DEFAULT_LOCALE", "zh_CN.UTF-8", ["ANAMNESIS_DEFAULT_LOCALE=zh_CN.UTF-8", "such as zh-CN"]),
         ("ANAMNESIS_LLM_API", "soap", ["ANAMNESIS_LLM_API=soap", "responses or chat"]),
         ("ANAMNESIS_LLM_TIMEOUT_S", "0", ["ANAMNESIS_LLM_TIMEOUT_S=0", "more than 0"]),
         ("ANAMNESIS_DATABASE_URL", "mysql://u:geheim@h/d", ["ANAMNESIS_DATABASE_URL", "postgresql://"]),

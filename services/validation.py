@@ -1,0 +1,96 @@
+"""What is wrong with a value that fits no schema, in plain words, from the errors that pydantic reports."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Location = tuple[int | str, ...]
+
+_NUMBER = "must be a number"
+_TEXT = "must be a text"
+_INTEGER = "must be a whole number"
+_FLAG = "must be true or false"
+_LIST = "must be a list"
+_OBJECT = "must be a JSON object"
+_UUID = "must be a UUID such as 0190a000-0000-7000-8000-000000000000"
+_TIME = "must be an ISO 8601 time such as 2026-11-21T10:00:00+08:00"
+_DATE = "must be a date such as 2026-11-21"
+
+_REASONS: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
+    "missing": "is required",
+    "string_type": _TEXT,
+    "int_type": _INTEGER,
+    "int_parsing": _INTEGER,
+    "int_parsing_size": "is too large a number",
+    "int_from_float": _INTEGER,
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "finite_number": "must be a finite number",
+    "bool_type": _FLAG,
+    "bool_parsing": _FLAG,
+    "list_type": _LIST,
+    "dict_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "uuid_type": _UUID,
+    "uuid_parsing": _UUID,
+    "datetime_type": _TIME,
+    "datetime_parsing": _TIME,
+    "datetime_from_date_parsing": _TIME,
+    "datetime_object_invalid": _TIME,
+    "timezone_aware": "needs an offset, such as +08:00 or Z",
+    "date_type": _DATE,
+    "date_parsing": _DATE,
+    "date_from_datetime_parsing": _DATE,
+    "literal_error": lambda ctx: f"must be {ctx['expected']}",
+    "string_pattern_mismatch": lambda ctx: f"must match {ctx['pattern']}",
+    "string_too_short": lambda ctx: f"must have at least {_counted(ctx['min_length'], 'character')}",
+    "string_too_long": lambda ctx: f"must have at most {_counted(ctx['max_length'], 'character')}",
+    "too_short": lambda ctx: f"must have at least {_counted(ctx['min_length'], 'item')}",
+    "too_long": lambda ctx: f"must have at most {_counted(ctx['max_length'], 'item')}",
+    "greater_than": lambda ctx: f"must be more than {ctx['gt']:g}",
+    "greater_than_equal": lambda ctx: f"must be {ctx['ge']:g} or more",
+    "less_than": lambda ctx: f"must be less than {ctx['lt']:g}",
+    "less_than_equal": lambda ctx: f"must be {ctx['le']:g} or less",
+    "multiple_of": lambda ctx: f"must be a multiple of {ctx['multiple_of']}",
+}
+
+
+def plain_reason(error: Mapping[str, Any], accepted: Sequence[str] = ()) -> str:
+    """Say what is wrong with the field of one of pydantic's errors.
+
+    Args:
+        error: as `ValidationError.errors()` lists it.
+        accepted: names of the fields that are accepted in the place of one that is not known.
+    """
+    if error["type"] == "extra_forbidden":
+        return f"is not known here; accepted: {', '.join(accepted)}" if accepted else "is not known here"
+    reason = _REASONS.get(error["type"])
+    if reason is None:
+        return str(error["msg"]).removeprefix("Value error, ")
+    return reason if isinstance(reason, str) else reason(error.get("ctx") or {})
+
+
+def accepted_fields(schema: Mapping[str, Any], location: Location) -> list[str]:
+    """Names of the fields beside the last one of a location, by a JSON schema; none where it does not say."""
+    names: list[str] = []
+    for found in _inside(schema, schema, location[:-1]):
+        names += [name for name in found.get("properties", {}) if name not in names]
+    return names
+
+
+def _inside(root: Mapping[str, Any], schema: Mapping[str, Any], location: Location) -> list[Mapping[str, Any]]:
+    """Every schema that may stand in a place; unions have several."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    variants = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+    if variants:
+        return [found for each in variants for found in _inside(root, each, location)]
+    if not location:
+        return [schema]
+    step, *rest = location
+    under = schema.get("items") if isinstance(step, int) else schema.get("properties", {}).get(step)
+    return _inside(root, under, tuple(rest)) if isinstance(under, dict) else []
+
+
+def _counted(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
