@@ -114,6 +114,17 @@ class SourceView(BaseModel):
     score: float
 
 
+class MemoryChangeView(BaseModel):
+    """What a message did to memory at the user's word."""
+
+    kind: Literal["forget", "do_not_remember", "correct", "remember", "standing"]
+    summary: str = Field(description="One sentence in the message's language.")
+    operation_id: UUID | None = Field(
+        description="By which it can be undone; null = nothing matched, and nothing was changed."
+    )
+    items: list[str] = Field(description="What was removed, kept or corrected, in brief.")
+
+
 class ChatAnswer(BaseModel):
     """A whole answer: the content of the event `done`."""
 
@@ -125,6 +136,7 @@ class ChatAnswer(BaseModel):
     timings: dict[str, float]
     degraded: list[str]
     sources: list[SourceView]
+    memory_changes: list[MemoryChangeView] = []
     context_report: dict[str, Any] | None = None
 
 

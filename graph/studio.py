@@ -31,6 +31,7 @@ from services.platform.settings import load_settings
 from services.warming import warm_up
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
+from state.memory import Recognised
 
 STUDIO_USER = "studio"
 
@@ -98,6 +99,9 @@ _FRESH: dict[str, Any] = {
     "features": [],
     "sections": [],
     "quick_tools": [],
+    "memory_commands": Recognised(),
+    "memory_plan": [],
+    "memory_changes": [],
     "retrieval_results": [],
     "messages": Overwrite([]),
     "tool_rounds": 0,

@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from services.context.conversation import Conversation
 from services.context.gather import gather
+from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import RecallSource
 from services.llm.language import language_of
@@ -17,6 +18,7 @@ from services.summaries.topics import TopicArchive
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState
+from state.memory import Recognised
 from state.section import section_named
 
 
@@ -52,14 +54,18 @@ async def history(
         core_memory_generation=state.get("core_memory_generation"),
         reference=state.get("time_reference"),
         most_tokens=state.get("max_context_tokens"),
+        commands=state.get("memory_commands", Recognised()),
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)
+    planned = known.of(MemoryCommandSource) or []
+    update["memory_plan"] = planned
+    update["memory_changes"] = [each["change"] for each in planned]
     days = update.get("asked_days")
     if days and turn.reference:
         nothing_said = days["known"] and not days["summaries"] and not days["said"]
         nothing_else = turn.reference["plain"] and not state.get("quick_tools") and not state.get("images")
-        update["told_without_model"] = nothing_said and nothing_else
+        update["told_without_model"] = nothing_said and nothing_else and not planned
     recalled = known.of(RecallSource)
     if recalled and recalled.message_vector and (state.get("route_undecided") or state.get("use_retrieval")):
         update["message_vector"] = list(recalled.message_vector)

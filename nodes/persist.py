@@ -49,6 +49,7 @@ async def persist(
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         jobs=state.get("after_turn", []),
+        memory=state.get("memory_plan", []),
         own_jobs=own_jobs,
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )

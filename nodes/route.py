@@ -1,4 +1,4 @@
-"""route: where the message goes, which past it asks about, and which tools it asks for by itself."""
+"""route: where the message goes, and what it asks for: a past, tools, a change of memory."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -7,6 +7,7 @@ from langgraph.runtime import Runtime
 
 from services.context.features import features_of_turn
 from services.knowledge.routing import KnowledgeRouting, Routing
+from services.memory.commands import recognise
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
@@ -56,6 +57,7 @@ async def route(
         "features": on,
         "time_reference": reference,
         "quick_tools": calls,
+        "memory_commands": recognise(message),
     }
 
 

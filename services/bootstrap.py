@@ -30,7 +30,7 @@ from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.said_then import SaidThen
-from services.summaries.schedule import summary_schedule
+from services.summaries.schedule import ARCHIVE, SUMMARISE, summary_schedule
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
@@ -158,6 +158,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 reflection=settings.memory_reflection and not models.offline,
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
+                retraction=memory.retraction,
             ),
             leases=leases,
             feedback=TurnFeedback(database),
@@ -274,8 +275,10 @@ def _make_memory(
     settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: "Embedder", jobs: JobQueue
 ) -> "Memory":
     from services.memory.opening import make_memory  # noqa: PLC0415 — it needs the embedder
+    from services.memory.retraction import Remaking  # noqa: PLC0415
 
-    return make_memory(settings, database, cache, milvus, embedder, jobs)
+    remaking = Remaking(summarise=SUMMARISE, archive=ARCHIVE)
+    return make_memory(settings, database, cache, milvus, embedder, jobs, remaking)
 
 
 def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory") -> "Knowledge":

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
+from state.memory import MemoryChange, PlannedChange, Recognised
 from state.prompt import (
     AskedDays,
     ContextPolicy,
@@ -140,7 +141,14 @@ class ConversationState(TurnInput, total=False):
     time_reference: TimeReference | None
     """The past that the message asks about; None = it asks about none."""
 
+    memory_commands: Recognised
+    """What the message asks memory to do."""
+
     # history
+    memory_plan: list[PlannedChange]
+    """What the turn changes in memory when it ends."""
+    memory_changes: list[MemoryChange]
+    """The same, as the model and the caller are told of it."""
     sections: list[Section]
     """Of the prompt, in order, before anything is dropped for the budget."""
     history: list[HistoryMessage]

@@ -43,6 +43,7 @@ def done(turn: OpenTurn, written: ConversationState, total_ms: float) -> Ending:
         "timings": {**written["timings"], "total_ms": total_ms},
         "degraded": written.get("degraded", []),
         "sources": written["context_report"]["sources"],
+        "memory_changes": written.get("memory_changes", []),
     }
     if written.get("execution_logs"):
         content["context_report"] = written["context_report"]
@@ -70,4 +71,5 @@ def of_stored(stored: StoredTurn) -> Ending:
         "degraded": stored.degraded,
         # A turn that was stored by an earlier version has none.
         "sources": (stored.context_report or {}).get("sources", []),
+        "memory_changes": stored.memory_changes,
     }

@@ -133,6 +133,8 @@ class TurnDriver:
             degraded=each_once(run.degraded, written.get("degraded", [])),
             context_report=written.get("context_report"),
             error=error,
+            # Without any answer the message is sent again, and does it then.
+            memory=written.get("memory_plan", []) if partial else [],
         )
         try:
             await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)

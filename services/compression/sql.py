@@ -58,7 +58,7 @@ SELECT e.id, e.episode_type, e.importance, e.created_at, cardinality(e.source_me
 FROM (
     SELECT * FROM episodes
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
-      AND superseded_by IS NULL
+      AND superseded_by IS NULL AND retracted_at IS NULL AND held_at IS NULL
       AND (NOT %(is_night)s OR NOT EXISTS (
           SELECT FROM compression_sources s JOIN compression_runs r ON r.id = s.run_id AND r.status = 'undone'
           WHERE s.episode_id = episodes.id))
@@ -68,7 +68,7 @@ LEFT JOIN LATERAL (
     SELECT string_agg(
                coalesce(p.speaker, p.role) || ': ' || p.content, E'\\n' ORDER BY p.created_at, p.id
            ) AS text, string_agg(p.content, E'\\n' ORDER BY p.created_at, p.id) AS said
-    FROM messages p WHERE p.id = ANY(e.source_message_ids) AND p.completed AND e.content IS NULL
+    FROM remembered_messages p WHERE p.id = ANY(e.source_message_ids) AND p.completed AND e.content IS NULL
 ) AS m ON true
 WHERE coalesce(e.content, m.text) IS NOT NULL
 ORDER BY e.created_at, e.id
@@ -77,10 +77,12 @@ ORDER BY e.created_at, e.id
 LIVING: LiteralString = """
 SELECT count(*) FROM episodes
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s AND superseded_by IS NULL
+  AND retracted_at IS NULL
 """
 
 FADED: LiteralString = """
 tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s AND superseded_by IS NULL
+AND retracted_at IS NULL AND held_at IS NULL
 AND importance < %(importance)s AND created_at < %(before)s AND recall_count = 0
 AND NOT EXISTS (SELECT FROM compression_sources s JOIN compression_runs r ON r.id = s.run_id
     WHERE s.episode_id = episodes.id AND (s.run_id = %(run_id)s AND s.draft_id IS NOT NULL
@@ -126,7 +128,7 @@ WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND (
     NOT EXISTS (SELECT FROM compression_sources s WHERE s.draft_id = d.id)
     OR EXISTS (
         SELECT FROM compression_sources s WHERE s.draft_id = d.id AND NOT EXISTS (
-            SELECT FROM episodes e WHERE e.id = s.episode_id AND e.superseded_by IS NULL
+            SELECT FROM episodes e WHERE e.id = s.episode_id AND e.superseded_by IS NULL AND e.retracted_at IS NULL
               AND cardinality(e.source_message_ids) = s.source_count
               AND md5(e.content) IS NOT DISTINCT FROM s.content_hash)))
 RETURNING d.id

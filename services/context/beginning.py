@@ -13,7 +13,7 @@ from state.prompt import Epoch, TopicSummary
 BEGINNING: LiteralString = """
 SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e.summary_version AS epoch_version,
        e.topics AS epoch_topics, e.history_from_created_at, e.history_from_message_id, e.prefix,
-       e.core_memory, e.core_versions, e.persona_card,
+       e.core_memory, e.core_versions, e.persona_card, e.ended_by,
        s.summary, s.summary_version, s.covered_through_created_at, s.covered_through_message_id,
        s.rewritten_version,
        CASE WHEN %(strategy)s::text = 'topics' THEN (
@@ -45,6 +45,8 @@ class Beginning:
     core_memory: Any = None
     core_versions: Any = None
     persona_card: str | None = None
+    ended_by: str | None = None
+    """Why another epoch begins with the next prompt; None = it goes on."""
     summary: str | None = None
     summary_version: int | None = None
     covered_through_created_at: datetime | None = None

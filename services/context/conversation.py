@@ -29,7 +29,8 @@ HIGH_WATER = 0.5
 _SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1
 _MOST_TOPICS = 10
 
-# The newest first, as many as could fit; messages that came late stand before the epoch's history. The bounds
+# What was retracted is left out; what is off the record is shown here and nowhere else. The newest first, as many
+# as could fit; messages that came late stand before the epoch's history. The bounds
 # are bare values where they are compared: anything else would be checked, under row-level security, for every
 # message of the conversation.
 _HISTORY: LiteralString = """
@@ -42,9 +43,10 @@ WITH before AS (
         ON e.conversation_id = %(conversation_id)s AND e.strategy = 'summary' AND %(summarised)s
         AND EXISTS (SELECT FROM conversation_summaries s WHERE s.conversation_id = e.conversation_id)
 )
-SELECT id, role, content, parts, token_count, created_at, uncovered FROM (
+SELECT id, role, coalesce(memory_text, content) AS content, parts, token_count, created_at, uncovered FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
+       AND (m.retracted_at IS NULL OR m.off_record)
        AND (m.created_at, m.id) < ((SELECT created_at FROM before), (SELECT id FROM before))
        AND (m.created_at, m.id) > ((SELECT at FROM epoch), (SELECT id FROM epoch))
        AND (%(strategy)s::text <> 'topics' OR m.topic_id IS NULL)
@@ -52,7 +54,7 @@ SELECT id, role, content, parts, token_count, created_at, uncovered FROM (
     UNION ALL
     (SELECT m.* FROM messages m, epoch
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
-       AND m.uncovered AND (m.created_at, m.id) <= (epoch.at, epoch.id)
+       AND m.retracted_at IS NULL AND m.uncovered AND (m.created_at, m.id) <= (epoch.at, epoch.id)
      ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s)
 ) AS shown
 ORDER BY created_at, id
@@ -133,7 +135,7 @@ class Conversation(Source[FetchedConversation]):
             core_memory_grew=bool(changes),
             persona_card=_card(turn, core, data.get(AcquaintanceSource)),
         )
-        reason = epochs.reason_to_begin(before, summary, topics, moment, self._idle)
+        reason = fetched.beginning.ended_by or epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}

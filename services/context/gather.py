@@ -31,11 +31,17 @@ async def gather(
             tasks = [group.create_task(_load(source, turn, degraded)) for source in loading]
     except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
         raise failed.exceptions[0] from None
-    data = {type(source): task.result() for source, task in zip(loading, tasks, strict=True)}
+    data: dict[type[Source[Any]], Any] = {
+        type(source): task.result() for source, task in zip(loading, tasks, strict=True)
+    }
+    for source in sources:
+        source.revise(turn, data)
     known = Known(data, conversation.show(turn, data), degraded)
     if known.conversation.full:
         if await topics.archive_in_time(turn.owner.tenant_id, turn.conversation_id):
             data[Conversation] = await conversation.load(turn)
+            for source in sources:
+                source.revise(turn, data)
             known.conversation = conversation.show(turn, data)
         else:
             known.went_without("topics")

@@ -10,6 +10,7 @@ from services.llm.language import Language
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
+from state.memory import Recognised
 from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, TimeReference
 from state.section import Section
 
@@ -46,6 +47,8 @@ class PromptTurn:
     """The past that the message asks about."""
     most_tokens: int | None = None
     """A smaller budget for this prompt."""
+    commands: Recognised = field(default_factory=Recognised)
+    """What the message asks memory to do."""
 
     @property
     def fixed_tokens(self) -> int:
@@ -97,6 +100,9 @@ class Source(Generic[Loaded]):
             Unavailable: what it reads does not answer.
         """
         return None
+
+    def revise(self, turn: PromptTurn, data: "dict[type[Source[Any]], Any]") -> None:
+        """Change what the sources have loaded, before any of it is selected; most sources do not."""
 
     def select(self, turn: PromptTurn, known: "Known") -> Sequence[Section]:
         """The sections as the prompt shows them; none where there is nothing to show."""

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from services.context.conversation import ContextBudget, Conversation
+from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Source
 from services.context.sources.acquaintance import Acquaintances, AcquaintanceSource
 from services.context.sources.core_memory import CoreMemorySource
@@ -37,6 +38,7 @@ def make_sources(
         DaysSource(days),
         RecallSource(memory.recall, **most),
         KnowledgeSource(),
+        MemoryCommandSource(memory.resolution),
         ToneSource(),
         TimeSource(),
     )

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from state.memory import PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, Tone
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
@@ -115,6 +116,10 @@ class TurnOutcome:
     """Names of the tasks that it causes, each once a conversation."""
     visits_to_summarise: Sequence[UUID] = ()
     """Visits whose days it had to tell without a summary: those are made behind it."""
+    memory: Sequence[PlannedChange] = ()
+    """What it changes in memory."""
+    held: bool = False
+    """Whether its episode stays out of recall until it is decided whether it is to be remembered."""
     own_jobs: Sequence[str] = ()
     """Names of the tasks that it causes for itself; those of a user run one after the other, in order."""
 
@@ -134,6 +139,7 @@ class StoredTurn:
     timings: Any
     degraded: list[str] = field(default_factory=list)
     context_report: Any = None
+    memory_changes: list[Any] = field(default_factory=list)
     error: Any = None
     started_at: datetime | None = None
     finished_at: datetime | None = None

@@ -95,7 +95,8 @@ WITH ended AS (
     UPDATE turns SET
         status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
         usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
-        error = %(error)s, finished_at = clock_timestamp(), lease_expires_at = NULL
+        error = %(error)s, memory_changes = %(memory_changes)s,
+        finished_at = clock_timestamp(), lease_expires_at = NULL
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
       AND (NOT %(abandoned)s OR lease_expires_at < now())
     RETURNING conversation_id, user_message_id
@@ -106,9 +107,10 @@ WITH ended AS (
     FROM ended WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, importance, origin,
-        source_message_ids, created_at)
+        source_message_ids, created_at, held_at)
     SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, 'turn', %(episode_importance)s,
-        'user_said', ARRAY[ended.user_message_id, %(message_id)s], clock_timestamp()
+        'user_said', ARRAY[ended.user_message_id, %(message_id)s], clock_timestamp(),
+        CASE WHEN %(held)s THEN clock_timestamp() END
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(episode_id)s::uuid IS NOT NULL
 ), recalled AS (
     UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
@@ -156,7 +158,7 @@ WITH ended AS (
         topics = EXCLUDED.topics, history_from_created_at = EXCLUDED.history_from_created_at,
         history_from_message_id = EXCLUDED.history_from_message_id, prefix = EXCLUDED.prefix,
         core_memory = EXCLUDED.core_memory, core_versions = EXCLUDED.core_versions,
-        persona_card = EXCLUDED.persona_card
+        persona_card = EXCLUDED.persona_card, ended_by = NULL
 ), tone AS (
     INSERT INTO tone_states (turn_id, tenant_id, conversation_id, user_id, expert_id, message_scores, scores,
         dominant, empathy, pace)
@@ -168,6 +170,7 @@ SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ende
        visit_before.id AS visit_before_id, visit_before.message_count AS visit_before_messages,
        (SELECT x.reflection FROM conversations c JOIN experts x ON x.id = c.expert_id
         WHERE c.id = ended.conversation_id) AS reflects,
+       (SELECT c.expert_id FROM conversations c WHERE c.id = ended.conversation_id) AS expert_id, user_message_id,
 CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
 ) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END
@@ -182,8 +185,8 @@ WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
 
 GET: LiteralString = f"""
 SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
-       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.error, t.started_at, t.finished_at,
-       ({OF_TURN}) AS feedback
+       t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.memory_changes, t.error,
+       t.started_at, t.finished_at, ({OF_TURN}) AS feedback
 FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR %(user_id)s = (

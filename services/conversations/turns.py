@@ -31,6 +31,9 @@ from services.conversations.turn import (
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
+from services.memory.blocks import Owner
+from services.memory.operations import Trigger
+from services.memory.retraction import EndedExchange, Retraction
 from services.platform.postgres import Connection, Database
 from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
@@ -74,9 +77,11 @@ class Turns:
         reflection: bool = False,
         default_timezone: str = "UTC",
         default_locale: str | None = None,
+        retraction: Retraction | None = None,
     ) -> None:
         """Take when visits end and are summarised (None = as usual), whether a user's experts share a section of
-        core memory, whether experts think turns over, and the time zone and locale of users who have none.
+        core memory, whether experts think turns over, the time zone and locale of users who have none, and what
+        changes memory at a user's word (None = nothing).
         """
         self._database = database
         self._jobs = jobs
@@ -85,6 +90,7 @@ class Turns:
         self._reflection = reflection
         self._default_timezone = default_timezone
         self._default_locale = default_locale
+        self._retraction = retraction
 
     async def open(self, new: NewTurn) -> OpenTurn:
         """Store the user's message and open its turn; the user and the conversation come into being.
@@ -187,6 +193,7 @@ class Turns:
             "episode_id": episode_id,
             "recalled": list(outcome.recalled),
             "episode_importance": TURN_IMPORTANCE,
+            "held": outcome.held,
             "turn_id": turn_id,
             "tenant_id": tenant_id,
             "abandoned": abandoned,
@@ -198,6 +205,7 @@ class Turns:
             "degraded": Jsonb(list(outcome.degraded)),
             "context_report": _jsonb(outcome.context_report),
             "error": _jsonb(outcome.error),
+            "memory_changes": Jsonb([each["change"] for each in outcome.memory]),
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
             "messages": 2 if message_id and outcome.status == "completed" else 1,
@@ -211,6 +219,12 @@ class Turns:
                 if await (await connection.execute(turn_sql.ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
+            if self._retraction:
+                for planned in outcome.memory:
+                    owner = Owner(tenant_id, row[1], row[5])
+                    exchange = EndedExchange(turn_id, row[0], row[6], message_id, content)
+                    trigger = Trigger("user", row[6], row[0], turn_id, row[5])
+                    await self._retraction.commit(connection, owner, planned, trigger, exchange)
             if row[2] and self._visits.is_summarised(row[3]):
                 await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[2])
             if outcome.status == "completed":

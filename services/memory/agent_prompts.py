@@ -33,8 +33,10 @@ _RULES: dict[Language, str] = {
         "最多 {most} 个操作，没有值得记的就给空数组。只输出 JSON："
     ),
     "en": (
-        "You keep an assistant's long-term memory of a user. Below are an exchange, the present core memory, and "
-        "the nearest past episodes. Decide whether the exchange holds anything new that is worth remembering: a "
+        "You keep an assistant's long-term memory of a user. Below are an exchange, the present core memory, "
+        "and "
+        "the nearest past episodes. Decide whether the exchange holds anything new that is worth remembering: "
+        "a "
         "change of preference or intent, a decision, a fact about the user, an outcome. What is about the user "
         "must come from the user's own words: the assistant may merely repeat what is remembered, and only "
         "outcomes and agreements may be taken from its words. Do not store what is remembered already, nor "
@@ -43,8 +45,10 @@ _RULES: dict[Language, str] = {
         "core is what every conversation must know: section human, and patch, a JSON merge patch with only the "
         'keys that change, such as name, home ("lives in Lisbon"), work ("works at Siemens"), preferences (an '
         'array: "no longer likes horror films"), allergies (an array), current_intent. A new value that '
-        "contradicts an old one goes under the same key, and takes its place; delete removes the keys of patch. "
-        "episode is what matters when its subject comes up again: type preference, decision, context or outcome, "
+        "contradicts an old one goes under the same key, and takes its place; delete removes the keys of "
+        "patch. "
+        "episode is what matters when its subject comes up again: type preference, decision, context or "
+        "outcome, "
         "and content, one sentence that is understood by itself, in the user's language. update puts a new "
         "content in the place of the episode with that number, delete says that it no longer holds; only those "
         "marked changeable may be changed. At most {most} operations; an empty array when nothing is worth it. "

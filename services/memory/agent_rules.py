@@ -33,7 +33,8 @@ _VERB_ADVERBS = (
     r"particularly|especially|currently|usually|no longer|don't|do not|never|didn't|not)(?![\w']))*+)"
 )
 _ENDS = (
-    r"(?= (?:last|this|next|since|because|so|and (?:i|my|we)|but|now|these days|right now|any ?more|at the moment|"
+    r"(?= (?:last|this|next|since|because|so|and (?:i|my|we)|but|now|these days|right now|any ?more|"
+    r"at the moment|"
     r"currently|recently|already|yesterday|today|with my|for (?:work|now|\w+ years|a)|for the|ago|when|where|"
     r"which|"
     r"who|if|though|although|while|in (?:january|february|march|april|may|june|july|august|september|october|"
@@ -43,13 +44,15 @@ _ENDS = (
     r"too|as well|at all|either|either way|by the way|btw|actually|then|again|permanently|instead)\b|[,;:(]|$)"
 )
 _PLACE = (
-    r"(?!(?:the|a|an|my|our|this|that|here|there|it|fear|peace|hope|same|his|her|their)\b)(?P<value>\S.*?)" + _ENDS
+    r"(?!(?:the|a|an|my|our|this|that|here|there|it|fear|peace|hope|same|his|her|"
+    r"their)\b)(?P<value>\S.*?)" + _ENDS
 )
 _PROPER = r"(?P<value>(?-i:[A-Z])\S*.*?)" + _ENDS
 _THING = (
     r"(?!(?:it|that|this|these|those|you|your|yours|them|him|her|how|what|where|when|to know|to ask|to see|"
     r"to say|to "
-    r"think|to thank|the (?:idea|way|sound|fact|answer|first|second|third|last|one)|everything|nothing|anything|"
+    r"think|to thank|the (?:idea|way|sound|fact|answer|first|second|third|last|one)|everything|nothing|"
+    r"anything|"
     r"something|so|me)\b)(?P<value>\S.*?)" + _ENDS
 )
 _LIKING = {

@@ -27,8 +27,8 @@ SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.id AS conversatio
 FROM turns t
 JOIN conversations c ON c.id = t.conversation_id
 JOIN users u ON u.id = c.user_id
-JOIN messages said ON said.id = t.user_message_id
-JOIN messages answer ON answer.id = t.assistant_message_id
+JOIN remembered_messages said ON said.id = t.user_message_id
+JOIN remembered_messages answer ON answer.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
 """
 

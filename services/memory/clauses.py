@@ -48,7 +48,8 @@ _LEADING = re.compile(
 
 _ASKS_ENGLISH = re.compile(
     r"^(?:what|when|where|which|who|whom|whose|why|how|is|are|was|were|do|does|did|can|could|will|would|should|"
-    r"shall|has|have|had|may|am|tell me|remind me|explain|any|isn't|aren't|don't i|didn't|what's|who's|where's)\b"
+    r"shall|has|have|had|may|am|tell me|remind me|explain|any|isn't|aren't|don't i|didn't|what's|who's|"
+    r"where's)\b"
 )
 _ASKS_CHINESE = re.compile(
     r"吗$|呢$|么$|什么|哪[里个些儿家位部种年天]|谁|几[点个岁号次]|多少|多大|多久|怎么|怎样|如何|为何|为什么|"

@@ -2,19 +2,22 @@
 
 from typing import LiteralString
 
+# What is remembered: neither superseded, nor retracted, nor held until it is decided whether it is to be.
+LIVING: LiteralString = "e.superseded_by IS NULL AND e.retracted_at IS NULL AND e.held_at IS NULL"
+
 # A unit is a message of the episode, or the episode itself where it was written. Incomplete answers are none, and
 # what was superseded says nothing.
-UNIT: LiteralString = """
+UNIT: LiteralString = f"""
 e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.origin,
-e.conversation_id, coalesce(m.content, CASE WHEN e.superseded_by IS NULL THEN e.content END) AS text,
+e.conversation_id, coalesce(m.content, CASE WHEN {LIVING} THEN e.content END) AS text,
 coalesce(m.created_at, e.created_at) AS created_at,
 coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
 m.speaker, m.external_id, e.source_message_ids, m.id AS message_id
 """
 
-VISIBLE: LiteralString = """
+VISIBLE: LiteralString = f"""
 e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
-AND e.superseded_by IS NULL
+AND {LIVING}
 AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
 AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
 """
@@ -30,7 +33,7 @@ FROM (
     SELECT * FROM episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
     ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
 ) AS e
-LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
 WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
 ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 """  # noqa: S608 — our own text only
@@ -39,9 +42,9 @@ FOUND: LiteralString = f"""
 SELECT {UNIT}, previous.id AS previous_id
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
 JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
-LEFT JOIN messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
+LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
 LEFT JOIN LATERAL (
-    SELECT p.id FROM messages p
+    SELECT p.id FROM remembered_messages p
     WHERE p.conversation_id = m.conversation_id AND p.completed AND (p.created_at, p.id) < (m.created_at, m.id)
     ORDER BY p.created_at DESC, p.id DESC LIMIT 1
 ) AS previous ON true
@@ -54,7 +57,7 @@ SELECT (
     SELECT coalesce(jsonb_agg(jsonb_build_object('role', role, 'content', left(content, 500))
                               ORDER BY created_at, id), '[]')
     FROM (
-        SELECT p.* FROM messages p
+        SELECT p.* FROM remembered_messages p
         WHERE p.conversation_id = %(here)s AND p.completed AND p.id <> %(message_id)s
         ORDER BY p.created_at DESC, p.id DESC LIMIT %(recent)s
     ) AS newest
@@ -70,40 +73,40 @@ SELECT (
 TO_INDEX: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash, e.superseded_by IS NULL AS is_living
+       md5(e.content) AS content_hash, {LIVING} AS is_living
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.indexed_at IS NULL
     ORDER BY e.id LIMIT %(limit)s
 ) AS e
-LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
-    AND e.superseded_by IS NULL
+LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+    AND {LIVING}
 ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 OF_USER: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash, e.superseded_by IS NULL AS is_living
+       md5(e.content) AS content_hash, {LIVING} AS is_living
 FROM (
     SELECT * FROM episodes e WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
       AND (e.created_at, e.id) > (%(after_at)s, %(after_id)s)
     ORDER BY e.created_at, e.id LIMIT %(limit)s
 ) AS e
-LEFT JOIN messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
-    AND e.superseded_by IS NULL
+LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+    AND {LIVING}
 ORDER BY e.created_at, e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 # What was changed, superseded or brought back while it was being indexed is indexed again.
-INDEXED = """
+INDEXED: LiteralString = f"""
 UPDATE episodes e SET indexed_at = clock_timestamp()
 FROM unnest(%(episode_ids)s::uuid[], %(sources)s::integer[], %(contents)s::text[], %(living)s::boolean[])
     AS done(id, sources, content, living)
 WHERE e.tenant_id = %(tenant_id)s AND e.id = done.id AND e.indexed_at IS NULL
   AND cardinality(e.source_message_ids) = done.sources AND md5(e.content) IS NOT DISTINCT FROM done.content
-  AND (e.superseded_by IS NULL) = done.living
+  AND ({LIVING}) = done.living
 RETURNING e.id
-"""
+"""  # noqa: S608 — our own text only
 
 # As `shard_of`: the id as a number, modulo the count, which divides 256.
 USERS_OF_SHARD = """
@@ -133,7 +136,7 @@ CHANGE = """
 UPDATE episodes SET content = %(content)s, importance = coalesce(%(importance)s, importance), indexed_at = NULL,
     source_message_ids = source_message_ids || %(source_message_ids)s::uuid[]
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND content IS NOT NULL
-  AND superseded_by IS NULL
+  AND superseded_by IS NULL AND retracted_at IS NULL
 RETURNING id
 """
 
@@ -141,26 +144,26 @@ CONTENT = """
 SELECT content FROM episodes WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
-WRITTEN = """
+WRITTEN: LiteralString = f"""
 SELECT e.id, e.episode_type, e.content, coalesce(
     (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at
 FROM episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
-  AND e.content IS NOT NULL AND e.superseded_by IS NULL
+  AND e.content IS NOT NULL AND {LIVING}
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
-"""
+"""  # noqa: S608 — our own text only
 
 SUPERSEDE = """
 UPDATE episodes SET superseded_by = %(by)s
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
-  AND content IS NOT NULL AND superseded_by IS NULL AND id <> %(by)s
+  AND content IS NOT NULL AND superseded_by IS NULL AND retracted_at IS NULL AND id <> %(by)s
 RETURNING content
 """
 
 TIMEZONE = "SELECT timezone FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"
 
 MESSAGES = """
-SELECT id AS message_id, external_id, role, content, speaker, created_at FROM messages
+SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
 ORDER BY created_at, id
 """

@@ -11,12 +11,14 @@ from services.memory.clauses import statements
 Signal = Literal["preference", "intent", "decision", "fact", "outcome", "reference"]
 
 _I = (
-    r"\b(?:i|we)(?:'m|'re|'ve|'ll| am| are| was| were| have)?(?: (?:\w+ly|also|still|just|do|always|never|quite|"
+    r"\b(?:i|we)(?:'m|'re|'ve|'ll| am| are| was| were| have)?(?: (?:\w+ly|also|still|just|do|always|never|"
+    r"quite|"
     r"now|so|not|no longer|don't|"
     r"didn't|even|already|rather|often|sometimes|kind of|sort of|used to|too|have|been|almost)(?![\w']))*+"
 )
 _MINE = (
-    r"\b(?:my|our) (?:\w+ )?(?:wife|husband|son|daughter|mother|father|mom|mum|dad|parents|sister|brother|partner|"
+    r"\b(?:my|our) (?:\w+ )?(?:wife|husband|son|daughter|mother|father|mom|mum|dad|parents|sister|brother|"
+    r"partner|"
     r"kids?|child|children|baby|girlfriend|boyfriend|fiancée?|grandmother|grandfather|dog|cat|pet|puppy|kitten|"
     r"boss|"
     r"job|company|employer|birthday|address|hometown|nationality|native language|mother tongue|hobby|hobbies|"
@@ -50,7 +52,8 @@ _ENGLISH: dict[Signal, tuple[str, ...]] = {
     "intent": (
         rf"{_I} (?:want|wanna|plan|planning|intend|hope|hoping|aim|going|gonna|thinking of|thinking about|"
         r"considering|would like|looking forward) (?:to |on )?+"
-        r"(?!know\b|ask\b|understand\b|see (?:how|if|what)|check\b|find out|hear\b|say\b|thank|confirm|make sure|"
+        r"(?!know\b|ask\b|understand\b|see (?:how|if|what)|check\b|find out|hear\b|say\b|thank|confirm|"
+        r"make sure|"
         r"be sure|how\b|what\b|you\b|a quick|bed\b|sleep\b|go now)\w+",
         r"\bi'd (?:like|love) to (?:learn|become|move|visit|travel|start|change|buy|build|study|stop)\b",
         rf"{_I} (?:looking for|saving (?:up )?for|training for|preparing for|learning)\b",
@@ -58,7 +61,8 @@ _ENGLISH: dict[Signal, tuple[str, ...]] = {
         r"\bchanged my mind\b",
     ),
     "decision": (
-        r"\b(?:i|we)(?:'ve| have)? (?:\w+ly |now |just )?(?:decided|chosen|chose|settled on|opted|resolved to)\b",
+        r"\b(?:i|we)(?:'ve| have)? (?:\w+ly |now |just )?(?:decided|chosen|chose|settled on|opted|"
+        r"resolved to)\b",
         r"\b(?:i|we)(?:'ll| will|'m going to|'re going to| am going to) (?:go with|take|pick|stick with|choose|"
         r"skip)\b",
         r"\b(?:i'm|we're|i am|let's) (?:going|go) with\b",
@@ -75,16 +79,22 @@ _ENGLISH: dict[Signal, tuple[str, ...]] = {
         rf"{_I} (?:a|an) (?!bit|little|lot|fan|huge|big|quick|while|few|hurry|idea|question|problem|moment)"
         r"(?:\w+[ -]){0,3}(?:\w+(?:er|or|ist|ian|ant|ent|eer|man|woman)|nurse|chef|cook|vegan|diabetic|judge|"
         r"pilot|"
-        r"architect|coach|parent|mother|father|twin|widow|clerk|monk|freelance|introvert|extrovert|only child)\b",
-        rf"{_I} (?:\d+ years old|\d+(?: now)?$|married|single|divorced|engaged|vegetarian|vegan|diabetic|pregnant|"
-        r"allergic|retired|unemployed|left-handed|lactose|gluten|colou?r-?blind|asthmatic|deaf|celiac|coeliac)\b",
+        r"architect|coach|parent|mother|father|twin|widow|clerk|monk|freelance|introvert|extrovert|"
+        r"only child)\b",
+        rf"{_I} (?:\d+ years old|\d+(?: now)?$|married|single|divorced|engaged|vegetarian|vegan|diabetic|"
+        rf"pregnant|"
+        r"allergic|retired|unemployed|left-handed|lactose|gluten|colou?r-?blind|asthmatic|deaf|celiac|"
+        r"coeliac)\b",
         rf"{_I} (?:a |an |two |three |four |\d+ |one )(?:\w+ )?"
         r"(?:dogs?|cats?|kids?|child|children|sons?|daughters?|brothers?|sisters?|siblings?|degree|allergy|phd|"
         r"car)\b",
-        rf"{_I} (?:got|get|getting) (?:a |an )?(?:\w+ )?(?:job|married|divorced|promoted|promotion|engaged|fired|"
+        rf"{_I} (?:got|get|getting) (?:a |an )?(?:\w+ )?(?:job|married|divorced|promoted|promotion|engaged|"
+        rf"fired|"
         r"dog|cat|puppy|kitten|baby|offer)\b",
-        rf"{_I} (?:laid off|promoted|fired|diagnosed|hired|adopted|graduated|retired|turned \d+|speak \w+|study|"
-        r"studied|studying|majored|joined|start(?:ed)? (?:working|at|a new)|bought|own|allergic|named|called)\b",
+        rf"{_I} (?:laid off|promoted|fired|diagnosed|hired|adopted|graduated|retired|turned \d+|speak \w+|"
+        rf"study|"
+        r"studied|studying|majored|joined|start(?:ed)? (?:working|at|a new)|bought|own|allergic|named|"
+        r"called)\b",
         r"\b(?:i|we) (?:usually|normally|typically|generally|always|never|often|rarely|hardly ever|tend to|"
         r"every \w+) "
         r"(?!know\b|understand\b|get (?:an?|this|the) \w*error|thought|heard|mind)\w+",
@@ -98,11 +108,14 @@ _ENGLISH: dict[Signal, tuple[str, ...]] = {
         rf"{_I} (?:weigh|earn|drive) (?:an? |about |\d)",
     ),
     "outcome": (
-        r"\b(?:it|that|this|your \w+|the \w+(?: \w+)?) (?:really |finally |didn't |did not |never |has |hasn't )*"
-        r"(?:worked|helped|solved|fixed (?:it|the)|failed again|turned out|went (?:really |very )?(?:well|badly|"
+        r"\b(?:it|that|this|your \w+|the \w+(?: \w+)?) (?:really |finally |didn't |did not |never |has |"
+        r"hasn't )*"
+        r"(?:worked|helped|solved|fixed (?:it|the)|failed again|turned out|went (?:really |very )?(?:well|"
+        r"badly|"
         r"fine|"
         r"great|wrong|smoothly))\b",
-        r"\b(?:i|we)(?:'ve| have)? (?:\w+ly |just |already )?(?:passed|failed|finished|completed|submitted|booked|"
+        r"\b(?:i|we)(?:'ve| have)? (?:\w+ly |just |already )?(?:passed|failed|finished|completed|submitted|"
+        r"booked|"
         r"signed|won|lost|achieved|cancelled|canceled|sold|got (?:the|in|into|my|it)|ran \w+ (?:marathon|k)|"
         r"fixed|solved)\b",
         r"\b(?:the|my|our) (?:\w+ )?(?:bug|problem|issue|leak|car|project|exam|deal|paper|thesis|operation|"
@@ -239,11 +252,13 @@ _OF_THE_TALK = re.compile(
     r"agree|ask|asked|"
     r"asking|say|said|try|tried|trying|need|want|would like|like|appreciate|hope|sure|sorry|confused|lost|"
     r"question|"
-    r"problem|error|errors|issue|code|function|file|files|script|command|server|list|array|string|data|database|"
+    r"problem|error|errors|issue|code|function|file|files|script|command|server|list|array|string|data|"
+    r"database|"
     r"table|"
     r"number|numbers|program|page|link|text|answer|example|sentence|word|essay|email|message|document|version|"
     r"test|"
-    r"tests|app|api|image|picture|wrote|write|writing|reading|using|use|used|get|got|getting|run|running|cannot|"
+    r"tests|app|api|image|picture|wrote|write|writing|reading|using|use|used|get|got|getting|run|running|"
+    r"cannot|"
     r"can't|"
     r"can|could|couldn't|should|must|may|might|will|won't|heard|find|found|look|looking|thought|tell|told|show|"
     r"wait|be|"

@@ -16,6 +16,8 @@ from services.memory.indexing import Indexing
 from services.memory.operations import OperationLog
 from services.memory.parameters import RankingParameters
 from services.memory.recall import Recall
+from services.memory.resolution import Resolution
+from services.memory.retraction import Remaking, Retraction
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
@@ -35,12 +37,20 @@ class Memory:
     recall: Recall
     archive: Archive
     catalog: EpisodeCatalog
+    resolution: Resolution
+    retraction: Retraction
 
 
 def make_memory(
-    settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: Embedder, jobs: JobQueue
+    settings: Settings,
+    database: Database,
+    cache: Redis,
+    milvus: Milvus,
+    embedder: Embedder,
+    jobs: JobQueue,
+    remaking: Remaking,
 ) -> Memory:
-    """Wire it; the index's jobs are registered in the queue."""
+    """Wire it, and register the jobs of the index; `remaking` names those that make again what is withdrawn."""
     operations = OperationLog(database)
     core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human)
     episodes = EpisodeStore(database, jobs)
@@ -52,10 +62,11 @@ def make_memory(
         budget_s=settings.memory_recall_budget_ms / 1000,
         parameters=RankingParameters(fusion=settings.memory_recall_fusion),
     )
+    core = CoreMemory(
+        database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
+    )
     return Memory(
-        core=CoreMemory(
-            database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
-        ),
+        core=core,
         core_cache=core_cache,
         operations=operations,
         episodes=episodes,
@@ -64,4 +75,6 @@ def make_memory(
         recall=recall,
         archive=Archive(database, episodes, recall, operations),
         catalog=EpisodeCatalog(database, operations),
+        resolution=Resolution(database, core),
+        retraction=Retraction(core, episodes, operations, jobs, remaking),
     )

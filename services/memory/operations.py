@@ -92,13 +92,21 @@ class OperationLog:
         self._database = database
 
     async def append(
-        self, connection: Connection, *, tenant_id: UUID, user_id: UUID, operation: Operation, trigger: Trigger
+        self,
+        connection: Connection,
+        *,
+        tenant_id: UUID,
+        user_id: UUID,
+        operation: Operation,
+        trigger: Trigger,
+        operation_id: UUID | None = None,
     ) -> UUID:
         """Log an operation in a transaction of the caller's (`Database.tenant`); return its id.
 
-        `trigger` is stored as `{"actor", "message_id", "expert_id", …details}`.
+        `trigger` is stored as `{"actor", "message_id", "expert_id", …details}`; `operation_id` is the id that the
+        caller has given it.
         """
-        operation_id = uuid7()
+        operation_id = operation_id or uuid7()
         why = {**trigger.details, "actor": trigger.actor}
         why |= {
             name: str(value)

@@ -47,8 +47,8 @@ SELECT said.content, answer.content, answer.id
 FROM turns t
 JOIN conversations c ON c.id = t.conversation_id
 JOIN experts x ON x.id = c.expert_id AND x.reflection
-JOIN messages said ON said.id = t.user_message_id
-JOIN messages answer ON answer.id = t.assistant_message_id AND answer.inner_voice IS NULL
+JOIN remembered_messages said ON said.id = t.user_message_id
+JOIN remembered_messages answer ON answer.id = t.assistant_message_id AND answer.inner_voice IS NULL
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
 """
 

@@ -54,7 +54,7 @@ ORDER BY date
 """
 
 _MESSAGES: LiteralString = """
-SELECT role, content FROM messages
+SELECT role, content FROM remembered_messages
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
   AND created_at >= %(started_at)s AND created_at <= %(last_active_at)s
 ORDER BY created_at, id

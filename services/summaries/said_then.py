@@ -18,7 +18,7 @@ FROM unnest(%(visit_ids)s::uuid[]) AS wanted (id)
 JOIN visits v ON v.id = wanted.id AND v.tenant_id = %(tenant_id)s
 CROSS JOIN LATERAL (
     SELECT m.*, row_number() OVER (ORDER BY m.created_at, m.id) AS number, count(*) OVER () AS total
-    FROM messages m
+    FROM remembered_messages m
     WHERE m.conversation_id = v.conversation_id AND m.completed AND m.role = 'user'
       AND m.created_at >= v.started_at AND m.created_at <= v.last_active_at
 ) AS m
@@ -29,7 +29,7 @@ ORDER BY m.created_at, m.id
 _NEWEST: LiteralString = """
 SELECT m.id, NULL::uuid AS visit_id, m.role, m.content, m.speaker, m.created_at
 FROM conversations c CROSS JOIN LATERAL (
-    SELECT m.* FROM messages m
+    SELECT m.* FROM remembered_messages m
     WHERE m.conversation_id = c.id AND m.completed AND m.created_at >= %(lower)s AND m.created_at < %(upper)s
     ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
 ) AS m

@@ -22,22 +22,24 @@ FROM conversation_summaries s WHERE s.conversation_id = %(conversation_id)s AND 
 
 _STATE = """
 SELECT e.context_strategy AS strategy,
-       EXISTS (SELECT FROM messages m WHERE m.conversation_id = c.id AND m.uncovered AND m.completed) AS late,
-       (SELECT count(*) FROM messages m LEFT JOIN conversation_summaries s ON s.conversation_id = m.conversation_id
+       EXISTS (SELECT FROM remembered_messages m
+               WHERE m.conversation_id = c.id AND m.uncovered AND m.completed) AS late,
+       (SELECT count(*) FROM remembered_messages m
+        LEFT JOIN conversation_summaries s ON s.conversation_id = m.conversation_id
         WHERE m.conversation_id = c.id AND m.completed
           AND (s.conversation_id IS NULL OR (m.created_at, m.id) >
                (s.covered_through_created_at, s.covered_through_message_id))) AS behind,
        newest.created_at AS through_created_at, newest.id AS through_message_id
 FROM conversations c JOIN experts e ON e.id = c.expert_id
 LEFT JOIN LATERAL (
-    SELECT m.created_at, m.id FROM messages m WHERE m.conversation_id = c.id AND m.completed
+    SELECT m.created_at, m.id FROM remembered_messages m WHERE m.conversation_id = c.id AND m.completed
     ORDER BY m.created_at DESC, m.id DESC OFFSET %(window)s LIMIT 1
 ) AS newest ON true
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """
 
 _MESSAGES = """
-SELECT id, role, content, token_count, created_at FROM messages
+SELECT id, role, content, token_count, created_at FROM remembered_messages
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND completed
   AND (created_at, id) > (%(after_at)s::timestamptz, %(after_id)s::uuid)
   AND (created_at, id) <= (%(through_at)s, %(through_id)s)
@@ -48,7 +50,7 @@ ORDER BY created_at, id LIMIT %(limit)s
 _LOCK = "SELECT 1 FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
 
 _COVERED = """
-SELECT count(*), coalesce(bool_or(uncovered), false) FROM messages
+SELECT count(*), coalesce(bool_or(uncovered), false) FROM remembered_messages
 WHERE conversation_id = %(conversation_id)s AND completed AND (created_at, id) <= (%(at)s, %(message_id)s)
 """
 

@@ -23,7 +23,8 @@ _UNARCHIVED = """
 SELECT id, role, content, created_at FROM (
     SELECT m.id, m.role, m.content, m.created_at,
            sum(m.token_count) OVER (ORDER BY m.created_at, m.id) AS tokens, e.context_window
-    FROM messages m JOIN conversations c ON c.id = m.conversation_id JOIN experts e ON e.id = c.expert_id
+    FROM remembered_messages m
+    JOIN conversations c ON c.id = m.conversation_id JOIN experts e ON e.id = c.expert_id
     WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
       AND m.completed AND m.topic_id IS NULL
 ) AS summed
@@ -36,7 +37,7 @@ _IS_FULL = """
 SELECT sum(m.token_count) >= e.context_threshold * e.context_window
 FROM conversations c JOIN experts e ON e.id = c.expert_id
 JOIN LATERAL (
-    SELECT token_count FROM messages
+    SELECT token_count FROM remembered_messages
     WHERE conversation_id = c.id AND tenant_id = %(tenant_id)s AND completed AND topic_id IS NULL
     ORDER BY created_at, id LIMIT 5000
 ) AS m ON true
@@ -54,7 +55,10 @@ SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, %(title)s, %(summary)s
 FROM conversations c WHERE c.id = %(conversation_id)s
 """
 
-_LINK = "UPDATE messages SET topic_id = %(id)s WHERE id = ANY(%(message_ids)s) AND topic_id IS NULL"
+_LINK = """
+UPDATE messages SET topic_id = %(id)s
+WHERE id = ANY(%(message_ids)s) AND topic_id IS NULL AND retracted_at IS NULL
+"""
 
 _LIST = """
 SELECT id, title, summary, keywords, message_count, first_message_id, last_message_id, first_message_at,

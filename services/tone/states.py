@@ -34,7 +34,8 @@ ORDER BY s.at, s.turn_id LIMIT %(limit)s
 """
 
 _MESSAGE: LiteralString = """
-SELECT m.content FROM tone_states s JOIN turns t ON t.id = s.turn_id JOIN messages m ON m.id = t.user_message_id
+SELECT m.content FROM tone_states s JOIN turns t ON t.id = s.turn_id
+JOIN remembered_messages m ON m.id = t.user_message_id
 WHERE s.turn_id = %(turn_id)s AND s.tenant_id = %(tenant_id)s AND s.opinion IS NULL
 """
 

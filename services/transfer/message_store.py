@@ -85,7 +85,8 @@ WITH touched AS MATERIALIZED (
     WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(conversation_ids)s)
 )
 SELECT t.id, t.context_strategy, t.covered,
-       EXISTS (SELECT FROM messages m WHERE m.conversation_id = t.id AND m.uncovered AND m.completed) AS late,
+       EXISTS (SELECT FROM remembered_messages m
+               WHERE m.conversation_id = t.id AND m.uncovered AND m.completed) AS late,
        CASE WHEN t.context_strategy = 'summary' THEN (SELECT count(*) FROM (
            SELECT FROM messages m
            WHERE m.conversation_id = t.id AND m.completed AND (m.created_at, m.id) > (t.at, t.message_id)

@@ -41,20 +41,24 @@ SELECT (SELECT started_at FROM before WHERE is_over),
 # What belongs to a turn that is under way comes into a visit when the turn ends.
 _GROUPS: LiteralString = """
 WITH said AS (
-    SELECT m.created_at, m.id, m.completed, lag(m.created_at) OVER (ORDER BY m.created_at, m.id) AS before
+    SELECT m.created_at, m.id, m.completed, m.retracted_at,
+           lag(m.created_at) OVER (ORDER BY m.created_at, m.id) AS before
     FROM messages m
     WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s
       AND m.created_at >= %(lower)s AND m.created_at <= %(upper)s
       AND NOT EXISTS (SELECT FROM turns t WHERE t.id = m.turn_id AND t.finished_at IS NULL)
 ), numbered AS (
-    SELECT created_at, completed, sum(CASE WHEN before IS NULL OR created_at - before > %(idle)s OR EXISTS (
+    SELECT created_at, completed, retracted_at,
+        sum(CASE WHEN before IS NULL OR created_at - before > %(idle)s OR EXISTS (
         SELECT FROM visits v WHERE v.conversation_id = %(conversation_id)s AND v.end_reason = 'closed'
           AND v.ended_at >= before AND v.ended_at < created_at
     ) THEN 1 ELSE 0 END) OVER (ORDER BY created_at, id) AS number
     FROM said
 )
 SELECT min(created_at) AS started_at, max(created_at) AS last_active_at,
-       count(*) FILTER (WHERE completed AND created_at > %(counted)s::timestamptz) AS message_count
+       count(*) FILTER (
+           WHERE completed AND retracted_at IS NULL AND created_at > %(counted)s::timestamptz
+       ) AS message_count
 FROM numbered GROUP BY number ORDER BY 1
 """
 

@@ -1,0 +1,270 @@
+"""Memory commands: how many are obeyed, and how many ordinary messages are taken for one.
+
+`python -m benchmarks.memory_commands [FOLDER] [--misses] [--json]`
+
+The folder holds `zh.jsonl` and `en.jsonl`, each line `{id, setup, message, expect, gone, kept, present}`, and
+`ordinary_zh.jsonl` and `ordinary_en.jsonl`, each line `{id, message}` (docs/evaluation.md). Every line is played
+through the service's own turns, with a model that calls no tool and without a small one; then memory is looked
+through, and something is asked in a new conversation, whose prompt is examined.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from graph.turns.opening import TurnRequest
+from graph.turns.runner import TurnRunner
+from services.bootstrap import Services, open_services
+from services.engines import migrate_if_owner, open_engines
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from services.memory.index import Scope
+from services.platform.logs import configure_logs
+from services.platform.settings import load_settings
+from state.conversation import TurnInput
+from tests.support.application import running_turns
+from tests.support.model_server import ModelServer, Reply
+
+DATA = Path(__file__).parent / "data" / "memory_commands" / "dev"
+_RECALL_BUDGET_MS = 5_000
+"""A machine under load must not decide what a prompt holds."""
+_ANSWER = {"zh": "好的。", "en": "All right."}
+_ASKS = {"zh": "关于{what}，你知道些什么？", "en": "What do you know about {what}?"}
+_PER_CONVERSATION = 10
+"""Ordinary messages that one conversation holds."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command, what was said before it, and what has to come of it."""
+
+    id: str
+    language: str
+    message: str
+    expect: str
+    setup: Sequence[dict[str, Any]] = ()
+    gone: Sequence[str] = ()
+    kept: Sequence[str] = ()
+    present: Sequence[str] = ()
+
+
+@dataclass
+class Result:
+    """What came of a line."""
+
+    line: Line
+    kinds: list[str]
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def obeyed(self) -> bool:
+        """Whether the right was done, and nothing else."""
+        return not self.problems
+
+
+@dataclass
+class _Play:
+    services: Services
+    turns: TurnRunner
+    model: ModelServer
+
+    async def say(self, user: str, session: str, text: str, answer: str) -> list[dict[str, Any]]:
+        """Send a message; the changes of memory that its turn reports."""
+        self.model.default = Reply([answer])
+        request = TurnInput(user_id=user, session_id=session, message=text)
+        turn_id = await self.turns.start(TurnRequest(DEFAULT_TENANT, request))
+        changes: list[dict[str, Any]] = []
+        async for events in self.turns.follow(DEFAULT_TENANT, turn_id):
+            for event in events:
+                if event.status == "done":
+                    changes = event.content["memory_changes"]
+        return changes
+
+
+def load(folder: Path, language: str) -> list[Line]:
+    """Read the commands of a language.
+
+    Raises:
+        OSError: the file cannot be read.
+        TypeError: a line has a field that is not known, or lacks one.
+    """
+    return [Line(language=language, **line) for line in _lines(folder / f"{language}.jsonl")]
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.exists():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.strip():
+            yield json.loads(line)
+
+
+async def evaluate(folder: Path, language: str) -> tuple[list[Result], list[Result]]:
+    """Play the commands and the ordinary messages of a language."""
+    async with _playing() as play:
+        commands = [await _play_line(play, line) for line in load(folder, language)]
+        ordinary = [
+            Line(language=language, expect="none", **line)
+            for line in _lines(folder / f"ordinary_{language}.jsonl")
+        ]
+        alarms = []
+        for number, line in enumerate(ordinary):
+            session = f"ordinary-{number // _PER_CONVERSATION}"
+            changes = await play.say(f"ordinary-{language}", session, line.message, _ANSWER[language])
+            problems = [f"{each['kind']}: {each['summary']}" for each in changes]
+            alarms.append(Result(line, [each["kind"] for each in changes], problems))
+    return commands, alarms
+
+
+@contextmanager
+def _new_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
+        yield folder
+
+
+@asynccontextmanager
+async def _playing() -> AsyncIterator[_Play]:
+    configure_logs("console", "error")
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(_new_folder())
+        model = stack.enter_context(ModelServer())
+        settings = load_settings(
+            data_dir=folder,
+            memory_recall_budget_ms=_RECALL_BUDGET_MS,
+            llm_model="scripted",
+            llm_base_url=model.base_url,
+            llm_api_key="none",
+        )
+        engines = await stack.enter_async_context(open_engines(settings))
+        await migrate_if_owner(engines)
+        services = await stack.enter_async_context(open_services(settings, engines))
+        turns = await stack.enter_async_context(running_turns(services))
+        yield _Play(services, turns, model)
+
+
+async def _play_line(play: _Play, line: Line) -> Result:
+    user = f"{line.language}-{line.id}"
+    setup = list(line.setup)
+    for place, message in enumerate(setup):
+        if message["role"] != "user":
+            continue
+        following = setup[place + 1] if place + 1 < len(setup) else {}
+        answer = following["text"] if following.get("role") == "assistant" else _ANSWER[line.language]
+        await play.say(user, "now" if message.get("same") else "earlier", message["text"], answer)
+    changes = await play.say(user, "now", line.message, _ANSWER[line.language])
+    done = [each["kind"] for each in changes if each["operation_id"]]
+    result = Result(line, done)
+    if line.expect == "none":
+        result.problems += [f"{each['kind']}: {each['summary']}" for each in changes]
+    elif line.expect not in done:
+        result.problems.append(f"{line.expect} was not done ({changes or 'nothing reported'})")
+    result.problems += await _wrong(play, line, user)
+    return result
+
+
+async def _wrong(play: _Play, line: Line, user: str) -> list[str]:
+    """What stands in memory although it must not, or does not although it must."""
+    problems = []
+    memory = [await _searched(play, user, each) for each in (*line.gone, *line.kept, *line.present)]
+    prompts = [await _prompt_about(play, line, user, each) for each in line.gone]
+    core = await _core(play, user)
+    for text, found, prompt in zip(line.gone, memory, prompts, strict=False):
+        for where, there in (("search", found), ("prompt", prompt), ("core memory", core)):
+            if _folded(text) in _folded(there):
+                problems.append(f"{text!r} is still in {where}")
+    for text, found in zip((*line.kept, *line.present), memory[len(line.gone) :], strict=True):
+        if _folded(text) not in _folded(f"{found}\n{core}"):
+            problems.append(f"{text!r} is not in memory")
+    return problems
+
+
+async def _searched(play: _Play, user: str, query: str) -> str:
+    owner = await _owner(play, user)
+    scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id)
+    found = await play.services.memory.archive.search(scope, query, top_k=20, now=datetime.now(UTC))
+    return "\n".join(each.content for each in found.items)
+
+
+async def _core(play: _Play, user: str) -> str:
+    blocks = await play.services.memory.core.read(await _owner(play, user))
+    return json.dumps([block.content for block in blocks], ensure_ascii=False)
+
+
+async def _owner(play: _Play, user: str) -> Owner:
+    return await play.services.memory.core.owner(DEFAULT_TENANT, user, "default")
+
+
+async def _prompt_about(play: _Play, line: Line, user: str, what: str) -> str:
+    """A prompt of a new conversation, without the question itself; the turn is off the record."""
+    question = _ASKS[line.language].format(what=what)
+    play.model.requests.clear()
+    await play.say(user, f"later-{what}", question, _ANSWER[line.language])
+    requests = [request for request in play.model.requests if request.body.get("model") == "scripted"]
+    return "\n".join(said.replace(question, "") for _, said in requests[0].prompt) if requests else ""
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _report(language: str, commands: Sequence[Result], ordinary: Sequence[Result]) -> dict[str, Any]:
+    by_kind: defaultdict[str, list[bool]] = defaultdict(list)
+    for result in commands:
+        by_kind[result.line.expect].append(result.obeyed)
+    real = [result.obeyed for result in commands if result.line.expect != "none"]
+    return {
+        "language": language,
+        "commands": len(real),
+        "obeyed": _share(real),
+        "by_kind": {kind: f"{_share(values)} of {len(values)}" for kind, values in sorted(by_kind.items())},
+        "ordinary": len(ordinary),
+        "false_alarms": _share(not result.obeyed for result in ordinary),
+    }
+
+
+def _share(values: Iterable[bool]) -> float | None:
+    known = list(values)
+    return round(sum(known) / len(known), 4) if known else None
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=DATA)
+    parser.add_argument("--language", choices=("zh", "en"), action="append")
+    parser.add_argument("--misses", action="store_true", help="print what was not obeyed, and every false alarm")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each language")
+    options = parser.parse_args()
+    console = Console(width=160)
+    for language in options.language or ("zh", "en"):
+        commands, ordinary = asyncio.run(evaluate(options.folder, language))
+        report = _report(language, commands, ordinary)
+        if options.json:
+            print(json.dumps(report, ensure_ascii=False))
+        else:
+            table = Table("figure", "value", title=f"Memory commands: {language}")
+            for name, value in report.items():
+                table.add_row(name.replace("_", " "), json.dumps(value, ensure_ascii=False))
+            console.print(table)
+        for result in (*commands, *ordinary) if options.misses else ():
+            if not result.obeyed:
+                line = result.line
+                text = f"\n{line.id} ({line.expect}): {line.message}\n  " + "\n  ".join(result.problems)
+                console.print(text, markup=False)
+
+
+if __name__ == "__main__":
+    main()

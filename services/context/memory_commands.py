@@ -1,0 +1,115 @@
+"""What the message asks memory to do: planned while the prompt is read, and told to the model in its tail."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from services.context.conversation import Conversation, FetchedConversation
+from services.context.source import Known, PromptTurn, Source
+from services.context.sources.core_memory import CoreMemorySource
+from services.context.sources.days import DaysSource
+from services.context.sources.recall import RecallSource
+from services.memory.change_wording import note_for_model
+from services.memory.items import ItemChange, apply_changes
+from services.memory.mentions import Subject
+from services.memory.recall import RecallResult
+from services.memory.resolution import Asking, Resolution
+from services.summaries.past_days import DaysFound
+from state.memory import PlannedChange, PlannedItem
+from state.prompt import CoreMemoryBlock, CoreMemorySections, HistoryMessage
+from state.section import Section
+
+
+class MemoryCommandSource(Source[list[PlannedChange]]):
+    """Plans what the message asks memory to do, and hides what it removes from this very prompt."""
+
+    name = "memory_commands"
+    within_s = 5.0
+
+    def __init__(self, resolution: Resolution) -> None:
+        self._resolution = resolution
+
+    async def load(self, turn: PromptTurn) -> list[PlannedChange]:
+        """The changes that the turn makes when it ends; for most messages none, and nothing is read.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if not turn.commands.plain:
+            return []
+        return await self._resolution.plan(
+            Asking(
+                owner=turn.owner,
+                conversation_id=turn.conversation_id,
+                message_id=turn.message_id,
+                message=turn.message,
+                language=turn.language,
+                recognised=turn.commands,
+            )
+        )
+
+    def revise(self, turn: PromptTurn, data: dict[type[Source[Any]], Any]) -> None:
+        """Show the conversation, core memory, recall and days as they are without what is removed."""
+        planned: Sequence[PlannedChange] = data.get(MemoryCommandSource) or []
+        texts = {each["message_id"]: each["memory_text"] for change in planned for each in change["messages"]}
+        episodes = {each for change in planned for each in change["episodes"]}
+        items = [each for change in planned for each in change["items"]]
+        subjects = [Subject.of(change["gives_away"]) for change in planned if change["gives_away"]]
+        if not (texts or episodes or items):
+            return
+        data[Conversation] = _conversation(data[Conversation], texts)
+        if data.get(CoreMemorySource):
+            data[CoreMemorySource] = _core_memory(data[CoreMemorySource], items)
+        if data.get(RecallSource):
+            data[RecallSource] = _recalled(data[RecallSource], texts, episodes)
+        if data.get(DaysSource):
+            data[DaysSource] = _days(data[DaysSource], texts, subjects)
+
+    def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
+        """What the turn does to memory, so that the model can confirm it."""
+        changes = [each["change"] for each in known.of(MemoryCommandSource) or []]
+        return (Section("memory_changes", note_for_model(changes, turn.language)),)
+
+
+def _conversation(fetched: FetchedConversation, texts: Mapping[str, str | None]) -> FetchedConversation:
+    shown = {message["message_id"] for message in fetched.history}
+    history: list[HistoryMessage] = []
+    for message in fetched.history:
+        text = texts.get(message["message_id"], message["content"])
+        if text is not None:
+            history.append(HistoryMessage(**{**message, "content": text}))
+    beginning = fetched.beginning
+    if texts.keys() - shown or len(history) < len(fetched.history):
+        # What the summary or the topics cover may be gone as well: the prompt begins without them.
+        beginning = replace(
+            beginning,
+            ended_by="memory retracted",
+            epoch_summary="",
+            epoch_topics=[],
+            summary=None if texts.keys() - shown else beginning.summary,
+            topics=[] if texts.keys() - shown else beginning.topics,
+        )
+    return replace(fetched, beginning=beginning, history=history)
+
+
+def _core_memory(core: CoreMemorySections, items: Sequence[PlannedItem]) -> CoreMemorySections:
+    changed = dict(core)
+    for section, block in core.items():
+        own = [ItemChange(**item) for item in items if item["section"] == section and item["action"] != "add"]
+        content = apply_changes(block["content"], own).content
+        changed[section] = CoreMemoryBlock(**{**block, "content": content})
+    return changed
+
+
+def _recalled(found: RecallResult, texts: Mapping[str, str | None], episodes: set[str]) -> RecallResult:
+    kept = tuple(
+        ranked
+        for ranked in found.ranking.results
+        if ranked.unit.message_id not in texts and ranked.unit.episode_id not in episodes
+    )
+    return replace(found, ranking=replace(found.ranking, results=kept))
+
+
+def _days(found: DaysFound, texts: Mapping[str, str | None], subjects: Sequence[Subject]) -> DaysFound:
+    days = [day for day in found.days if not any(subject.touches(day.text) for subject in subjects)]
+    return replace(found, days=days, said=[each for each in found.said if str(each.id) not in texts])

@@ -1,0 +1,628 @@
+"""Which English clauses are memory commands."""
+
+import re
+
+from services.memory.command import Clause, Reading
+from state.memory import Command
+
+MAY_COMMAND = re.compile(
+    r"\b(?:forget|forgetting|remember|memori[sz]e|memory|record|keep|store|storing|save|saving|note|log|erase|"
+    r"delete|"
+    r"remove|wipe|scrub|scratch|unlearn|from now on|always|never|in (?:the )?future|going forward|henceforth|"
+    r"whenever|"
+    r"every time|each time|anymore|any more|meant|mean|wrong|incorrect|mistaken|mistake|misspoke|mistyped|typo|"
+    r"correction|correct|actually|not|isn't|n't|bear in mind|mind|pretend|disregard|ignore|off)\b"
+)
+"""A message without any of these is none, which most messages are."""
+
+_LEAD = re.compile(
+    r"^\s*(?:(?:oh|ok|okay|hey|hi|hello|wait|hold on|hm+|um+|uh+|well|so|and|but|also|yes|yeah|no|nope|right|"
+    r"alright|"
+    r"actually|honestly|anyway|by the way|btw|please|pls|plz|kindly|just|now|then|look|listen|oops|sorry|"
+    r"thanks|"
+    r"thank you|on second thought|one more thing|one thing|for privacy|if possible|if you can|"
+    r"in that case)\b\s*)+",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(
+    r"^(?:(?P<asks>(?:can|could|would|will) (?:you|we)(?: please| kindly| just| mind)*|would you mind|"
+    r"(?:is|would) it (?:be )?(?:possible|okay|ok) (?:for you )?(?:to|if you)|may i ask you to|can i (?:get|"
+    r"ask) you to)"
+    r"|(?:i|we)(?:'d| would)? (?:really )?(?:like|love|want|need|prefer) (?:for )?(?:you|it if you)(?: could|"
+    r" would)?"
+    r"(?: to)?"
+    r"|i(?:'d| would) (?:appreciate|be grateful) (?:it )?if you (?:could |would )?|i(?:'m| am) asking you to|"
+    r"i ask you to"
+    r"|you (?:can|could|should|may|must|have to|need to|might as well|'d better|had better)(?: just| safely|"
+    r" now)?"
+    r"|it(?:'s| is|'d be| would be) (?:best|better|good|nice|great) (?:if you(?: could| would)?|to)"
+    r"|let's(?: just| please)?|let us|do me a favou?r and|be so kind as to|(?:please )?make sure (?:to|you|"
+    r"that you)"
+    r"|be sure to|feel free to|go ahead and|i beg you to|time to|best to|better to)\s+"
+    r"(?:please\s+|just\s+|also\s+|completely\s+|totally\s+)*",
+    re.IGNORECASE,
+)
+_SPEECH = re.compile(
+    r"\b(?:said|says|say|told|tells|goes|called|titled|lyrics?|quote|wrote|sings?|means?|like)\W*$", re.I
+)
+_ENDING = re.compile(
+    r"(?:[\s,]+(?:please|pls|thanks|thank you|ok|okay|for me|again|for good|forever|completely|entirely|"
+    r"totally|"
+    r"altogether|right (?:now|away)|now|immediately|at once|will you|would you|if you can|if possible|either|"
+    r"at all|"
+    r"though|instead|asap))+\s*$",
+    re.IGNORECASE,
+)
+_FROM_MEMORY = re.compile(
+    r"\s*\b(?:(?:from|out of|in|off|to|into)\s+(?:your|the|my|our|its|long[- ]term)\s+(?:long[- ]term\s+|"
+    r"permanent\s+)?"
+    r"(?:memory|memories|mind|records?|notes?|profile|knowledge|storage|files|list)(?: (?:of|about) me)?"
+    r"|(?:from|on|in) what you (?:know|remember|have)(?: about me)?|about me)\b",
+    re.IGNORECASE,
+)
+_CHANGES_SUBJECT = re.compile(
+    r"^\W*(?:let's|let us|how about|what about|why don't we|we should|i'd rather|i would rather|focus|tell me|"
+    r"instead|"
+    r"give me|show me|just (?:tell|give|show|do|use|make|go|write)|go with|do|use|try|make|explain|write)\b",
+    re.IGNORECASE,
+)
+
+# --- forget
+_FORGET = re.compile(
+    r"^(?P<verb>forget(?:ting)?|unlearn(?:ing)?|un-?remember)\b\s*(?P<object>.*)$", re.I | re.DOTALL
+)
+_DELETE = re.compile(
+    r"^(?P<verb>(?:delete|deleting|remove|removing|erase|erasing|wipe|wiping|clear|clearing|drop|dropping|"
+    r"scrub|"
+    r"scrubbing|purge|purging|discard|discarding|strike|scrap|get(?:ting)? rid of|throw (?:away|out)|"
+    r"take)(?: out)?)\b\s*"
+    r"(?P<object>.*)$",
+    re.I | re.DOTALL,
+)
+_DISREGARD = re.compile(
+    r"^(?:ignore|disregard|never mind|nevermind|pay no attention to|don't mind) (?:what|everything|anything|"
+    r"that) i"
+    r"(?: just|'ve| have)? (?:said|told|mentioned|wrote)\b",
+    re.I,
+)
+_PRETEND = re.compile(
+    r"^(?:pretend|act (?:like|as if)|let's (?:pretend|say)|imagine)(?: that)? (?:(?:i|we) (?:never|didn't|"
+    r"did not|hadn't) "
+    r"(?:say|said|tell|told|mention|mentioned|bring|brought|have|had)\b.*|(?:you (?:never|didn't|"
+    r"did not) (?:hear|heard|"
+    r"see|saw|read|know|knew)\b.*))$",
+    re.I,
+)
+_SAID = (
+    r"(?:said|told(?: you)?|mentioned|shared|wrote|typed|sent|confessed|revealed|let slip|brought up|gave you|"
+    r"confided)"
+)
+_THIS = re.compile(
+    r"^(?:about )?(?:(?:this|that|it|all (?:of )?(?:this|that)|everything above|the above|any of (?:this|that))"
+    r"(?: (?:conversation|chat|message|exchange|thing|part|bit|one|last (?:message|part|bit|thing)|"
+    r"ever happened|"
+    r"happened|please|completely))?"
+    r"|(?:the|my|that|this) (?:last|previous) (?:thing|bit|part|message|sentence|statement|comment|remark|one|"
+    r"exchange|line|turn)s?(?: (?:of mine|i (?:just )?(?:said|sent|wrote|told you|typed)))?"
+    rf"|(?:that |the fact that )?i (?:ever |just |even )*{_SAID}(?: (?:that|this|it|anything|something|so))?"
+    rf"|(?:what(?:ever)?|everything|anything|all|the thing|the part|the bit|the stuff)(?: that)? i(?:'ve|"
+    rf" have)? (?:just|only) "
+    rf"{_SAID}(?: you)?"
+    rf"|(?:what(?:ever)?|everything|anything|all|the thing|the part|the stuff)(?: that)? i(?:'ve|"
+    rf" have)? {_SAID}(?: you)? "
+    r"(?:just now|a (?:moment|second|minute) ago|right now))$",
+    re.I,
+)
+_TOPIC = re.compile(
+    rf"^(?:about )?(?:(?:what(?:ever)?|everything|anything|all|the (?:thing|part|bit|stuff|story|things)|"
+    rf"all the things)"
+    rf"(?: that)?(?: (?:i|we)(?:'ve| have)?(?: just| ever)? {_SAID}| you (?:know|remember|learned|have|stored|"
+    rf"saved|"
+    rf"noted)|we(?:'ve| have)? (?:discussed|talked|said|spoke)| i)?(?: you)? (?:about|on|regarding|concerning|"
+    rf"of|related to)"
+    rf"|(?:the fact )?that i (?:ever |just )*{_SAID} (?:that |about )?|i (?:ever |just )*{_SAID} (?:that |"
+    rf"about )?"
+    r"|(?:the|my|any|all|your|every|that) (?:memory|memories|notes?|mentions?|records?|entry|entries|traces?|"
+    r"references?|"
+    r"information|info|details?|facts?|item|data)(?: you have)? (?:about|of|on|to|regarding|that|with|where)"
+    r"|the fact that|that|about|(?:the|that) (?:thing|stuff|bit|part) (?:about|with|where|on))\s+",
+    re.I,
+)
+_GIVEN = re.compile(
+    rf"^(?:the|that|those|all (?:the|those)?|any) (?P<what>.{{2,60}}?) (?:that )?i(?:'ve| have)? (?:just |"
+    rf"once )?"
+    rf"(?:{_SAID}|asked you to (?:remember|save|keep|note))\b.*$",
+    re.I,
+)
+_LATER = re.compile(r"^(?:what(?:ever)?|everything|anything|all)(?: that)? i(?:'ve| have)? " + _SAID, re.I)
+_IN_GENERAL = re.compile(
+    r"^(?:things?|stuff|something|anything|everything|it all|me|you|your|people|words|information|to|how|when|"
+    r"where|why|"
+    r"who|whether|if|which|-|,|about (?:it|time|you|them|him|her)$)\b"
+    r"|^(?:the |all |any |your )?(?:previous |prior |earlier |above )?(?:instructions?|prompts?|rules|context|"
+    r"question|"
+    r"request)\b|^(?:all|any) (?:of )?(?:your|the|previous|prior)\b|^(?:what|everything|"
+    r"anything) (?:i (?:tell|say)|you)\b",
+    re.I,
+)
+_DETERMINED = re.compile(
+    r"^(?:about )?(?:my|our|his|her|their|the|that|this|those|these|any|all|both|i|i'm|i've|we|he|she|they|"
+    r"there|"
+    r"[\w]+'s|\ue000+)\b|^(?:about )?\ue000",
+    re.I,
+)
+_MINE = re.compile(r"^(?:about )?(?:i|i'm|i've|i'd|my|our|we|we're|mine)\b", re.I)
+
+# --- do not remember
+_NEGATED = re.compile(
+    r"^(?:(?:(?:do not|don't|dont|never|not to|avoid|refrain from|stop|skip|(?:there(?:'s| is) )?no (?:need|"
+    r"reason) (?:to|for"
+    r" you to)|you (?:don't|do not|needn't|shouldn't|should not|must not|mustn't|can't|cannot|are not to|"
+    r"may not)"
+    r"(?: have to| need to)?|(?:i|we)(?:'d| would)? (?:rather|prefer)(?: it if| that)? you (?:didn't|don't|"
+    r"did not|do not|"
+    r"not|wouldn't)(?: to)?|(?:i|we)(?:'d| would)? prefer you not to|(?:i|we) (?:don't|do not|wouldn't|"
+    r"never) want (?:you|"
+    r"this|that|it|any of this) to(?: be)?|(?:i|we)(?:'d| would) (?:like|love|want) you (?:not to|to not)|"
+    r"not)\s+"
+    r"(?:please\s+|ever\s+|actually\s+|bother\s+(?:to\s+)?|be\s+|go\s+(?:and\s+)?)*)+)"
+    r"(?P<verb>remember(?:ing|ed)?|memori[sz](?:e|ing|ed)|stor(?:e|ing|ed)|sav(?:e|ing|ed)|record(?:ing|ed)?|"
+    r"keep(?:ing)?|"
+    r"kept|log(?:ging|ged)?|fil(?:e|ing|ed)|not(?:e|ing|ed)|retain(?:ing|ed)?|archiv(?:e|ing)|writ(?:e|ing)|"
+    r"jot(?:ting)?|"
+    r"commit(?:ting)?|put(?:ting)?|add(?:ing|ed)?|hold(?:ing)?|mak(?:e|ing)|tak(?:e|ing))\b\s*(?P<object>.*)$",
+    re.I | re.DOTALL,
+)
+_UNKEPT_TAIL = (
+    r"(?:\s+(?:down|on file|on record|anywhere|at all|for (?:later|the future|future\b.*|next time|long)|"
+    r"as a memory|"
+    r"(?:in|into|to|from|out of) (?:your |the |my |long-term |permanent )*(?:memory|memories|mind|notes?|"
+    r"records?|profile|file|"
+    r"files|history|logs?|database|archive)|about me|please|ok|okay|though|either|thanks|beyond (?:this|"
+    r"today).*|"
+    r"after (?:this|today|we).*|past (?:this|today).*|that i (?:said|told you|mentioned) (?:this|that|"
+    r"it)))*\s*$"
+)
+_UNKEPT = re.compile(
+    r"^(?:down\s+)?(?:(?:a |any )?(?:record|note|notes|track|trace|log|memory|copy)s? (?:of|"
+    r"about)\s+)?(?:on to\s+|onto\s+)?"
+    r"(?:(?P<this>(?:this|that|it|any of (?:this|that|it)|these|those|all (?:of )?this|(?:this|that|these|"
+    r"those|the) "
+    r"(?:last |next |whole |entire )?(?:part|bit|one|thing|things|message|conversation|chat|exchange|info|"
+    r"information|detail|"
+    r"details|secret|piece|turn|sentence|story|comment|remark|fact|topic|stuff)"
+    r"|the following|what follows|what (?:i'm|i am) (?:about to|going to) (?:say|tell you|share|write|"
+    r"type))(?: here)?)"
+    rf"|(?P<said>(?:what(?:ever)?|anything|everything)(?: that)? i(?:'ve| have)?(?: just)? {_SAID}(?: you)?"
+    r"(?: just now| here| above| (?:a|one) (?:moment|second|minute) ago| in this (?:chat|message|"
+    r"conversation))?))" + _UNKEPT_TAIL,
+    re.I,
+)
+_OFF_THE_RECORD = re.compile(
+    r"^(?:(?:this|that|it|what (?:i say next|follows|i'm about to (?:say|tell you)|i (?:just )?(?:said|"
+    r"told you))|"
+    r"everything (?:here|in this (?:message|chat))|the following|the next (?:bit|part|thing))(?:'s| is| was|"
+    r" stays?|"
+    r" should (?:be|stay)| has to (?:be|stay)| must (?:be|stay))?|keep (?:this|that|it)|let's keep (?:this|"
+    r"that|it)|"
+    r"(?:i'm |i am )?(?:telling|saying|tell|say)(?: you)? (?:this|that|it)|(?:can|could) (?:we|"
+    r"you) keep (?:this|that|it)|"
+    r"speaking)?\s*(?:(?:completely|strictly|totally|entirely|all|very much|purely|"
+    r"just)\s+)?off[- ]the[- ]record\b"
+    r"(?:\s+(?:please|ok|okay|now|here|for a (?:moment|second|minute)|though|again))*\s*$",
+    re.I,
+)
+_OFF_THE_RECORD_LEADS = re.compile(
+    r"^(?:strictly |completely |totally )?off[- ]the[- ]record\s+(?!(?:remark|comment|chat|talk|"
+    r"conversation|interview|statement|briefing|meeting|source)s?\b)(?:but |and |because )?\S",
+    re.I,
+)
+_STAYS_OUT = re.compile(
+    r"^(?:(?:keep|leave|please keep)\s+(?:this|that|it|any of this|what i (?:just )?(?:said|told you)|these|"
+    r"those)(?: \w+){0,2}"
+    r"\s+out of|(?:this|that|it|none of this|what i (?:just )?(?:said|told you))(?: \w+){0,2}?\s+(?:doesn't|"
+    r"does not|shouldn't|"
+    r"should not|mustn't|must not|isn't to|is not to|needn't|doesn't need to|doesn't have to|shall not|"
+    r"should never|should|"
+    r"can't|cannot|stays?|is to (?:stay|be kept))(?: \w+)?\s+(?:go(?: in)?(?:to)?|be (?:in|kept|part of|"
+    r"stored|saved|recorded|"
+    r"remembered|added|put|written|logged|filed)|end up in|enter|land in|stay in|out of|stick))\b"
+    r"(?:.*\b(?:memory|memories|notes?|records?|remember\w*|file|anywhere|saved|stored|recorded|logged)\b.*|"
+    r"\s*)$",
+    re.I,
+)
+_UNCLEAR = re.compile(
+    r"^(?:(?:let's )?keep (?:this|that|it) (?:just )?(?:between (?:us|you and me|the two of us)|private|"
+    r"secret|confidential|to "
+    r"yourself)|(?:this|that|it)(?:'s| is| stays?)(?: just| strictly)? (?:between (?:us|you and me)|private|"
+    r"confidential|secret)"
+    r"|(?:just )?between (?:you and me|us|the two of us)|in confidence|don't tell anyone(?: about (?:this|"
+    r"that|it))?|"
+    r"forget (?:about )?it|forget i asked|never mind(?: that| all that)?)\s*$",
+    re.I,
+)
+
+# --- remember
+_REMEMBER = re.compile(
+    r"^(?:always\s+)?(?P<verb>remember|memori[sz]e|keep in mind|bear in mind|make (?:a |"
+    r"yourself a )?(?:mental )?note|take (?:a "
+    r")?note|note down|note|jot down|write down|commit|save|store|record|add|put|log|don't (?:ever )?forget|"
+    r"do not (?:ever )?"
+    r"forget|never forget)\b\s*(?P<object>.*)$",
+    re.I | re.DOTALL,
+)
+_KEEP_THIS = re.compile(
+    r"^(?:of )?(?:this|that|it|what i (?:just )?(?:said|told you)|all (?:of )?(?:this|that))"
+    r"(?: (?:fact|one|info|information|for me|for later|for (?:the )?(?:future|next time)|down|please|about me|"
+    r"(?:to|in|into|in your|to your|into your|for your) (?:your )?(?:memory|notes?|mind|records?|"
+    r"profile)))*\s*$",
+    re.I,
+)
+_STATEMENT = re.compile(
+    r"^(?:(?:that|of the fact that|the fact that|how|for me|for later|down|for (?:the )?(?:future|next time)|"
+    r"to memory|"
+    r"in (?:your )?(?:memory|notes))\s+)*(?P<what>(?:(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|mine)\b|"
+    r"(?:the |his |her |their |"
+    r"\w+(?: \w+)?'s )?(?:[\w'’#.-]+ ){1,7}?(?:is|are|was|were|has|have|lives?|works?|likes?|prefers?|hates?|"
+    r"loves?|starts?|"
+    r"begins?|will|wants?|needs?|goes|comes?|turns?|moved|=)\b).*)$",
+    re.I | re.DOTALL,
+)
+_OWN = re.compile(r"^(?:that )?(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|mine)\b", re.I)
+_NO_STATEMENT = re.compile(
+    r"^(?:to|when|how (?:we|you|much|to)|the (?:time|day|days|first time|good)|me\b|what|where|who|why|"
+    r"whether|if|us\b)\b",
+    re.I,
+)
+_REFERENCE = re.compile(
+    r"^for (?:future reference|the record|your (?:information|memory|notes|records)|next time)\s*$", re.I
+)
+
+# --- standing wishes
+_BEHAVIOUR = (
+    r"(?:answer|reply|respond|speak|talk|write|use|give|call|address|start|begin|end|finish|include|add|show|"
+    r"explain|keep|ask|"
+    r"format|translate|convert|tell|cite|quote|mention|remind|put|avoid|refer|sign|assume|list|suggest|"
+    r"recommend|"
+    r"summari[sz]e|be|make|stick|send|greet|say|switch|provide|quiz|correct|check|treat|skip|leave|limit|"
+    r"offer|stop|bring|do|"
+    r"apologi[sz]e|lecture|repeat|point|spell|round|type|return|present|state|double-check|clarify|default|"
+    r"round)"
+)
+_WHEN_ALWAYS = re.compile(
+    r"\b(?:from (?:now|here|today|this (?:point|moment|day)) on(?:wards?)?|from now|going forward|"
+    r"in (?:the )?future|henceforth|"
+    r"moving forward|for (?:all )?future (?:answers|replies|chats|messages|conversations|responses)|"
+    r"in (?:all|every) (?:your )?(?:future )?(?:answers?|replies|reply|conversations?|chats?|responses?)|"
+    r"(?:every|each) time (?:i|we|you)\b|whenever (?:i|we|you)\b|any ?more|ever again|as a (?:general )?rule|"
+    r"by default|"
+    r"until (?:further notice|i say otherwise|i tell you otherwise)|starting (?:now|today))",
+    re.I,
+)
+_AFTER_ALWAYS = re.compile(
+    rf"^(?:please )?(?:always|never|only ever|only)\s+(?:please\s+)?(?P<verb>{_BEHAVIOUR})\b(?!ing)", re.I
+)
+_IMPERATIVE = re.compile(
+    rf"^(?:please )?(?:always |never |only |just )*(?:(?:do not|don't|stop|quit|no)\s+(?:ever\s+)?\w+|"
+    rf"{_BEHAVIOUR}\b)",
+    re.I,
+)
+_DECLARES = re.compile(
+    r"^(?:i|i'm|i'll|i've|i'd|we|we're|we'll|my|our|he|she|they|it|there|this|that|the|his|her|their)\b", re.I
+)
+_ABOUT_ANSWERS = re.compile(
+    r"\b(?:you|your|answers?|repl(?:y|ies)|responses?|respond|call me|address me|tell me|give me|ask me|"
+    r"remind me|explain|"
+    r"speak|talk to me|write|emojis?|bullet|summar|language|tone|metric|units|in (?:english|french|german|"
+    r"spanish|chinese|"
+    r"italian|japanese|korean|portuguese|dutch|russian))\b",
+    re.I,
+)
+
+
+def read(clause: Clause) -> Reading | None:
+    """What a clause commands; None where it commands nothing."""
+    if _SPEECH.search(clause.before.rstrip(",: \ue000")[-30:]) and clause.before:
+        return None
+    lead = _LEAD.match(clause.text)
+    at = lead.end() if lead else len(clause.text) - len(clause.text.lstrip())
+    request = _REQUEST.match(clause.text[at:])
+    polite = request is not None
+    if request:
+        if request["asks"] is None and clause.asks and not clause.text[at:].lower().startswith("let"):
+            return None
+        at += request.end()
+    body = clause.text[at:].rstrip()
+    if not body:
+        return None
+    # A question asks the assistant for something only where it is put as a request.
+    if clause.asks and not (request and request["asks"]) and not _ask_tag(clause):
+        return None
+    return (
+        _do_not_remember(body, at, clause)
+        or _forget(body, at, clause)
+        or _standing(body, at, clause)
+        or _remember(body, at, clause, polite=polite)
+        or _unclear(body, clause)
+    )
+
+
+def _ask_tag(clause: Clause) -> bool:
+    """Whether only a tag makes a question of it: “forget that, will you?”."""
+    return bool(
+        re.fullmatch(
+            r"\W*(?:ok|okay|please|will you|would you|could you|can you|alright|right|"
+            r"yeah)\W*",
+            clause.after,
+            re.I,
+        )
+    )
+
+
+def _forget(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
+    if _PRETEND.match(body):
+        return Reading("forget", "here")
+    found = _FORGET.match(body)
+    if found:
+        return _forgotten(found, at, clause, from_memory=False)
+    found = _DELETE.match(body)
+    if not found:
+        if _DISREGARD.match(body):
+            return Reading("forget", "here", certainty="unclear")
+        return None
+    memory = _FROM_MEMORY.search(found["object"])
+    topic = _TOPIC.match(found["object"])
+    told = (
+        _GIVEN.match(found["object"])
+        or _LATER.match(found["object"])
+        or (topic and topic.group().strip().lower() not in {"that", "about"})
+    )
+    if memory or told:
+        return _forgotten(found, at, clause, from_memory=True)
+    if _MINE.match(found["object"]) and found["verb"].lower() not in {"take", "drop", "strike", "clear"}:
+        return _forgotten(found, at, clause, from_memory=False)
+    return None
+
+
+def _forgotten(found: re.Match[str], at: int, clause: Clause, *, from_memory: bool) -> Reading | None:  # noqa: PLR0911 — one rule after the other
+    start, thing = found.start("object"), found["object"]
+    memory = _FROM_MEMORY.search(thing)
+    if memory and not thing[: memory.start()].strip():
+        return None
+    thing = thing[: memory.start()] if memory and memory.end() >= len(thing.rstrip()) - 12 else thing
+    thing = _ENDING.sub("", thing).rstrip()
+    if not thing or (_IN_GENERAL.match(thing) and not _THIS.match(thing) and not _TOPIC.match(thing)):
+        return None
+    if _THIS.match(thing):
+        if thing.lower() in {"it", "about it"} and not from_memory:
+            return Reading("forget", "here", certainty="unclear")
+        return Reading("forget", "here")
+    topic, given = _TOPIC.match(thing), _GIVEN.match(thing)
+    if given:
+        return Reading("forget", "stated", (at + start + given.start("what"), at + start + given.end("what")))
+    if not topic and _LATER.match(thing):
+        return Reading("forget", "here", certainty="unclear")
+    if not topic and not _DETERMINED.match(thing) and not thing[:1].isupper():
+        return None
+    begins = topic.end() if topic else 0
+    if _CHANGES_SUBJECT.match(clause.after) and not _MINE.match(thing[begins:]):
+        return None
+    if not thing[begins:].strip() or re.fullmatch(r"(?:this|that|it)", thing[begins:].strip(), re.I):
+        return Reading("forget", "here")
+    sure = (
+        from_memory
+        or (topic is not None and topic.group().strip().lower() not in {"about", "that"})
+        or bool(_MINE.match(thing[begins:]))
+    )
+    return Reading("forget", "stated", (at + start + begins, at + start + len(thing)), needs_match=not sure)
+
+
+def _do_not_remember(body: str, at: int, clause: Clause) -> Reading | None:
+    if _OFF_THE_RECORD.match(body) or _OFF_THE_RECORD_LEADS.match(body) or _STAYS_OUT.match(body):
+        return Reading("do_not_remember", "here")
+    # What was read as a request may be part of the negation.
+    for place in dict.fromkeys((at, len(clause.text) - len(clause.text.lstrip()), _lead_end(clause.text))):
+        found = _NEGATED.match(clause.text[place:])
+        if not found:
+            continue
+        thing = _ENDING.sub("", found["object"]).rstrip()
+        kept = found["verb"].lower()
+        if not thing:
+            wants_this = re.search(r"\bwant (?:this|that|it|any of this) to(?: be)?\b", clause.text, re.I)
+            return Reading("do_not_remember", "here") if wants_this else None
+        if _UNKEPT.match(thing):
+            return Reading("do_not_remember", "here")
+        if kept.startswith("rememb") or kept.startswith("memor") or _FROM_MEMORY.search(thing):
+            topic = _TOPIC.match(thing)
+            begins = topic.end() if topic else 0
+            memory = _FROM_MEMORY.search(thing)
+            ends = memory.start() if memory else len(thing)
+            if _MINE.match(thing[begins:]) or (memory and _DETERMINED.match(thing[begins:])):
+                start = place + found.start("object")
+                return Reading("do_not_remember", "stated", (start + begins, start + ends))
+    return None
+
+
+def _lead_end(text: str) -> int:
+    lead = _LEAD.match(text)
+    return lead.end() if lead else 0
+
+
+def _remember(body: str, at: int, clause: Clause, *, polite: bool) -> Reading | None:  # noqa: PLR0911 — one rule after the other
+    if _REFERENCE.match(body) and clause.after.strip(" ,:"):
+        begins = clause.end - clause.start
+        return Reading("remember", "stated", (begins, begins), "sentence")
+    found = _REMEMBER.match(body)
+    if not found:
+        return None
+    verb, thing = found["verb"].lower(), found["object"].strip()
+    negated = verb.endswith("forget")
+    weak = verb in {"note", "save", "store", "record", "add", "put", "log", "commit", "write down", "jot down"}
+    if _KEEP_THIS.match(thing) or (not thing and clause.introduces):
+        to_memory = bool(_FROM_MEMORY.search(thing)) or "memory" in thing.lower()
+        if (weak and not to_memory and not (clause.introduces and verb in {"note", "note down"})) or negated:
+            return None
+        if clause.introduces:
+            begins = clause.end - clause.start
+            return Reading("remember", "stated", (begins, begins), "message")
+        return Reading("remember", "here")
+    if not thing or _NO_STATEMENT.match(thing):
+        wish = re.match(rf"to (?:always |never )?{_BEHAVIOUR}\b", thing, re.I)
+        if wish and not negated and _ABOUT_ANSWERS.search(thing):
+            return Reading("standing", "stated", (at + found.start("object") + 3, len(clause.text)), "sentence")
+        return None
+    stated = _STATEMENT.match(thing)
+    if not stated or (clause.asks and not polite):
+        return None
+    own = _OWN.match(stated["what"])
+    if (weak or negated) and not own and not _FROM_MEMORY.search(thing):
+        return None
+    if clause.asks and not own:
+        return None
+    start = at + found.start("object") + (len(found["object"]) - len(found["object"].lstrip()))
+    return Reading("remember", "stated", (start + stated.start("what"), len(clause.text)), "sentence")
+
+
+def _standing(body: str, at: int, clause: Clause) -> Reading | None:
+    whole = f"{clause.text}{clause.after}"
+    if _AFTER_ALWAYS.match(body) and (_ABOUT_ANSWERS.search(body) or _ABOUT_ANSWERS.search(clause.after)):
+        return Reading("standing", "stated", (at, len(clause.text)), "sentence")
+    when = _WHEN_ALWAYS.search(whole)
+    if not when or (clause.before.strip() and _DECLARES.match(clause.before.strip())):
+        return None
+    # Before or after the time, what is wished stands.
+    wish = _LEAD.sub("", whole[: when.start()] + " " + whole[when.end() :].lstrip(" ,"), count=1)
+    after = _LEAD.sub("", whole[when.end() :].lstrip(" ,"), count=1)
+    if when.group().lower().startswith(("whenever", "every time", "each time")):
+        after = re.split(r",\s*", whole[when.end() :], maxsplit=1)[-1]
+        wish = whole[: when.start()].strip() or after
+    for text in (wish.strip(), after.strip()):
+        request = _REQUEST.match(text)
+        asked = text[request.end() :] if request else text
+        wants = re.match(r"^(?:i|we)(?:'d| would)? (?:like|want|prefer|need) (?!to\b)", text, re.I)
+        if request is None and not wants and _DECLARES.match(asked):
+            continue
+        if request or wants or _IMPERATIVE.match(asked):
+            if not _ABOUT_ANSWERS.search(text) and not wants and not request:
+                continue
+            return Reading("standing", "stated", (_lead_end(clause.text), len(clause.text)), "sentence")
+    return None
+
+
+def _unclear(body: str, clause: Clause) -> Reading | None:
+    if clause.asks or not _UNCLEAR.match(_ENDING.sub("", body)):
+        return None
+    kind = "forget" if re.match(r"forget|never", body, re.I) else "do_not_remember"
+    return Reading("forget" if kind == "forget" else "do_not_remember", "here", certainty="unclear")
+
+
+# --- corrections
+_WRONG = re.compile(
+    r"\b(?:i (?:misspoke|mistyped|misremembered|misstated|got (?:that|it|this|the \w+(?: \w+)?|"
+    r"my \w+(?: \w+)?) (?:wrong|mixed up|"
+    r"backwards)|mixed (?:that|it|them|those|these|up)\b|(?:was|am) (?:wrong|mistaken|incorrect)|"
+    r"made a (?:mistake|typo)|"
+    r"said (?:it|that|this) wrong|told you (?:wrong|the wrong)|gave you (?:the wrong|wrong|a wrong)|"
+    r"meant to (?:say|write|type)|"
+    r"(?:should|meant to) have said|need to correct|have to correct|want to correct)"
+    r"|let me (?:correct|fix|rephrase) (?:that|this|it|myself|what i)|(?:small |quick |one )?correction\b|"
+    r"scratch that|"
+    r"strike that|(?:what|that thing) i (?:just )?(?:said|told you|wrote)(?: \w+){0,4} (?:was|is|isn't|wasn't) "
+    r"(?:wrong|incorrect|not (?:right|true|correct)|a mistake|right|true|correct)|(?:that|this) (?:was|"
+    r"is) (?:wrong|a typo|a "
+    r"mistake|incorrect|not right|my mistake)|that's (?:wrong|a typo|incorrect|not right|my mistake)|typo|"
+    r"my mistake|my bad|"
+    r"you(?:'ve| have)? got (?:that|it|me|my \w+)(?: \w+)? wrong|you (?:misheard|misunderstood|have the wrong|"
+    r"have it wrong|"
+    r"remember(?:ed)? (?:it |that )?wrong))\b",
+    re.I,
+)
+_MEANT = re.compile(
+    r"(?:^|[,.!;—–-]\s*|\b(?:sorry|no|wait|oops|actually|rather|i mean|er|ah)\W+)i (?:meant|"
+    r"mean)(?: to (?:say|write|type))?[\s:,]+"
+    r"(?!to\b|it\b|that'?s? (?:i|it|you|we)\b|no (?:harm|offen)|what|well\b|you know|come on|business|"
+    r"seriously|is\b|by\b|if\b|"
+    r"how|why|who|really|honestly|don't|do\b)(?P<new>[^.!?;]+)",
+    re.I,
+)
+_NOT_BUT = re.compile(
+    r"\b(?:it's|it is|he's|she's|that's|they're|is|are|was|were|i'm|i am|in|on|at|to|for|with|from|called|"
+    r"named|\w+s)?\s*"
+    r"\bnot (?P<old>(?:[\w'’/:-]+ ){0,4}[\w'’/:-]+?)[,;]?\s+but\s+(?:rather\s+)?(?P<new>[^.,!?;]+)",
+    re.I,
+)
+_Y_NOT_X = re.compile(
+    r"(?P<new>[^.,!?;]{1,80}?),?\s+(?:and |but )?(?:it's |"
+    r"it is )?\bnot (?P<old>(?:[\w'’/:-]+ ?){1,5}?)\s*$",
+    re.I,
+)
+_NOT_X_Y = re.compile(
+    r"\b(?P<subject>[\w' ]{0,40}?)(?:'s not|is not|isn't|wasn't|'m not|am not|aren't|are not|"
+    r"not)\s+(?P<old>(?:[\w'’/:-]+ ?){1,6}?)"
+    r"[,;.]\s*(?:it's|it is|he's|she's|i'm|they're|that's|rather|but|it should be|it was|they are|he is|"
+    r"she is|i am)\s+"
+    r"(?P<new>[^.,!?;]+)",
+    re.I,
+)
+_CORRECTS = re.compile(
+    r"^\W*(?:no|nope|wait|sorry|oops|actually|hold on|correction|hm+|oh|ah|my bad|my mistake|scratch that|"
+    r"whoops|apologies|"
+    r"let me correct|i meant|i mean|that's wrong|that was wrong|i was wrong|i misspoke|typo)\b",
+    re.I,
+)
+_NEW_AFTER = re.compile(
+    r"(?:\bit(?:'s| is| was| should be| should have been)|\bshould (?:be|have been|read|say)|"
+    r"\bmeant to (?:say|write|type)|"
+    r"\b(?:he|she|they|i|we|there)(?:'s|'re|'m| is| are| am| was| were)|\b(?:the )?(?:right|correct|actual|"
+    r"real) \w+(?: \w+)? is|"
+    r"\bmake (?:it|that)|\bactually|[:,—–-])\s+(?P<new>[^.!?;,]+(?:,[^.!?;]+)?)",
+    re.I,
+)
+
+
+def correction(sentences: list[list[Clause]], text: str) -> Command | None:
+    """A correction of what was told before: that something was wrong, or that not one thing holds but another."""
+    for clauses in sentences:
+        start, end = clauses[0].start, clauses[-1].end
+        said = text[start:end]
+        if clauses[0].asks or re.match(
+            r"\W*(?:he|she|they|my \w+|the \w+) (?:said|told|says|thinks?|thought|claims?)\b", said, re.I
+        ):
+            continue
+        found = _correction_in(said, text[end:], start, end)
+        if found:
+            return found
+    return None
+
+
+def _correction_in(said: str, following: str, start: int, end: int) -> Command | None:
+    corrects = bool(_CORRECTS.match(said))
+    wrong = _WRONG.search(said)
+    old, new = "", ""
+    for pattern in (_NOT_BUT, _NOT_X_Y, _Y_NOT_X):
+        contrast = pattern.search(said)
+        if contrast:
+            old, new = contrast["old"].strip(" ,"), contrast["new"].strip(" ,")
+            break
+    meant = _MEANT.search(said)
+    if not new and meant:
+        new = meant["new"].strip()
+    if wrong and not new:
+        rest = said[wrong.end() :] if len(said) - wrong.end() > 3 else following  # noqa: PLR2004 — a mark
+        stated = _NEW_AFTER.search(rest) or re.match(r"\W*(?P<new>[^.!?]{2,120})", rest)
+        new = stated["new"].strip() if stated else ""
+        end = end if rest is not following else end + (stated.end() if stated else 0)
+    if not (wrong or meant or (corrects and new) or old):
+        return None
+    certain = bool(wrong or meant or corrects)
+    return Command(
+        "correct",
+        "stated" if old else "previous",
+        target=old or said,
+        replacement=new,
+        # A contrast by itself is a correction only of what was told otherwise.
+        needs_match=True,
+        certainty="plain" if certain or old else "unclear",
+        start=start,
+        end=end,
+    )

@@ -1,0 +1,171 @@
+"""Where a text speaks of something, told strictly by its words; and the text without that, or with it corrected.
+
+What is forgotten is found only in statements that share nearly all informative words with what the user names: a
+memory too many that is removed is a loss, one too few can be named again.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from services.llm.language import language_of
+from services.memory.terms import informative_terms, lone_characters, simplified, terms
+
+_NEARLY_ALL = 0.75
+_FEW = 2
+"""So few terms have to be shared all."""
+_NAMED_WEIGHT = 2.0
+"""Of names and numbers against other words."""
+_SHORTEST_LEFT = 4
+"""Chinese characters, or letters, that say something by themselves."""
+
+_QUALIFIERS = """
+old new previous former current last first recent little whole thing stuff matter fact story part ever
+以前 之前 原来 目前 现在 这件 事情 这件事 有关 关于 相关 情况 信息 内容
+"""
+_KIN = re.compile(
+    r"\b(?:my|our|his|her|their) (?:\w+ )?(?:wife|husband|son|daughter|mother|father|mom|mum|dad|parents|"
+    r"sister|brother|partner|"
+    r"girlfriend|boyfriend|friend|boss|colleague|neighbou?r|uncle|aunt|cousin|grandmother|grandfather|grandma|"
+    r"grandpa|"
+    r"roommate|flatmate|ex)\b"
+    r"|我(?:的|们|家)?(?:老婆|妻子|太太|老公|丈夫|儿子|女儿|孩子|爸爸?|妈妈?|父亲|母亲|爸妈|父母|姐姐?|妹妹?|"
+    r"哥哥?|弟弟?|爷爷|奶奶|外公|"
+    r"外婆|女朋友|男朋友|女友|男友|朋友|老板|同事|邻居|室友|前任|叔叔|阿姨|表[哥弟姐妹]|舅舅|姑姑)",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^.!?。！？;；\n…]*(?:\.(?=\S)[^.!?。！？;；\n…]*)*(?:[.!?。！？;；\n…]+\s*|$)")
+_COMMA = re.compile(
+    r"[,，、]\s*|\s+(?=(?:and|but|so|because|while) (?:i|i'm|i've|my|we|our|it|he|she|the)\b)", re.IGNORECASE
+)
+_STANDS_ALONE = re.compile(
+    r"^\s*(?:and |but |so |also |而且|但是?|不过|另外|还有|然后)*(?:i|i'm|i've|i'd|my|we|we're|our|he|she|they|"
+    r"the|his|"
+    r"her|their|"
+    r"我|咱|我们|他|她|老婆|老公|孩子|家里|公司|爸|妈)(?![a-z])",
+    re.IGNORECASE,
+)
+_CONNECTIVE = re.compile(
+    r"^\s*(?:and|but|so|also|because|while|而且|但是?|不过|另外|还有|然后|所以|因为)\s*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is looked for in texts."""
+
+    terms: frozenset[str]
+    weights: dict[str, float]
+    of_kin: bool
+    """Whether it is about somebody of the user's."""
+
+    @classmethod
+    def of(cls, words: str) -> "Subject":
+        """What these words name; without terms where they name nothing in particular."""
+        found = informative_terms(words)
+        found = frozenset(term for term in found if term not in _QUALIFIER_TERMS)
+        if language_of([words]) == "zh":
+            # Of a word and the shorter words in it the longest says it all.
+            found = frozenset(t for t in found if not any(t != other and t in other for other in found))
+            found = found or lone_characters(words)
+        weights = {term: _NAMED_WEIGHT if _is_name(term, words) else 1.0 for term in found}
+        return cls(found, weights, bool(_KIN.search(words)))
+
+    def patterns(self) -> list[str]:
+        """Patterns of LIKE, of which whatever speaks of it matches one."""
+        found = []
+        for term in self.terms:
+            # A stem ends where inflections differ: allerg(i), happi, stud(i).
+            stem = term[:-1] if len(term) > 4 and term.isascii() and term[-1] in "ieyy" else term  # noqa: PLR2004
+            found.append("%" + re.sub(r"([\\%_])", r"\\\1", stem) + "%")
+        return sorted(found)
+
+    def is_in(self, text: str) -> bool:
+        """Whether one statement speaks of it."""
+        if not self.terms or (_KIN.search(text) and not self.of_kin):
+            return False
+        there = frozenset(terms(text))
+        shared = self.terms & there
+        if len(self.terms) <= _FEW:
+            return shared == self.terms
+        weight = sum(self.weights[term] for term in shared)
+        return weight / sum(self.weights.values()) >= _NEARLY_ALL
+
+    def touches(self, text: str) -> bool:
+        """Whether a statement has any of its names, or enough of its words to give it away."""
+        shared = self.terms & frozenset(terms(text))
+        if len(self.terms) <= _FEW:
+            return bool(shared)
+        return any(self.weights[term] > 1 for term in shared) or 2 * len(shared) >= len(self.terms)
+
+
+_QUALIFIER_TERMS = frozenset(_QUALIFIERS.split())
+
+
+def _is_name(term: str, words: str) -> bool:
+    if any(character.isdigit() for character in term):
+        return True
+    found = re.search(rf"(?<=\S )\b{re.escape(term[:4])}", words, re.IGNORECASE) if term.isascii() else None
+    return bool(found and found.group()[:1].isupper())
+
+
+def sentences(text: str) -> list[str]:
+    """A text cut behind each sentence; joined they are the text."""
+    return [found.group() for found in _SENTENCE.finditer(text) if found.group()]
+
+
+def statements_of(text: str) -> list[str]:
+    """A text cut into statements: sentences, and clauses with a subject of their own; joined they are the text."""
+    found: list[str] = []
+    for sentence in sentences(text):
+        pieces = _pieces(sentence)
+        for number, piece in enumerate(pieces):
+            if number and _STANDS_ALONE.match(piece):
+                found.append(piece)
+            elif number:
+                found[-1] += piece
+            else:
+                found.append(piece)
+    return found
+
+
+def _pieces(sentence: str) -> list[str]:
+    places = [0, *(each.end() for each in _COMMA.finditer(sentence)), len(sentence)]
+    return [sentence[a:b] for a, b in pairwise(places) if sentence[a:b]]
+
+
+def without(text: str, subject: Subject, *, strictly: bool = True) -> str | None:
+    """The text without what speaks of a subject: None = nothing does, empty = nothing worth keeping is left.
+
+    With `strictly` false, whatever gives the subject away goes, too.
+    """
+    parts = statements_of(text)
+    found = [subject.is_in(part) or (not strictly and subject.touches(part)) for part in parts]
+    if not any(found) and subject.is_in(text) and len(parts) > 1:
+        # It is spread over statements that say it together.
+        found = [subject.touches(part) for part in parts]
+    if not any(found):
+        return None
+    kept = [part for part, gone in zip(parts, found, strict=True) if not gone]
+    return worth_keeping("".join(kept))
+
+
+def worth_keeping(rest: str, *, least: int = 1) -> str:
+    """What is left of a message, if that says anything by itself: `least` informative words; else nothing."""
+    left = _CONNECTIVE.sub("", rest.strip().strip(",，、;；:： "))
+    return left if len(left) >= _SHORTEST_LEFT and len(informative_terms(left)) >= least else ""
+
+
+def known_in(items: Sequence[str], subject: Subject) -> list[str]:
+    """Those of some items of core memory that speak of a subject: they are short, so that few words name them."""
+    found = []
+    for item in items:
+        words = informative_terms(item) or lone_characters(item)
+        if subject.is_in(item) or (words and len(words) <= _FEW and words <= subject.terms and _says(words)):
+            found.append(item)
+    return found
+
+
+def _says(words: frozenset[str]) -> bool:
+    return any(len(simplified(word)) > 1 for word in words)
