@@ -58,9 +58,10 @@ async def history(
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)
-    planned = known.of(MemoryCommandSource) or []
-    update["memory_plan"] = planned
-    update["memory_changes"] = [each["change"] for each in planned]
+    planned = known.of(MemoryCommandSource)
+    if planned:
+        update["memory_plan"] = planned
+        update["memory_changes"] = [each["change"] for each in planned]
     days = update.get("asked_days")
     if days and turn.reference:
         nothing_said = days["known"] and not days["summaries"] and not days["said"]

@@ -52,13 +52,16 @@ async def route(
     )
     if not found.undecided:
         runtime.stream_writer({"status": "route_decision", "content": found.decision})
-    return {
+    update: ConversationState = {
         **routed(found),
         "features": on,
         "time_reference": reference,
         "quick_tools": calls,
-        "memory_commands": recognise(message),
     }
+    recognised = recognise(message)
+    if recognised.commands:
+        update["memory_commands"] = recognised
+    return update
 
 
 def routed(found: Routing) -> ConversationState:

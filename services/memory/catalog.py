@@ -25,12 +25,12 @@ SELECT e.id, x.name AS expert, e.conversation_id, e.episode_type, coalesce(e.con
 FROM episodes e JOIN experts x ON x.id = e.expert_id
 LEFT JOIN LATERAL (
     SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
-    FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
+    FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
 ) AS said ON true
 """
 
 _PAGE: LiteralString = f"""{_ENTRY}
-WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
   AND (%(expert)s::text IS NULL OR x.name = %(expert)s)
   AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
   AND (%(origin)s::text IS NULL OR e.origin = %(origin)s)
@@ -44,18 +44,19 @@ ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
 """
 
 _ONE: LiteralString = f"""{_ENTRY}
-WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
 """
 
 _SOURCES: LiteralString = """
-SELECT id AS message_id, external_id, role, content, speaker, created_at FROM messages
+SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
 WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
 ORDER BY created_at, id
 """
 
 _LOCK: LiteralString = """
 SELECT e.expert_id, e.episode_type, e.content, e.importance, e.superseded_by FROM episodes e
-WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s FOR UPDATE
+WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
+FOR UPDATE
 """
 
 _EDIT: LiteralString = """

@@ -24,7 +24,7 @@ from services.platform.postgres import Connection
 from state.memory import PlannedChange
 
 COMMAND = "memory_command"
-"""Type under which a retraction stands in the log; changes of core memory that belong to it name it in `part_of`."""
+"""Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class Retraction:
     ) -> None:
         """Withdraw what was made of messages that have changed, and have it made again.
 
-        With `everywhere`, the next prompt of each of the user's conversations starts a new epoch; the epoch of `but`
-        was made without them already.
+        With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except `but`: its
+        epoch was made without them already.
         """
         values: dict[str, Any] = {
             "tenant_id": owner.tenant_id,
