@@ -125,8 +125,8 @@ class Retraction:
     ) -> None:
         """Withdraw what was made of messages that have changed, and have it made again.
 
-        With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except `but`: its
-        epoch was made without them already.
+        With `everywhere`, the next prompt of each of the user's conversations starts a new epoch, except for
+        `but`: its epoch was made without them already.
         """
         values: dict[str, Any] = {
             "tenant_id": owner.tenant_id,
