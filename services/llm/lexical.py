@@ -35,6 +35,11 @@ def words(text: str) -> list[str]:
     return found
 
 
+def stems(text: str) -> list[str]:
+    """Words without the commonest English endings, so that `lives` meets `live`."""
+    return [re.sub(r"(?<=\w{3})(ing|ed|es|s|e)$", "", word) for word in words(text)]
+
+
 class LexicalEmbeddings(Embeddings):
     """Vectors of hashed words and character n-grams, L2-normalised: no model, no network.
 

@@ -42,7 +42,7 @@ def _over(core_memory: CoreMemory) -> BaseTool:
     async def core_memory_update(
         content: Patch, runtime: ToolRuntime[TurnContext], section: Section = "human"
     ) -> str:
-        """Remember in core memory: JSON merge patch of a section (please remember 请记住 帮我记住 记住我)."""
+        """Remember in core memory: JSON merge patch of a section."""
         if not content:
             raise ToolException("content is empty: there is nothing to change.")
         owner, trigger = owner_of(runtime.context), trigger_of(runtime)

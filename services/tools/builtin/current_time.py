@@ -49,7 +49,7 @@ def _zone(match: re.Match[str]) -> list[dict[str, Any]]:
 
 @tool
 def get_current_time(runtime: ToolRuntime[TurnContext], timezone: str | None = None) -> str:
-    """Tell the current date, time and weekday (现在几点 今天几号 星期几 时间 日期).
+    """Tell the current date, time and weekday.
 
     Args:
         timezone: IANA name such as Europe/Berlin, or an offset such as +08:00; leave it out for the

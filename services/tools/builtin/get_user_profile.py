@@ -44,7 +44,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 def _over(core_memory: CoreMemory) -> BaseTool:
     @tool
     async def get_user_profile(runtime: ToolRuntime[TurnContext], aspect: Aspect = "") -> str:
-        """Read the user's profile in core memory (用户资料)."""
+        """Read the user's profile in core memory."""
         try:
             blocks = await core_memory.read(owner_of(runtime.context))
         except AnamnesisError as error:

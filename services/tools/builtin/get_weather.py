@@ -28,7 +28,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 def _over(weather: OpenMeteo) -> BaseTool:
     @tool
     async def get_weather(city: City) -> str:
-        """Weather in a city: now and three days (天气 气温)."""
+        """Weather in a city: now and three days."""
         language = language_of([city])
         try:
             return weather_text(*await weather.weather(city.strip(), language), language)

@@ -44,7 +44,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 def _over(past_days: PastDays, archive: Archive) -> BaseTool:
     @tool
     async def search_chat_history(runtime: ToolRuntime[TurnContext], time_range: When, query: Query = "") -> str:
-        """Search what you and the user said in a time (聊天记录)."""
+        """Search what you and the user said in a time."""
         context, now = runtime.context, datetime.now(UTC)
         start, end = _range(time_range, now, context.timezone)
         asked = DaysAsked(

@@ -320,3 +320,189 @@ def test_what_is_recalled_is_quoted_without_its_date_and_without_own_answers(
 ) -> None:
     answer = ask(EXPERT, SystemMessage(recalled), question).text
     assert answer.endswith(quote)
+
+
+MEMORY = SystemMessage(
+    "<memory>\nThe user:\n- name: Ada\n- allergies: walnuts\n- home: a boat in Utrecht\n- preferences: loves "
+    "ramen\n- last talk: 2026-11-19 Thursday\nYou with this user:\n- tone: dry\n</memory>"
+)
+ZH_MEMORY = SystemMessage(
+    "<memory>\n用户：\n- 称呼：小林\n- 过敏：花生\n- 住处：杭州滨江\n- 偏好：喜欢喝龙井\n</memory>"
+)
+RECALLED = SystemMessage(
+    "From earlier conversations:\n<memory>\n- [2026-11-12] User: My sister runs a bakery in Ghent.\n"
+    "- [2026-11-13] User: Which bread keeps longest?\n  You: Rye keeps longest.\n</memory>\n\nNow: Sunday."
+)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do you know about me?",
+        "so what do you remember about me",
+        "Tell me everything you know about me, please.",
+        "What have you learned about me so far?",
+        "Who am I?",
+        "Do you remember me?",
+        "List all you have stored about me.",
+        "What is in your memory?",
+    ],
+)
+def test_what_is_known_of_the_user_is_listed(question: str) -> None:
+    answer = ask(EXPERT, MEMORY, RECALLED, question).text
+    for known in ("- name: Ada", "- allergies: walnuts", "- preferences: loves ramen", "My sister runs a bakery"):
+        assert known in answer
+    for other in ("Which bread", "Rye", "nutmeg", "Now:"):
+        assert other not in answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["你知道我什么？", "你都知道我些什么呀", "你对我了解多少？", "关于我，你记得什么？", "你还记得我吗？",
+     "你記得我哪些事情？", "说说你对我的了解", "我是谁？", "你了解我的情况吗？"],
+)  # fmt: skip
+def test_so_it_is_in_chinese(question: str) -> None:
+    answer = ask(EXPERT, ZH_MEMORY, question).text
+    assert "过敏：花生" in answer
+    assert "住处：杭州滨江" in answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Do you know about me and Anna's trip date?", "你知道我什么时候去北京吗？", "你记得我的生日吗？",
+     "What do you know about medicine?"],
+)  # fmt: skip
+def test_a_question_about_one_thing_is_not_answered_with_everything(question: str) -> None:
+    assert "称呼：小林" not in ask(EXPERT, ZH_MEMORY, question).text
+
+
+def test_a_stranger_is_told_that_nothing_is_known_yet() -> None:
+    assert "nothing about you yet" in ask(EXPERT, "What do you know about me?").text
+    assert "还不知道" in ask(EXPERT, "你知道我什么？").text
+
+
+def test_what_was_said_in_this_conversation_is_known_too() -> None:
+    answer = ask(EXPERT, "I play the oboe.", AIMessage("Nice."), "Hello!", "What do you know about me?").text
+    assert "- I play the oboe." in answer
+    assert "Hello" not in answer
+
+
+@pytest.mark.parametrize(
+    ("memory", "question", "quote"),
+    [
+        (MEMORY, "What's my name?", "name: Ada"),
+        (MEMORY, "What food do I like?", "preferences: loves ramen"),
+        (MEMORY, "Where do I live?", "home: a boat in Utrecht"),
+        (MEMORY, "What am I allergic to?", "allergies: walnuts"),
+        (ZH_MEMORY, "我叫什么名字？", "称呼：小林"),
+        (ZH_MEMORY, "我住在哪里？", "住处：杭州滨江"),
+        (ZH_MEMORY, "我爱喝什么？", "偏好：喜欢喝龙井"),
+        (ZH_MEMORY, "我对什么过敏？", "过敏：花生"),
+    ],
+)
+def test_a_plain_question_is_answered_from_the_memory_block(
+    memory: SystemMessage, question: str, quote: str
+) -> None:
+    assert quote in ask(EXPERT, memory, question).text
+
+
+def test_memory_is_read_in_the_compatible_form_too() -> None:
+    first = SystemMessage(f"{EXPERT.text}\n\n{MEMORY.text}")
+    asked = HumanMessage(f"<context>\n{RECALLED.text}\n</context>\n\nWhat do you know about me?")
+    answer = ask(first, asked).text
+    assert "- name: Ada" in answer
+    assert "My sister runs a bakery" in answer
+    assert "nutmeg" not in ask(first, HumanMessage("What is the secret ingredient?")).text
+
+
+@pytest.mark.parametrize(
+    ("message", "answer"),
+    [
+        ("hello", "Hello"),
+        ("Good morning, friend!", "Hello"),
+        ("你好！", "你好"),
+        ("早上好呀", "你好"),
+        ("thanks", "welcome"),
+        ("Thank you so much!", "welcome"),
+        ("谢谢你", "不客气"),
+        ("好的，多谢！", "不客气"),
+        ("bye", "Goodbye"),
+        ("晚安", "再见"),
+        ("Write me a poem about the sea.", "cannot do that"),
+        ("could you translate this into German", "cannot do that"),
+        ("Help me plan my weekend.", "cannot do that"),
+        ("帮我写一首诗", "做不了"),
+        ("翻译成英文", "做不了"),
+        ("给我推荐一家餐厅", "做不了"),
+        ("My bicycle is green.", "Noted"),
+        ("I wrote a poem yesterday.", "Noted"),
+        ("我昨天写了一首诗。", "收到"),
+        ("谢谢这个词我教了孩子很久才学会", "收到"),
+    ],
+)
+def test_each_kind_of_message_has_its_answer(message: str, answer: str) -> None:
+    assert answer in ask(EXPERT, message).text
+
+
+def test_a_greeting_calls_the_user_by_name() -> None:
+    assert ask(EXPERT, MEMORY, "Hello!").text.startswith("Hello, Ada!")
+
+
+def test_a_request_that_it_cannot_fulfil_is_answered_with_what_it_has_on_it() -> None:
+    answer = ask(EXPERT, "The budget for the boat is 900 euros.", "Draft the budget for the boat.").text
+    assert "cannot do that" in answer
+    assert "“The budget for the boat is 900 euros.”" in answer
+
+
+def test_a_change_of_memory_that_was_made_is_confirmed() -> None:
+    changed = SystemMessage("<memory_changes>\nRemoved from memory: the dentist.\n</memory_changes>")
+    model = OfflineChatModel().bind_tools([forget])
+    answer = model.invoke([EXPERT, changed, HumanMessage("Forget the dentist.")])
+    assert answer.tool_calls == []
+    assert answer.text.endswith("Done. Removed from memory: the dentist.")
+
+
+@tool
+def remember(fact: str, replaces: str | None = None) -> str:
+    """Save or correct a lasting fact, preference or standing wish."""
+    return fact
+
+
+@tool
+def forget(what: str | None = None) -> str:
+    """Delete what matches from memory and from recall."""
+    return what or ""
+
+
+@tool
+def search_memory(query: str, days: str = "") -> str:
+    """Search earlier conversations."""
+    return query
+
+
+@pytest.mark.parametrize(
+    ("message", "called"),
+    [
+        ("Please remember that my bus is the 42.", ("remember", {"fact": "my bus is the 42."})),
+        ("记住：我的车位是B12", ("remember", {"fact": "我的车位是B12"})),
+        ("請幫我記住我坐42路公交", ("remember", {"fact": "我坐42路公交"})),
+        ("Forget what I said about the dentist", ("forget", {"what": "the dentist"})),
+        ("请忘掉我的牙医", ("forget", {"what": "我的牙医"})),
+        ("Search your memory for the dentist", ("search_memory", {"query": "Search your memory for the dentist"})),
+        ("帮我查一下聊天记录里的牙医", ("search_memory", {"query": "帮我查一下聊天记录里的牙医"})),
+        ("I forgot my umbrella", None),
+        ("Do you remember my bus?", None),
+        ("Remember when we were young?", None),
+        ("别忘了带伞", None),
+        ("Don't remember this.", None),
+        ("Forget it.", None),
+        ("I never forget a lasting fact or preference", None),
+        ("我忘了带伞", None),
+    ],
+)
+def test_the_tools_of_memory_are_called_when_plainly_asked(
+    message: str, called: tuple[str, dict[str, str]] | None
+) -> None:
+    model = OfflineChatModel().bind_tools([current_time, forget, remember, search_memory])
+    answer = model.invoke([EXPERT, HumanMessage(message)])
+    assert [(call["name"], call["args"]) for call in answer.tool_calls] == ([called] if called else [])

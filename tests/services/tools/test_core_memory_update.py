@@ -72,24 +72,24 @@ def test_without_core_memory_there_is_no_such_tool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "called"),
+    ("message", "noted"),
     [
-        ("请记住我喜欢喝茶。", True),
-        ("帮我记住我住在杭州", True),
-        ("Please remember that I am allergic to nuts.", True),
-        ("My dog is called Bruno.", False),
-        ("Do you remember the name of my dog?", False),
-        ("你还记得我的狗叫什么吗？", False),
-        ("Please tell me about computers.", False),
-        ("我对花生过敏。", False),
-        ("What do I like to eat?", False),
-        ("我记不住这么多东西", False),
+        ("请记住我喜欢喝茶。", "我喜欢喝茶。"),
+        ("帮我记住我住在杭州", "我住在杭州"),
+        ("Please remember that I am allergic to nuts.", "I am allergic to nuts."),
+        ("My dog is called Bruno.", None),
+        ("Do you remember the name of my dog?", None),
+        ("你还记得我的狗叫什么吗？", None),
+        ("Please tell me about computers.", None),
+        ("我对花生过敏。", None),
+        ("What do I like to eat?", None),
+        ("我记不住这么多东西", None),
     ],
 )
 async def test_the_offline_model_remembers_when_it_is_asked_to(
-    services: Services, message: str, called: bool
+    services: Services, message: str, noted: str | None
 ) -> None:
     model = OfflineChatModel().bind_tools(services.tools.for_model)
     calls = (await model.ainvoke([HumanMessage(message)])).tool_calls
     arguments = {call["name"]: call["args"] for call in calls}
-    assert arguments == ({"core_memory_update": {"content": {"notes": [message]}}} if called else {})
+    assert arguments == ({"core_memory_update": {"content": {"notes": [noted]}}} if noted else {})
