@@ -2,6 +2,7 @@
 
 from api.cli import (
     backfill,
+    backup,
     chat,
     compress,
     configuration,
@@ -41,6 +42,8 @@ app.add_typer(tenants.app, name="tenants")
 app.command(name="erase")(erase.erase)
 app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)
+app.command(name="backup")(backup.backup)
+app.command(name="restore")(backup.restore)
 app.command(name="reindex")(reindex.reindex)
 app.command(name="compress")(compress.compress)
 app.command(name="eval")(evaluate.evaluate)

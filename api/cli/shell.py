@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from services.errors import AnamnesisError, InvalidInput
+from services.errors import AnamnesisError, InvalidInput, Unavailable
 from services.platform.logs import configure_logs
 from services.platform.settings import Settings, load_settings, unknown_variables
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 FAILED = 1
 WRONG_USE = 2
+
+_LOOKS, _BETWEEN_LOOKS_S = 40, 0.5
 
 Result = TypeVar("Result")
 
@@ -114,7 +116,19 @@ async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
+            if settings.milvus_uri is None:
+                await _wait_for_milvus(services)
             yield services
+
+
+async def _wait_for_milvus(services: "Services") -> None:
+    """Give an embedded Milvus that was started just now some seconds; without it, what needs it says so."""
+    for _ in range(_LOOKS):
+        try:
+            await services.milvus.ping()
+            return
+        except Unavailable:
+            await asyncio.sleep(_BETWEEN_LOOKS_S)
 
 
 def check(schema: Any, values: Mapping[str, Any]) -> Any:

@@ -3,11 +3,15 @@
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import sql
 
 from services.errors import ConfigurationError, DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 _FOLDER = Path(__file__).parent / "migrations"
 _LOCK = 0x616E616D  # "anam": one migration at a time, however many processes start
@@ -30,7 +34,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
     try:
         with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
-            _require_role(connection, service_role)
+            require_role(connection, service_role)
             before = current_revision(connection)
             if before is not None and before > newest_revision():
                 raise ConfigurationError(
@@ -39,7 +43,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
                 )
             if before != newest_revision():
                 _upgrade(owner_url)
-            _grant(connection, service_role)
+            grant_to_service(connection, service_role)
             return before, newest_revision()
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"The database cannot be migrated: {error}") from error
@@ -60,17 +64,36 @@ def newest_revision() -> str:
     return max(path.stem.split("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
+def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
+    """Wait until nobody migrates, and keep others from it for the rest of the transaction."""
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+
+
+def upgrade_within(transaction: "Connection", revision: str) -> None:
+    """Apply the migrations up to a revision, or `head`, within a transaction of the caller's."""
+    _run_migrations(revision, connection=transaction)
+
+
 def _upgrade(owner_url: str) -> None:
+    _run_migrations("head", connect=lambda: psycopg.connect(owner_url))
+
+
+def _run_migrations(revision: str, **attributes: object) -> None:
     from alembic import command  # noqa: PLC0415 — half a second, needed only when there is something to do
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", str(_FOLDER))
-    config.attributes["connect"] = lambda: psycopg.connect(owner_url)
-    command.upgrade(config, "head")
+    config.attributes.update(attributes)
+    command.upgrade(config, revision)
 
 
-def _require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
+def require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
+    """Look whether the service's role exists.
+
+    Raises:
+        ConfigurationError: it does not.
+    """
     if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [service_role]).fetchone():
         raise ConfigurationError(
             f"The service's role {service_role} does not exist. Create it: "
@@ -78,7 +101,8 @@ def _require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_
         )
 
 
-def _grant(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
+def grant_to_service(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
+    """Let the service's role use every table, sequence and function."""
     owner = connection.info.user
     if owner != service_role:
         for statement in _GRANTS:

@@ -1,13 +1,19 @@
-"""Run the migrations over a connection that `services.platform.migrate` makes."""
+"""Run the migrations: within a transaction of the caller's, or over a connection that is made for them."""
 
 from alembic import context
-from sqlalchemy import create_engine, pool
+from sqlalchemy import Connection, create_engine, pool
 
-engine = create_engine(
-    "postgresql+psycopg://", creator=context.config.attributes["connect"], poolclass=pool.NullPool
-)
 
-with engine.connect() as connection:
+def _migrate(connection: Connection) -> None:
     context.configure(connection=connection, transaction_per_migration=True)
     with context.begin_transaction():
         context.run_migrations()
+
+
+given = context.config.attributes
+if "connection" in given:
+    _migrate(given["connection"])
+else:
+    engine = create_engine("postgresql+psycopg://", creator=given["connect"], poolclass=pool.NullPool)
+    with engine.connect() as made:
+        _migrate(made)

@@ -1,0 +1,176 @@
+"""`anamnesis backup` and `anamnesis restore`: everything that is stored, in one file."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from api.cli.reindex import rebuild_indexes
+from api.cli.shell import (
+    WRONG_USE,
+    AsJson,
+    Yes,
+    as_counts,
+    confirm,
+    fail,
+    open_all_services,
+    print_json,
+    quiet_settings,
+    told,
+)
+from services.engines import open_postgres
+from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
+from services.platform.migrate import role_of
+from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.backup.archive import Manifest
+
+_COUNTED = ("users", "conversations", "messages", "episodes", "knowledge_bases", "kb_documents")
+
+
+def backup(
+    target: Annotated[
+        Path, typer.Argument(metavar="FILE|FOLDER", help="New file; in a folder, it is named by the time.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Write everything that is stored into one compressed file, as it is at one moment, while the service runs.
+
+    Example: `anamnesis backup backups/`
+    """
+    from services.backup.snapshot import write_backup  # noqa: PLC0415 — help needs none of it
+
+    settings = quiet_settings()
+    file = target / f"anamnesis-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip" if target.is_dir() else target
+    with (
+        _one_line_errors(f"there is no {file}"),
+        _postgres(settings) as (database_url, _),
+        _progress() as progress,
+    ):
+        bar = progress.add_task("backup", total=None)
+        manifest = write_backup(
+            database_url,
+            file,
+            lambda name, total: progress.update(bar, description=name, total=total, advance=1),
+        )
+    size = file.stat().st_size
+    if as_json:
+        print_json({"file": str(file), "bytes": size, **_summary(manifest)})
+    else:
+        typer.echo(f"{file} ({size / 1e6:.1f} MB) holds {as_counts(_rows(manifest))}.")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `anamnesis backup` wrote.")],
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace what is stored now. Without it, only an empty place is filled."),
+    ] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Restore a backup, all of it or nothing, and rebuild the Milvus index. The service must not be running.
+
+    The file is checked before anything is written.
+
+    Example: `anamnesis restore backups/anamnesis-20260301-040000.zip`
+    """
+    settings = quiet_settings()
+    with _one_line_errors("nothing was changed"):
+        manifest = _restore(settings, file, replace=replace, yes=yes)
+    try:
+        episodes, passages = asyncio.run(_rebuild(settings))
+    except Unavailable as error:
+        fail(f"{error.message} Everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
+    except KeyboardInterrupt:
+        fail("stopped; everything is restored, but the index is not rebuilt. Run: anamnesis reindex")
+    if as_json:
+        print_json({**_summary(manifest), "indexed": {"episodes": episodes, "passages": passages}})
+        return
+    typer.echo(f"Restored the backup of {manifest.made_at}: {as_counts(_rows(manifest))}.")
+    typer.echo(f"Indexed {as_counts({'episodes': episodes, 'passages of knowledge bases': passages})}.")
+
+
+def _restore(settings: Settings, file: Path, *, replace: bool, yes: bool) -> "Manifest":
+    from services.backup.archive import Archive  # noqa: PLC0415 — help needs none of it
+    from services.backup.restore import Target, restore  # noqa: PLC0415
+
+    with Archive.open(file) as archive:
+        manifest = archive.manifest
+        rows = sum(table.rows for table in manifest.tables)
+        with _progress() as progress:
+            checked = progress.add_task("check", total=rows)
+            archive.verify(lambda more: progress.advance(checked, more))
+        if replace:
+            confirm(f"Permanently replace everything with the backup of {manifest.made_at}?", yes=yes)
+        with _postgres(settings) as (database_url, owner_url), _progress() as progress:
+            if owner_url is None:
+                fail("set ANAMNESIS_MIGRATION_DATABASE_URL to the address of the tables' owner", WRONG_USE)
+            restored = progress.add_task("restore", total=rows)
+            restore(
+                Target(owner_url, role_of(database_url)),
+                archive,
+                replace=replace,
+                on_rows=lambda more: progress.advance(restored, more),
+            )
+    return manifest
+
+
+async def _rebuild(settings: Settings) -> tuple[int, int]:
+    from services.backup.caches import forget_core_memory  # noqa: PLC0415 — help needs none of it
+
+    async with open_all_services(settings) as services:
+        try:
+            await forget_core_memory(services.database, services.memory.core_cache)
+        except DatabaseUnavailable:
+            raise
+        except Unavailable:
+            typer.echo("Redis does not answer; its copies of core memory expire within an hour.", err=True)
+        with _progress() as progress:
+            return await rebuild_indexes(services, progress)
+
+
+@contextmanager
+def _postgres(settings: Settings) -> Iterator[tuple[str, str | None]]:
+    """PostgreSQL's addresses, outside of a loop: what is done with them ends at once when Ctrl-C is pressed."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        database_url, owner_url = runner.run(stack.enter_async_context(open_postgres(settings)))
+        try:
+            yield database_url, owner_url
+        finally:
+            runner.run(stack.aclose())
+
+
+@contextmanager
+def _one_line_errors(when_stopped: str) -> Iterator[None]:
+    try:
+        yield
+    except AnamnesisError as error:
+        fail(told(error), WRONG_USE if isinstance(error, InvalidInput) else 1)
+    except OSError as error:
+        fail(f"{error.filename or 'the file'} cannot be written: {error.strerror}")
+    except KeyboardInterrupt:
+        fail(f"stopped; {when_stopped}")
+
+
+def _rows(manifest: "Manifest") -> dict[str, int]:
+    rows = manifest.rows_of(*_COUNTED)
+    return {**rows, "documents": rows.pop("kb_documents")}
+
+
+def _summary(manifest: "Manifest") -> dict[str, object]:
+    about = {"made_at": manifest.made_at, "schema": manifest.revision, "service": manifest.service}
+    return {**about, "rows": {table.name: table.rows for table in manifest.tables}}
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True))

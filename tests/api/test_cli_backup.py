@@ -1,0 +1,80 @@
+"""`anamnesis backup` beside the busy service, and `anamnesis restore` into an empty place."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import run_command
+from tests.support.service_process import ServiceProcess, answer_of, chat
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_backup_of_the_busy_service_is_restored_elsewhere(
+    service: ServiceProcess, data_dir: Path, tmp_path: Path
+) -> None:
+    here = {"ANAMNESIS_DATA_DIR": str(data_dir)}
+    there = {"ANAMNESIS_DATA_DIR": str(tmp_path / "there")}
+    answer_of(chat(service.url, "My violin teacher is called Odile."))
+    busy = True
+
+    def talk() -> None:
+        while busy:
+            answer_of(chat(service.url, "Another line.", user_id="u-2", session_id="s-2"))
+
+    talking = threading.Thread(target=talk)
+    talking.start()
+    (tmp_path / "backups").mkdir()
+    made = run_command("backup", str(tmp_path / "backups"), "--json", variables=here)
+    busy = False
+    talking.join()
+    assert made.returncode == 0, made.stderr
+    report = json.loads(made.stdout)
+    file = Path(report["file"])
+    assert (file.parent, file.stat().st_size) == (tmp_path / "backups", report["bytes"])
+    told = run_command("export", "u-1", variables=here)
+    service.stop()
+
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(file.read_bytes()[: report["bytes"] // 2])
+    refused = run_command("restore", str(cut), variables=there)
+    assert (refused.returncode, refused.stdout) == (2, ""), refused.stderr
+    assert f"anamnesis: {cut}: is not a whole backup" in refused.stderr
+    assert not (tmp_path / "there").exists()
+
+    restored = run_command("restore", str(file), variables=there)
+    assert restored.returncode == 0, restored.stderr
+    assert f"Restored the backup of {report['made_at']}: 2 users, 2 conversations" in restored.stdout
+    assert "Indexed " in restored.stdout
+    assert run_command("export", "u-1", variables=there).stdout == told.stdout
+    found = run_command("memory", "search", "u-1", "Who teaches me the violin?", "--json", variables=there)
+    assert found.returncode == 0, found.stderr
+    answer = json.loads(found.stdout)
+    assert ("Odile" in answer["items"][0]["content"], answer["degraded"]) == (True, [])
+
+    again = run_command("restore", str(file), variables=there)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "The database holds data (2 users)" in again.stderr
+    kept = run_command("restore", str(file), "--replace", variables=there, typed="n\n")
+    assert (kept.returncode, "Permanently replace everything" in kept.stderr) == (1, True)
+    replaced = run_command("restore", str(file), "--replace", "--yes", "--json", variables=there)
+    assert replaced.returncode == 0, replaced.stderr
+    assert json.loads(replaced.stdout)["rows"] == report["rows"]
+
+
+def test_a_running_service_is_not_restored_into(service: ServiceProcess, data_dir: Path, tmp_path: Path) -> None:
+    here = {"ANAMNESIS_DATA_DIR": str(data_dir)}
+    file = tmp_path / "b.zip"
+    made = run_command("backup", str(file), variables=here)
+    assert made.returncode == 0, made.stderr
+    assert f"{file} (" in made.stdout
+    taken = run_command("backup", str(file), variables=here)
+    assert (taken.returncode, taken.stderr.splitlines()[-1]) == (
+        2,
+        f"anamnesis: {file}: there is such a file already",
+    )
+    refused = run_command("restore", str(file), "--replace", "--yes", variables=here)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "Stop the service, and restore again." in refused.stderr
