@@ -96,7 +96,7 @@ async def ingest_all(services: Services) -> None:
         base = await services.knowledge.bases.create(DEFAULT_TENANT, new)
         for file in sorted((DATA / new.prefix / "documents").iterdir()):
             await services.knowledge.documents.ingest(DEFAULT_TENANT, base.id, file.name, file.read_bytes())
-    await _index(services)
+    await index(services)
 
 
 async def _search(services: Services, console: Console, *, show_misses: bool) -> None:
@@ -143,7 +143,7 @@ async def _ingest(services: Services, console: Console, count: int) -> None:
     for source, data in pages(count):
         await services.knowledge.documents.ingest(DEFAULT_TENANT, base.id, source, data)
     taken_in = time.perf_counter() - begun
-    await _index(services)
+    await index(services)
     indexed = time.perf_counter() - begun
     known = await services.knowledge.bases.get(DEFAULT_TENANT, "pages")
     console.print(
@@ -160,7 +160,8 @@ async def _ingest(services: Services, console: Console, count: int) -> None:
     console.print(f"A search among them: {middle:.0f} ms in the middle, {slowest:.0f} ms the slowest.")
 
 
-async def _index(services: Services) -> None:
+async def index(services: Services) -> None:
+    """Index all chunks that wait."""
     while True:  # Milvus may just be starting
         try:
             await services.knowledge.indexing.index_waiting()

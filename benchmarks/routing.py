@@ -1,11 +1,15 @@
-"""Which knowledge base messages are routed to.
+"""Which knowledge bases messages are routed to and answered from.
 
-`python -m benchmarks.routing [--misses]`
+`python -m benchmarks.routing [FOLDER …] [--misses]`
 
-Four bases of our own with their documents (`benchmarks/data/knowledge`), and three sets of messages: those on
-which the numbers of `services/knowledge/deciding.py` were tuned, others, and the questions that the documents
-answer. A message that no base is about belongs to none. The stores are embedded, and the embedder is the lexical
-one unless the environment names another.
+A folder holds `bases.jsonl` (`prefix, name, description, keywords, language` a line), `documents/PREFIX/*.md` and
+`questions.jsonl` (`id, message, expect`: a prefix, or null for a message that needs no base). Without one, two of
+our own sets are played: `everyday` (`benchmarks/data/routing/everyday`), and the four bases of
+`benchmarks.knowledge` with the messages of `benchmarks/data/routing`, whose strangers are made to mislead.
+
+Three figures: *right*, the share of the questions of a base that are routed to it or shown a passage of it;
+*wrong*, the share that are routed to another base alone; *none to none*. The stores are embedded, and the embedder
+is the lexical one unless the environment names another.
 """
 
 import argparse
@@ -14,103 +18,167 @@ import json
 import statistics
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.knowledge import bases, ingest_all, questions
+from benchmarks.knowledge import bases, index, ingest_all, questions
 from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
+from services.knowledge.base import NewBase
 from services.platform.logs import configure_logs
 from services.platform.settings import load_settings
 
 DATA = Path(__file__).parent / "data" / "routing"
-_NONE = "none"
+
+Message = tuple[str, str | None]
+"""A message, and the prefix of the base that it belongs to, if it belongs to one."""
 
 
 @dataclass(frozen=True)
 class Routed:
-    """A message, where it belongs, where it went and by what, and how long the rules took."""
+    """A message, where it belongs, and where it went."""
 
     text: str
-    base: str
-    went: str
+    expected: str | None
+    went: str | None
+    shown: frozenset[str]
+    """The bases of which passages are shown."""
     method: str
     rules_ms: float
     similarity_ms: float
 
+    @property
+    def right(self) -> bool:
+        """Whether it went where it belongs."""
+        if self.expected is None:
+            return self.went is None
+        return self.expected == self.went or self.expected in self.shown
 
-def messages(name: str) -> list[tuple[str, str]]:
-    """The messages of a set, each with its base, or `none`."""
-    lines = (DATA / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [(row["text"], row["base"] or _NONE) for row in map(json.loads, lines)]
+    @property
+    def wrong(self) -> bool:
+        """Whether it went to another base than its own."""
+        return self.expected is not None and self.went is not None and not self.right
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How a set was routed."""
+
+    right: float
+    wrong: float
+    none_to_none: float
+
+
+def messages_of(folder: Path) -> list[Message]:
+    """The messages of a folder."""
+    return [(row["message"], row["expect"]) for row in _rows(folder / "questions.jsonl")]
+
+
+async def ingest(services: Services, folder: Path) -> None:
+    """Make a folder's bases, take their documents in, and index them."""
+    for row in _rows(folder / "bases.jsonl"):
+        new = NewBase(row["prefix"], row["description"], tuple(row["keywords"]))
+        base = await services.knowledge.bases.create(DEFAULT_TENANT, new)
+        for file in sorted((folder / "documents" / row["prefix"]).iterdir()):
+            await services.knowledge.documents.ingest(DEFAULT_TENANT, base.id, file.name, file.read_bytes())
+    await index(services)
+
+
+async def route(services: Services, text: str, expected: str | None) -> Routed:
+    """Route a message as a turn does, and search the bases that it goes to."""
+    begun = time.perf_counter()
+    found = await services.routing.by_rules(DEFAULT_TENANT, "1", text)
+    rules_ms = (time.perf_counter() - begun) * 1000
+    similarity_ms = 0.0
+    [vector] = await services.embedder.embed([text])
+    if found.undecided:
+        begun = time.perf_counter()
+        found = await services.routing.by_similarity(DEFAULT_TENANT, "1", text, vector)
+        similarity_ms = (time.perf_counter() - begun) * 1000
+    decision = found.decision
+    prefixes = [each for each in (decision["kb_prefix"], *decision.get("also", [])) if each]
+    searches = (services.knowledge.search.search(DEFAULT_TENANT, each, text, vector=vector) for each in prefixes)
+    passages = [passage for each in await asyncio.gather(*searches) for passage in each.passages]
+    shown = frozenset(passage["kb_prefix"] for passage in passages)
+    return Routed(text, expected, decision["kb_prefix"], shown, decision["method"], rules_ms, similarity_ms)
+
+
+def figures(routed: Sequence[Routed]) -> Figures:
+    """The three figures of a set."""
+    own = [one for one in routed if one.expected is not None]
+    strangers = [one for one in routed if one.expected is None]
+    return Figures(
+        sum(one.right for one in own) / max(len(own), 1),
+        sum(one.wrong for one in own) / max(len(own), 1),
+        sum(one.right for one in strangers) / max(len(strangers), 1),
+    )
 
 
 async def main(options: argparse.Namespace) -> None:
     """Print the figures."""
     configure_logs("console", "error")
     console = Console()
-    answered = [(one["question"], new.prefix) for new in bases() for one in questions(new.prefix)]
-    sets = {"tuned on": messages("dev"), "others": messages("test"), "answered by the documents": answered}
+    for folder in options.folders or [DATA / "everyday"]:
+        await _play(console, folder.name, messages_of(folder), _from(folder), show_misses=options.misses)
+    if not options.folders:
+        answered: list[Message] = [
+            (one["question"], new.prefix) for new in bases() for one in questions(new.prefix)
+        ]
+        for name in ("dev", "test"):
+            rows = [(row["text"], row["base"]) for row in _rows(DATA / f"{name}.jsonl")]
+            await _play(console, f"four bases, {name}", rows, ingest_all, show_misses=options.misses)
+        await _play(console, "four bases, answered", answered, ingest_all, show_misses=options.misses)
+
+
+def _from(folder: Path) -> Callable[[Services], Awaitable[None]]:
+    async def take_in(services: Services) -> None:
+        await ingest(services, folder)
+
+    return take_in
+
+
+def _rows(file: Path) -> list[dict[str, str]]:
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+async def _play(
+    console: Console,
+    name: str,
+    rows: Sequence[Message],
+    take_in: Callable[[Services], Awaitable[None]],
+    *,
+    show_misses: bool,
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings(data_dir=Path(folder))
         async with open_engines(settings) as engines:
             await migrate_if_owner(engines)
             async with open_services(settings, engines) as services:
-                await ingest_all(services)
-                for name, rows in sets.items():
-                    routed = [await route(services, text, base) for text, base in rows]
-                    _print(console, name, routed, show_misses=options.misses)
-
-
-async def route(services: Services, text: str, base: str) -> Routed:
-    """Route a message as a turn does: by rules, and by similarity where they are not sure."""
-    begun = time.perf_counter()
-    found = await services.routing.by_rules(DEFAULT_TENANT, "1", text)
-    rules_ms = (time.perf_counter() - begun) * 1000
-    similarity_ms = 0.0
-    if found.undecided:
-        [vector] = await services.embedder.embed([text])
-        begun = time.perf_counter()
-        found = await services.routing.by_similarity(DEFAULT_TENANT, "1", text, vector)
-        similarity_ms = (time.perf_counter() - begun) * 1000
-    decision = found.decision
-    return Routed(text, base, decision["kb_prefix"] or _NONE, decision["method"], rules_ms, similarity_ms)
-
-
-def _print(console: Console, name: str, routed: Sequence[Routed], *, show_misses: bool) -> None:
-    own = [one for one in routed if one.base != _NONE]
-    strangers = [one for one in routed if one.base == _NONE]
-    right = sum(one.went == one.base for one in own)
-    wrong = sum(one.went not in {one.base, _NONE} for one in own)
-    console.print(f"\n{name}: {len(own)} that belong to a base, {len(strangers)} that belong to none")
-    count = Counter((one.base, one.went) for one in routed)
-    places = [*(new.prefix for new in bases()), _NONE]
-    table = Table("belongs to", *(f"→ {place}" for place in places), box=None, pad_edge=False)
-    for base in places:
-        table.add_row(base, *(str(count[base, went] or "·") for went in places))
-    console.print(table)
-    console.print(f"to the right base {right / len(own):.2f}, to a wrong one {wrong / len(own):.3f}")
-    if strangers:
-        console.print(f"none to none {sum(one.went == _NONE for one in strangers) / len(strangers):.3f}")
-    by = Counter(one.method for one in routed)
-    rules = statistics.median(one.rules_ms for one in routed)
-    longest = max(one.rules_ms for one in routed[1:])
+                await take_in(services)
+                routed = [await route(services, text, base) for text, base in rows]
+    own, found = sum(one.expected is not None for one in routed), figures(routed)
+    rules = [one.rules_ms for one in routed[1:]]
     near = [one.similarity_ms for one in routed if one.similarity_ms]
     console.print(
-        f"by {dict(by)}; rules {rules:.2f} ms, at most {longest:.2f}; then {statistics.median(near):.1f} ms"
+        f"{name}: {own} questions of a base, right {found.right:.3f}, wrong {found.wrong:.3f}; "
+        f"{len(routed) - own} of none, none to none {found.none_to_none:.3f}"
+    )
+    console.print(
+        f"rules {statistics.median(rules):.2f} ms (at most {max(rules):.2f}), "
+        f"then {statistics.median(near or [0.0]):.1f} ms"
     )
     for one in routed if show_misses else ():
-        if one.went != one.base:
-            console.print(f"{one.base} → {one.went} ({one.method}): {one.text}", markup=False)
+        if not one.right:
+            went = ", ".join([one.went or "none", *sorted(one.shown)])
+            console.print(f"{one.expected or 'none'} → {went} ({one.method}): {one.text}", markup=False)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--misses", action="store_true", help="also print what went elsewhere")
     asyncio.run(main(parser.parse_args()))

@@ -1,15 +1,21 @@
-"""retrieve: passages of the knowledge base that the message was routed to."""
+"""retrieve: passages of the knowledge bases that the message was routed to."""
 
+import asyncio
+from collections.abc import Sequence
+from itertools import islice, zip_longest
 from uuid import UUID
 
 import structlog
 from langgraph.runtime import Runtime
 
 from services.errors import Unavailable
-from services.knowledge.following import followed
+from services.knowledge.manner import followed
 from services.knowledge.search import Found, KnowledgeSearch
 from state.context import TurnContext
 from state.conversation import ConversationState
+from state.prompt import Passage
+
+_MOST_PASSAGES = 8
 
 log = structlog.get_logger(__name__)
 
@@ -17,25 +23,38 @@ log = structlog.get_logger(__name__)
 async def retrieve(
     state: ConversationState, runtime: Runtime[TurnContext], *, knowledge: KnowledgeSearch
 ) -> ConversationState:
-    """Search the routed knowledge base with the user's message; what does not answer is left out.
+    """Search the routed knowledge bases with the user's message, all at once; what does not answer is left out.
 
     A message that goes on from the one before is searched for together with that.
     """
-    found = Found()
     before = followed(state["message"], state.get("history", []))
-    if prefix := state.get("kb_prefix"):
+    query = f"{before}\n{state['message']}" if before else state["message"]
+
+    async def search(prefix: str) -> Found:
         try:
-            found = await knowledge.search(
+            return await knowledge.search(
                 UUID(runtime.context.tenant_id),
                 prefix,
-                f"{before}\n{state['message']}" if before else state["message"],
+                query,
                 vector=None if before else state.get("message_vector"),
                 agent_type=state.get("agent_type", "hybrid_agent"),
+                limit=_MOST_PASSAGES,
             )
         except Unavailable as error:
             log.warning("knowledge was left out", reason=error.message)
-            found = Found(degraded=["knowledge"])
+            return Found(degraded=["knowledge"])
+
+    prefix = state.get("kb_prefix")
+    also = state["route_decision"].get("also", []) if "route_decision" in state else []
+    prefixes = [prefix, *also] if prefix else []
+    found = await asyncio.gather(*(search(each) for each in prefixes))
     return {
-        "retrieval_results": found.passages,
-        "degraded": found.degraded,
+        "retrieval_results": _together([each.passages for each in found]),
+        "degraded": list(dict.fromkeys(source for each in found for source in each.degraded)),
     }
+
+
+def _together(found: Sequence[Sequence[Passage]]) -> list[Passage]:
+    """The best passage of each base first, the main base's before the others', then the next of each."""
+    passages = (passage for each in zip_longest(*found) for passage in each if passage is not None)
+    return list(islice(passages, _MOST_PASSAGES))

@@ -8,7 +8,7 @@ LangGraph drops a key it does not know without a word, so nodes are annotated to
 import operator
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
@@ -51,6 +51,8 @@ class RouteDecision(TypedDict):
     """0 to 1."""
     method: RouteMethod
     reason: str
+    also: NotRequired[list[str]]
+    """Prefixes of other knowledge bases that are searched as well; left out where there are none."""
 
 
 class QuickCall(TypedDict):

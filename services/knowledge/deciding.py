@@ -1,68 +1,52 @@
-"""When it is sure enough which base a message belongs to. Pure; the numbers are tuned on questions of our own."""
+"""Which bases are sure enough to have the answer to a message. Pure; the numbers are tuned on our own questions.
+
+A base collects points for what it shares with the message; how many it needs depends on what the message wants.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.knowledge.evidence import Evidence
-from services.knowledge.matching import Hit
+from services.knowledge.manner import Manner
+from services.knowledge.matching import Hit, Profiles
+from services.knowledge.overlap import Overlap, overlaps, wanted
 from services.knowledge.profile import BaseProfile
 
-_MOST_KEYWORDS = 2.0
-
-# By words alone: one keyword is worth a word, and decides where the message is about little else.
-_KEYWORD = 0.4
-_SURE_BY_WORDS = 1.0
-_AHEAD_BY_WORDS = 0.4
-
-# With all that is known, a passage that speaks of what is asked counts most.
-_KEYWORD_BESIDE = 0.2
-_PROFILE = 0.4
-_PASSAGE = 1.3
-_PASSAGE_OF_ONE_TERM = 0.4
+_KEYWORD = 0.5
+_SECOND_KEYWORD = 0.25
+_HEADING = 0.2
+_HEADING_OF_SEVERAL_WORDS = 0.45
+_DESCRIBED = 0.05
+_MOST_DESCRIBED = 2.0
+_PASSAGE = 0.7
+_PASSAGE_WITH_SEVERAL_WORDS = 1.0
+_LEAST_COVERED = 0.25
+"""Of what is asked the best passage of a base speaks at the least, where nothing surer speaks for the base."""
 _MEANING = 0.5
 """What a cosine beyond the floor counts, where the embedding is not known to understand the language."""
 _MEANING_BELIEVED = 1.5
-_SURE = 0.65
-_AHEAD = 0.2
 
-_SEVERAL_TERMS = 2
-_OWN_AFFAIRS = 0.3
-"""Who asks about himself asks his memory rather than a document."""
-_TELLS = 0.15
-"""Who asks nothing may still name a fault; who tells of himself wants no document."""
-_TELLS_OF_HIMSELF = 0.5
+_SURE_BY_PROFILE = 0.2
+"""By how much more than needed, and than the next base has, a base is sure without a look into documents."""
+_BESIDE = 0.6
+"""The share of the best base's points, and of those needed, with which another base may contribute passages."""
+_BESIDE_NEEDED = 0.8
+_MOST_BESIDE = 2
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A base, how sure it is, and why."""
+    """The base that fits best, and others that may have the answer as well."""
 
     profile: BaseProfile
     confidence: float
     reason: str
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How a message speaks."""
-
-    asks: bool
-    own: bool
-    """Of the user's own affairs."""
-    defines: bool = False
-    """It asks what a word means."""
-
-    @property
-    def penalty(self) -> float:
-        """By how much a base must be the closer."""
-        if self.own:
-            return _OWN_AFFAIRS if self.asks else _TELLS_OF_HIMSELF
-        return 0.0 if self.asks else _TELLS
+    also: tuple[BaseProfile, ...] = ()
 
 
 @dataclass(frozen=True)
 class Closeness:
-    """How close a message is to the bases by meaning, and by what their documents say."""
+    """How close a message is to the bases by meaning, and which passages were found for it."""
 
     cosines: Mapping[str, float] = field(default_factory=dict)
     """By prefix the greatest cosine similarity of the message and a text of the profile."""
@@ -70,50 +54,89 @@ class Closeness:
     """From which cosine on two texts are about the same, with this embedding."""
     believed: bool = False
     """Whether the embedding is known to understand the language."""
-    passages: Mapping[str, Evidence] = field(default_factory=dict)
-    """By prefix the passage that speaks most of what is asked."""
+    passages: Sequence[Evidence] = ()
 
 
-def by_words(hits: Sequence[Hit], manner: Manner) -> Decision | None:
-    """The base whose keywords a message has, where it is about little else; None where that is not sure."""
-    scores = {hit.profile.prefix: hit.coverage + _KEYWORD * min(hit.weight, _MOST_KEYWORDS) for hit in hits}
-    best, score, next_score = _best(hits, scores)
-    if best is None or score - manner.penalty < _SURE_BY_WORDS or score - next_score < _AHEAD_BY_WORDS:
+def by_profile(profiles: Profiles, views: Sequence[str], manner: Manner) -> Decision | None:
+    """The base that a keyword of the message names beyond doubt; None where its documents have to be looked into.
+
+    Args:
+        profiles: the bases.
+        views: the message, and the clauses of it that ask (`manner.views_of`).
+        manner: what the message wants.
+    """
+    points, reasons = _points(profiles, views, Closeness())
+    decision = _best(profiles, points, reasons, manner.needed + _SURE_BY_PROFILE)
+    if decision is None or not reasons[decision.profile.prefix].startswith("keywords"):
         return None
-    if not best.keywords or (manner.defines and len(best.keywords) == 1):
+    ahead = points[decision.profile.prefix] - max((points[other.prefix] for other in decision.also), default=0.0)
+    return decision if ahead >= _SURE_BY_PROFILE else None
+
+
+def by_closeness(
+    profiles: Profiles, views: Sequence[str], manner: Manner, closeness: Closeness
+) -> Decision | None:
+    """The bases that fit by all that is known; None where none does. Arguments as for `by_profile`."""
+    points, reasons = _points(profiles, views, closeness)
+    return _best(profiles, points, reasons, manner.needed)
+
+
+def _best(
+    profiles: Profiles, points: Mapping[str, float], reasons: Mapping[str, str], needed: float
+) -> Decision | None:
+    ordered = sorted((profile for profile in profiles.all), key=lambda profile: -points.get(profile.prefix, 0.0))
+    if not ordered or (most := points.get(ordered[0].prefix, 0.0)) < needed:
         return None
-    return _decision(best, score - manner.penalty, f"keywords: {', '.join(best.keywords[:3])}")
+    enough = max(_BESIDE * most, _BESIDE_NEEDED * needed)
+    also = tuple(each for each in ordered[1 : 1 + _MOST_BESIDE] if points.get(each.prefix, 0.0) >= enough)
+    return Decision(ordered[0], round(min(0.99, 0.5 + most / 3), 2), reasons[ordered[0].prefix], also)
 
 
-def by_closeness(hits: Sequence[Hit], manner: Manner, closeness: Closeness) -> Decision | None:
-    """The base that a message is close to by all that is known; None where none is, or two are nearly as close."""
-    best, score, next_score = _best(hits, {hit.profile.prefix: _score(hit, closeness) for hit in hits})
-    if best is None or score - manner.penalty < _SURE or score - next_score < _AHEAD:
-        return None
-    passage = closeness.passages.get(best.profile.prefix)
-    near = "its documents" if passage and passage.shared else "its description, questions and headings"
-    return _decision(best, score - manner.penalty, f"close to {near}")
+def _points(
+    profiles: Profiles, views: Sequence[str], closeness: Closeness
+) -> tuple[dict[str, float], dict[str, str]]:
+    """By prefix the points of each base that has any, by the view of the message that gives it most, and why."""
+    points: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    for view in views:
+        hits, passages = profiles.compare(view), _passages(view, closeness.passages)
+        for prefix in hits.keys() | passages.keys() | closeness.cosines.keys():
+            hit, passage = hits.get(prefix, Hit()), passages.get(prefix, Overlap())
+            meaning = max(0.0, closeness.cosines.get(prefix, 0.0) - closeness.floor)
+            sure = hit.keywords or hit.heading_words > 1 or (closeness.believed and meaning)
+            if not sure and passage.coverage < _LEAST_COVERED:
+                continue
+            each = _of_profile(hit) + _of_passage(passage)
+            each += meaning * (_MEANING_BELIEVED if closeness.believed else _MEANING)
+            if each > points.get(prefix, 0.0):
+                points[prefix], reasons[prefix] = each, _reason(hit, passage)
+    return points, reasons
 
 
-def _score(hit: Hit, closeness: Closeness) -> float:
-    score = _PROFILE * hit.coverage + _KEYWORD_BESIDE * min(hit.weight, _MOST_KEYWORDS)
-    beyond = closeness.cosines.get(hit.profile.prefix, 0.0) - closeness.floor
-    score += max(0.0, beyond) * (_MEANING_BELIEVED if closeness.believed else _MEANING)
-    if (passage := closeness.passages.get(hit.profile.prefix)) and passage.shared:
-        score += passage.coverage * (_PASSAGE if passage.shared >= _SEVERAL_TERMS else _PASSAGE_OF_ONE_TERM)
-    return score
+def _passages(view: str, found: Sequence[Evidence]) -> dict[str, Overlap]:
+    best: dict[str, Overlap] = {}
+    together = overlaps(wanted(view), [each.vocabulary for each in found])
+    for each, overlap in zip(found, together, strict=True):
+        best[each.prefix] = max(best.get(each.prefix, Overlap()), overlap, key=_of_passage)
+    return best
 
 
-def _best(hits: Sequence[Hit], scores: Mapping[str, float]) -> tuple[Hit | None, float, float]:
-    """The best base, its score, and that of the next."""
-    ordered = sorted(hits, key=lambda hit: -scores[hit.profile.prefix])
-    best, following = [*ordered, None, None][:2]
-    return (
-        best,
-        scores[best.profile.prefix] if best else 0.0,
-        scores[following.profile.prefix] if following else 0.0,
-    )
+def _of_profile(hit: Hit) -> float:
+    second = max(0.0, min(hit.weight, 2.0) - 1.0)
+    heading = _HEADING_OF_SEVERAL_WORDS if hit.heading_words > 1 else _HEADING
+    described = _DESCRIBED * min(hit.described, _MOST_DESCRIBED)
+    return _KEYWORD * min(hit.weight, 1.0) + _SECOND_KEYWORD * second + heading * hit.heading + described
 
 
-def _decision(hit: Hit, score: float, reason: str) -> Decision:
-    return Decision(hit.profile, round(min(0.99, 0.5 + score / 3), 2), reason)
+def _of_passage(passage: Overlap) -> float:
+    if not passage.shared:
+        return 0.0
+    return (_PASSAGE_WITH_SEVERAL_WORDS if passage.shared > 1 else _PASSAGE) * passage.coverage
+
+
+def _reason(hit: Hit, passage: Overlap) -> str:
+    if hit.keywords:
+        return f"keywords: {', '.join(hit.keywords[:3])}"
+    if passage.shared:
+        return "close to its documents"
+    return "close to its description, questions and headings"

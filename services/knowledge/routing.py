@@ -1,10 +1,10 @@
-"""Which knowledge base answers a message: the one that the caller names, or by rules, by similarity, by a model.
+"""Which knowledge bases answer a message: the one that the caller names, or by rules, by similarity, by a model.
 
-A message goes to none, to `general`, when nothing is sure.
+A message goes to none, to `general`, when nothing is sure. One base is the main one, whose operator's instructions
+hold; others that may have the answer as well are searched beside it.
 """
 
 import asyncio
-import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from services.errors import BadModelOutput, ModelFailed, Unavailable
 from services.knowledge.choosing import ask_which
-from services.knowledge.deciding import Closeness, Decision, Manner, by_closeness, by_words
+from services.knowledge.deciding import Closeness, Decision, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
+from services.knowledge.manner import Manner, manner_of, views_of
 from services.knowledge.matching import Profiles, ends_of
 from services.knowledge.profile import BaseProfile
 from services.llm.language import Language, language_of
 from services.memory.embedding_quality import EmbeddingQuality
-from services.memory.queries import asks, is_about_oneself, is_small_talk
+from services.memory.queries import is_small_talk
 from state.conversation import RouteDecision, RouteMethod
 
 if TYPE_CHECKING:
@@ -40,13 +41,8 @@ _MOST_TEXTS = 200
 _UNKNOWN_FLOOR = 0.35
 _BELIEVED = 0.5
 
-_DEFINES = re.compile(
-    r"(?:what(?:'s| is| are) (?:a |an )?[\w-]+\s*\??|什么是.{1,12}|.{1,12}(?:是什么意思|是什么))[？?]?$",
-    re.IGNORECASE,
-)
-
 LoadProfiles = Callable[[UUID], Awaitable[Sequence[BaseProfile]]]
-LookForPassages = Callable[[UUID, str, Sequence[float] | None], Awaitable[Mapping[str, Evidence]]]
+LookForPassages = Callable[[UUID, str, Sequence[float] | None], Awaitable[Sequence[Evidence]]]
 Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 
 log = structlog.get_logger(__name__)
@@ -125,10 +121,10 @@ class KnowledgeRouting:
             return Routing(routed.decision, None, degraded=("knowledge",))
         if requested is not None:
             return _explicit(requested, profiles.get(requested))
-        if not open_question or is_small_talk(message):
+        manner = manner_of(ends_of(message))
+        if not open_question or is_small_talk(message) or manner is Manner.ELSEWHERE:
             return general("nothing is asked that a knowledge base would answer")
-        decision = by_words(profiles.compare(message), _manner(message))
-        if decision:
+        if decision := by_profile(profiles, views_of(ends_of(message), manner), manner):
             return _to(decision, "keywords")
         return Routing(general("no knowledge base is close enough").decision, None, undecided=True)
 
@@ -186,11 +182,12 @@ class KnowledgeRouting:
     async def _closest(
         self, tenant_id: UUID, tenant: _Tenant, text: str, vector: Sequence[float] | None, degraded: list[str]
     ) -> Decision | None:
-        hits, manner = tenant.profiles.compare(text), _manner(text)
+        manner = manner_of(ends_of(text))
         near, passages = await asyncio.gather(
             self._near(tenant, text, vector, degraded), self._passages(tenant_id, text, vector, degraded)
         )
-        return by_words(hits, manner) or by_closeness(hits, manner, replace(near, passages=passages))
+        views = views_of(ends_of(text), manner)
+        return by_closeness(tenant.profiles, views, manner, replace(near, passages=passages))
 
     async def _near(
         self, tenant: _Tenant, message: str, vector: Sequence[float] | None, degraded: list[str]
@@ -212,13 +209,13 @@ class KnowledgeRouting:
 
     async def _passages(
         self, tenant_id: UUID, message: str, vector: Sequence[float] | None, degraded: list[str]
-    ) -> Mapping[str, Evidence]:
+    ) -> Sequence[Evidence]:
         try:
             return await self._look_for_passages(tenant_id, ends_of(message), vector)
         except Unavailable as error:
             log.warning("routing goes without documents", reason=error.message)
             _note(degraded, "milvus")
-            return {}
+            return []
 
     async def _vectors(self, tenant: _Tenant) -> dict[str, NDArray[np.float64]]:
         if tenant.vectors is None or (tenant.vectors.done() and tenant.vectors.exception()):
@@ -287,15 +284,10 @@ def _to(decision: Decision, method: RouteMethod, degraded: Sequence[str] = ()) -
         method=method,
         reason=decision.reason,
     )
+    if decision.also:
+        routed["also"] = [profile.prefix for profile in decision.also]
     return Routing(routed, decision.profile, degraded=tuple(degraded))
 
 
 def _worker(base: BaseProfile | None, prefix: str) -> str:
     return base.handler if base and base.handler else prefix
-
-
-def _manner(message: str) -> Manner:
-    text = ends_of(message)
-    language = language_of([text])
-    defines = bool(_DEFINES.match(text.strip()))
-    return Manner(asks=asks(text, language), own=is_about_oneself(text, language), defines=defines)

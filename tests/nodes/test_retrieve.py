@@ -4,7 +4,9 @@ import pytest
 
 from nodes.retrieve import retrieve
 from services.bootstrap import Services
-from state.conversation import each_once
+from services.identity.tenants import DEFAULT_TENANT
+from services.knowledge.base import NewBase
+from state.conversation import RouteDecision, each_once
 from tests.support.knowledge import a_base, put
 from tests.support.turns import runtime, state
 
@@ -45,3 +47,21 @@ async def test_without_the_database_the_turn_goes_on(services: Services) -> None
     asked = state(kb_prefix="handbook", message="How many days of holidays?")
     update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
     assert (update["retrieval_results"], update["degraded"]) == ([], ["knowledge"])
+
+
+async def test_other_bases_contribute_their_best_passages(services: Services) -> None:
+    first = await a_base(services)
+    await put(services, first, "leave.md", "# Leave\n\n## Holidays\n\nThirty days of holidays.")
+    other = await services.knowledge.bases.create(DEFAULT_TENANT, NewBase("school", "A school"))
+    await put(services, other, "year.md", "# Year\n\n## Holidays\n\nThe holidays of the school begin in July.")
+    decision = RouteDecision(
+        kb_prefix="handbook",
+        worker_name="handbook",
+        confidence=0.9,
+        method="similarity",
+        reason="close to its documents",
+        also=["school"],
+    )
+    asked = state(kb_prefix="handbook", route_decision=decision, message="When are the holidays?")
+    update = await retrieve(asked, runtime(), knowledge=services.knowledge.search)
+    assert [passage["kb_prefix"] for passage in update["retrieval_results"]] == ["handbook", "school"]

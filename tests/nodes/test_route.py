@@ -35,8 +35,8 @@ async def _route(
     async def quality() -> dict[Language, EmbeddingQuality]:
         return {}
 
-    async def no_passages(tenant_id: UUID, message: str, vector: object) -> dict[str, Evidence]:
-        return {}
+    async def no_passages(tenant_id: UUID, message: str, vector: object) -> list[Evidence]:
+        return []
 
     embedder = Embedder(LexicalEmbeddings(64), model="lexical", dimension=64)
     routing = KnowledgeRouting(load, no_passages, embedder, quality)

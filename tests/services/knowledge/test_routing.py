@@ -8,12 +8,14 @@ from langchain_core.embeddings import Embeddings
 from services.bootstrap import Services
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge.evidence import Evidence
+from services.knowledge.overlap import vocabulary
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.llm.embeddings import Embedder
 from services.llm.language import Language
 from services.llm.lexical import LexicalEmbeddings
 from services.memory.embedding_quality import EmbeddingQuality
+from services.memory.terms import terms
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
@@ -45,10 +47,11 @@ class Bases:
         return self.by_tenant.get(tenant_id, [])
 
 
-async def _passages(tenant_id: UUID, message: str, vector: object) -> dict[str, Evidence]:
+async def _passages(tenant_id: UUID, message: str, vector: object) -> list[Evidence]:
     if "milk" in message:
         raise Unavailable("Milvus does not answer.")
-    return {"coffee": Evidence(0.8, 2)} if "grounds" in message else {}
+    grounds = vocabulary(terms("The grounds fall into the drawer: empty it."))
+    return [Evidence("coffee", grounds)] if "grounds" in message else []
 
 
 class Counting(Embeddings):

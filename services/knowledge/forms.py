@@ -1,0 +1,65 @@
+"""Forms of one word that a stemmer takes for several: irregular ones, and longer words. Pure."""
+
+from collections.abc import Collection, Iterable
+from functools import cache
+
+from services.memory.terms import terms
+
+_IRREGULAR = """
+begin began begun; break broke broken; bring brought; build built; burn burnt; buy bought; catch caught;
+choose chose chosen; come came; cost; cut; deal dealt; draw drew drawn; drink drank drunk; drive drove
+driven; eat ate eaten; fall fell fallen; feed fed; feel felt; fight fought; find found; fly flew flown;
+forget forgot forgotten; freeze froze frozen; get got gotten; give gave given; go went gone; grow grew
+grown; hang hung; hide hid hidden; hold held; keep kept; know knew known; lay laid; lead led; learn learnt;
+leave left; lend lent; lie lay lain; lose lost loss; make made; mean meant; meet met; pay paid; ride rode
+ridden; ring rang rung; rise rose risen; run ran; sell sold; send sent; shake shook shaken; sing sang sung;
+sit sat; sleep slept; speak spoke spoken; spend spent; spill spilt; spoil spoilt; stand stood; steal stole
+stolen theft; stick stuck; strike struck; swear swore sworn; swim swam swum; take took taken; teach taught;
+tear tore torn; tell told; think thought; throw threw thrown; wake woke woken; wear wore worn; win won;
+write wrote written; child children; foot feet; man men; mouse mice; person people; tooth teeth; woman
+women; choose choice; arrive arrival; refuse refusal; renew renewal; repair mend fix; photo photograph
+picture; phone telephone mobile
+"""
+_SHORTEST_STEM = 5
+"""Letters that a stem has at the least to be taken for the beginning of a longer word."""
+
+
+@cache
+def _first_forms() -> dict[str, str]:
+    """Each stem of the table with the first one of its group; stems need the dictionaries, so not at import."""
+    first: dict[str, str] = {}
+    for group in _IRREGULAR.split(";"):
+        stems = [term for word in group.split() for term in terms(word)]
+        for stem in stems:
+            first.setdefault(stem, stems[0])
+    return first
+
+
+@cache
+def _forms_of(first: str) -> tuple[str, ...]:
+    return tuple(form for form, base in _first_forms().items() if base == first)
+
+
+def folded_forms(of: Iterable[str]) -> frozenset[str]:
+    """The terms, each irregular form as the first one of its word."""
+    first = _first_forms()
+    return frozenset(first.get(term, term) for term in of)
+
+
+def with_forms(of: Iterable[str]) -> list[str]:
+    """The terms, each followed by its other forms: for a search in an index of terms as they are written."""
+    first = _first_forms()
+    return list(dict.fromkeys(form for term in of for form in (term, *_forms_of(first.get(term, "")))))
+
+
+def is_held(term: str, vocabulary: Collection[str]) -> bool:
+    """Whether a vocabulary has the term, or an English word that begins as it does ("photo", "photographs")."""
+    if term in vocabulary:
+        return True
+    return _may_go_on(term) and any(
+        _may_go_on(other) and (other.startswith(term) or term.startswith(other)) for other in vocabulary
+    )
+
+
+def _may_go_on(term: str) -> bool:
+    return len(term) >= _SHORTEST_STEM and term.isascii() and term.isalpha()

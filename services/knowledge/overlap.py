@@ -1,0 +1,112 @@
+"""How much of what a message asks a text speaks of: the words that they share, in whatever form. Pure."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from services.knowledge.forms import folded_forms, is_held
+from services.memory.terms import informative_terms, lone_characters, terms
+
+_ASKING = frozenset(
+    """
+    几天 几点 几个 几次 几年 几月 几号 多久 多大 多长 多高 多远 多少钱 长时间 时间 什么时候 开始 结束
+    需要 应该 要求 怎么办 咨询 处理 注意 问问 问下 想问 麻烦 请问 你好 周末 早上 晚上 上午 下午 明天 昨天 每天
+    收费 费用 规定 流程 规则 手续 允许 方式 咨询一下 查一下
+    allow permit cost price charg fee long exact avail night even morn afternoon weekend tomorrow
+    yesterday quick question hello bother help possibl inform
+    """.split()  # noqa: SIM905 — words are easier to read so
+)
+"""What a question asks for and when, and how it is put: not what it is about. English words as stems."""
+_FUNCTION = re.compile(
+    "[的了是在我你他她它吗呢吧啊把被给和与也都就还不没有要会能可以这那哪里个一上下来去到用于对很太好请想问么什怎样多少几]"
+)
+_PAIR = 2
+_BY_CHARACTERS = 0.3
+"""What a Chinese word counts of which a text has the characters alone."""
+_LONE = 0.4
+"""What a Chinese word of one character counts; two of them are a word that is shared."""
+_TWO = 2
+_UNSAID = 0.5
+"""Of a word: what a message leaves unsaid, so that one word alone covers less than two."""
+_FEWEST = 100
+"""Where fewer texts are compared, words are weighed as if there were so many."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a message is about."""
+
+    terms: frozenset[str]
+    """Its informative words: English stems in their first form, Chinese words."""
+    pairs: frozenset[str]
+    """Pairs of Chinese characters that may be words which the dictionary does not know."""
+    characters: frozenset[str]
+    """Chinese words of one character, each of which says little."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Everything that a text may share."""
+        return self.terms | self.pairs
+
+
+def wanted(message: str) -> Wanted:
+    """What a message asks about, without the words of asking."""
+    informative = informative_terms(message)
+    pairs = (term for term in terms(message) if len(term) == _PAIR and not term.isascii())
+    return Wanted(
+        folded_forms(informative - _ASKING),
+        frozenset(pair for pair in pairs if pair not in informative | _ASKING and not _FUNCTION.search(pair)),
+        frozenset(each for each in lone_characters(message) if not _FUNCTION.search(each)),
+    )
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What a text has of what is wanted."""
+
+    coverage: float = 0.0
+    """The share of it, by weight; 0 to 1."""
+    shared: int = 0
+    """How many of its words."""
+
+
+def vocabulary(of: Iterable[str]) -> frozenset[str]:
+    """The terms of a text (`services.memory.terms`), ready to be compared."""
+    return folded_forms(of)
+
+
+def overlaps(want: Wanted, texts: Sequence[Collection[str]]) -> list[Overlap]:
+    """What each text, given by its vocabulary, has of what is wanted.
+
+    A word counts the more, the fewer of these texts have it (the idf of Robertson and Spärck Jones).
+    """
+    held = [frozenset(term for term in want.terms if is_held(term, text)) for text in texts]
+    size = max(len(texts), _FEWEST)
+    weights = {term: _weight(sum(term in each for each in held), size) for term in want.terms}
+    weights |= {
+        each: _LONE * _weight(sum(each in text for text in texts), size) for each in want.characters - want.terms
+    }
+    return [_overlap(want, text, found, weights, size) for text, found in zip(texts, held, strict=True)]
+
+
+def _overlap(
+    want: Wanted, text: Collection[str], found: frozenset[str], weights: dict[str, float], size: int
+) -> Overlap:
+    known = "".join(found)
+    rare = _weight(1, size)
+    # A word that the dictionary does not know counts where it is found; elsewhere nothing shows that it is one.
+    beside = sum(pair in text and pair not in known for pair in want.pairs)
+    by_characters = sum(
+        weights[term] * sum(character in text for character in term) / len(term)
+        for term in want.terms - found
+        if not term.isascii()
+    )
+    lone = [each for each in want.characters - want.terms if each in text]
+    covered = sum(weights[term] for term in (*found, *lone)) + beside * rare + _BY_CHARACTERS * by_characters
+    shared = len(found) + beside + len(lone) // _TWO
+    return Overlap(covered / (sum(weights.values()) + (beside + _UNSAID) * rare), shared)
+
+
+def _weight(holding: int, size: int) -> float:
+    return math.log(1 + (size - holding + 0.5) / (holding + 0.5))
