@@ -7,9 +7,8 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from services.knowledge import chunk_sql as sql
-from services.knowledge.forms import with_forms
+from services.knowledge.forms import Vocabulary, with_forms
 from services.knowledge.index import ChunkIndex
-from services.knowledge.overlap import vocabulary
 from services.memory.terms import terms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
@@ -25,8 +24,7 @@ class Evidence:
 
     prefix: str
     """Of its base."""
-    vocabulary: frozenset[str]
-    """Its terms, ready to be compared (`overlap`)."""
+    vocabulary: Vocabulary
 
 
 @dataclass(frozen=True)
@@ -60,4 +58,4 @@ class DocumentEvidence:
             return []
         values = {"tenant_id": tenant_id, "chunk_ids": [hit.chunk_id for hit in (*by_words, *by_meaning)]}
         held = await self._database.fetch(tenant_id, sql.FOUND_ANYWHERE, values, class_row(_Held))
-        return [Evidence(one.prefix, vocabulary(one.terms.split())) for one in held]
+        return [Evidence(one.prefix, Vocabulary.of(one.terms.split())) for one in held]

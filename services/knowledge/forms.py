@@ -1,6 +1,7 @@
 """Forms of one word that a stemmer takes for several: irregular ones, and longer words. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 
 from services.memory.terms import terms
@@ -52,13 +53,30 @@ def with_forms(of: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(form for term in of for form in (term, *_forms_of(first.get(term, "")))))
 
 
-def is_held(term: str, vocabulary: Collection[str]) -> bool:
-    """Whether a vocabulary has the term, or an English word that begins as it does ("photo", "photographs")."""
-    if term in vocabulary:
-        return True
-    return _may_go_on(term) and any(
-        _may_go_on(other) and (other.startswith(term) or term.startswith(other)) for other in vocabulary
-    )
+@dataclass(frozen=True)
+class Vocabulary:
+    """The terms of a text, ready to be compared with those of a message."""
+
+    terms: frozenset[str]
+    """Each irregular form as the first one of its word."""
+    beginnings: frozenset[str]
+    """Of its longer English terms."""
+
+    @classmethod
+    def of(cls, text_terms: Iterable[str]) -> "Vocabulary":
+        """The vocabulary of a text that has these terms (`services.memory.terms`)."""
+        folded = folded_forms(text_terms)
+        return cls(folded, frozenset(term[:_SHORTEST_STEM] for term in folded if _may_go_on(term)))
+
+    def __contains__(self, term: str) -> bool:
+        """Whether it has the term, or an English word that begins as it does ("photo", "photographs")."""
+        if term in self.terms:
+            return True
+        if not _may_go_on(term) or term[:_SHORTEST_STEM] not in self.beginnings:
+            return False
+        return any(
+            _may_go_on(other) and (other.startswith(term) or term.startswith(other)) for other in self.terms
+        )
 
 
 def _may_go_on(term: str) -> bool:

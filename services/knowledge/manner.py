@@ -106,7 +106,7 @@ _OF_THE_WORLD = {
 }
 _TROUBLE = {
     "en": re.compile(
-        r"n't\b|\b(?:not|no longer|never|cannot|broken?|breaks|lost|lose|stolen|locked|stuck|jammed|leak\w*"
+        r"n't\b|\b(?:not|no longer|never|cannot|broken?|breaks|lost|lose|stole|stolen|locked|stuck|jammed|leak\w*"
         r"|crack\w*|damaged"
         r"|wrong|missing|late|forgot(?:ten)?|smells?|error|fails?|failed|slow|snapped|torn|expired|help"
         r"|dripping|cold|dead"

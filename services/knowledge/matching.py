@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from services.knowledge.chunking import HEADING_SEPARATOR
 from services.knowledge.forms import folded_forms
-from services.knowledge.overlap import Wanted, vocabulary, wanted
+from services.knowledge.overlap import Wanted, wanted
 from services.knowledge.profile import BaseProfile
 from services.memory.terms import informative_terms, simplified, terms
 
@@ -45,7 +45,7 @@ class Profiles:
         self.all = tuple(profiles)
         self._keywords = _Keywords(profiles)
         self._headings = _Headings(profiles)
-        self._descriptions = [vocabulary(informative_terms(folded(profile.description))) for profile in profiles]
+        self._descriptions = [folded_forms(informative_terms(folded(profile.description))) for profile in profiles]
         self._describe = Counter(term for terms in self._descriptions for term in terms)
 
     def get(self, prefix: str) -> BaseProfile | None:

@@ -2,10 +2,10 @@
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.knowledge.forms import folded_forms, is_held
+from services.knowledge.forms import Vocabulary, folded_forms
 from services.memory.terms import informative_terms, lone_characters, terms
 
 _ASKING = frozenset(
@@ -71,17 +71,12 @@ class Overlap:
     """How many of its words."""
 
 
-def vocabulary(of: Iterable[str]) -> frozenset[str]:
-    """The terms of a text (`services.memory.terms`), ready to be compared."""
-    return folded_forms(of)
-
-
-def overlaps(want: Wanted, texts: Sequence[Collection[str]]) -> list[Overlap]:
-    """What each text, given by its vocabulary, has of what is wanted.
+def overlaps(want: Wanted, texts: Sequence[Vocabulary]) -> list[Overlap]:
+    """What each text has of what is wanted.
 
     A word counts the more, the fewer of these texts have it (the idf of Robertson and Spärck Jones).
     """
-    held = [frozenset(term for term in want.terms if is_held(term, text)) for text in texts]
+    held = [frozenset(term for term in want.terms if term in text) for text in texts]
     size = max(len(texts), _FEWEST)
     weights = {term: _weight(sum(term in each for each in held), size) for term in want.terms}
     weights |= {
@@ -91,7 +86,7 @@ def overlaps(want: Wanted, texts: Sequence[Collection[str]]) -> list[Overlap]:
 
 
 def _overlap(
-    want: Wanted, text: Collection[str], found: frozenset[str], weights: dict[str, float], size: int
+    want: Wanted, text: Vocabulary, found: frozenset[str], weights: dict[str, float], size: int
 ) -> Overlap:
     known = "".join(found)
     rare = _weight(1, size)

@@ -7,6 +7,9 @@ from uuid import UUID
 
 import numpy as np
 
+from services.knowledge.forms import Vocabulary
+from services.knowledge.manner import manner_of, views_of
+from services.knowledge.overlap import overlaps, wanted
 from services.llm.language import Language, language_of
 from services.memory.coverage import coverage
 from services.memory.embedding_quality import EmbeddingQuality, cosine_floor
@@ -72,6 +75,10 @@ def judged(
         scores = dense
     query = RecallQuery(question, 1.0, "message")
     covered = coverage([query], field, 0.0, np.zeros(field.size, dtype=np.bool_))
+    vocabularies = [Vocabulary.of(candidate.terms) for candidate in candidates]
+    for view in views_of(question, manner_of(question)):
+        shares = [overlap.coverage if overlap.shared else 0.0 for overlap in overlaps(wanted(view), vocabularies)]
+        covered = np.maximum(covered, np.array(shares))
     order = np.argsort(-scores, kind="stable").tolist()
     return [
         Judged(candidates[at].chunk_id, float(scores[at]), float(covered[at]), candidates[at].cosine)

@@ -67,7 +67,7 @@ def _routes(events: list[tuple[str, Any]]) -> list[dict[str, Any]]:
     ("message", "prefix", "worker", "method"),
     [
         ("How do I descale the Brevo?", "coffee", "cited", "keywords"),
-        ("How much descaler goes into the water tank?", "coffee", "cited", "similarity"),
+        ("How much descaler goes into the water tank?", "coffee", "cited", "keywords"),
         ("病假要交什么证明？", "handbook", "handbook", "similarity"),
         ("Write a poem about the sea", None, "general", "default"),
         ("Thanks!", None, "general", "default"),

@@ -70,11 +70,12 @@ class PromptStrategy:
             return Section(NAME)
         closing = _DATA if passages else _NOTHING_FOUND
         heading = (instructions, self.guidance.get(language, ""), closing[language])
+        several = len({passage["kb_prefix"] for passage in passages}) > 1
         return Section(
             NAME,
             "\n\n".join(text for text in heading if text),
             items=[
-                Item(self._passage(number, each, language), about=_source(each))
+                Item(self._passage(number, each, language, names_base=several), about=_source(each))
                 for number, each in enumerate(passages, 1)
             ],
             separator="\n\n",
@@ -83,9 +84,10 @@ class PromptStrategy:
             most_tokens=_MOST_TOKENS,
         )
 
-    def _passage(self, number: int, passage: Passage, language: Language) -> str:
+    def _passage(self, number: int, passage: Passage, language: Language, *, names_base: bool) -> str:
+        base = passage["kb_prefix"] if names_base else ""
         page = _PAGE[language].format(page=passage["page"]) if passage["page"] else ""
-        parts = (f"{passage['document']} #{passage['position']}", page, passage["heading"])
+        parts = (base, f"{passage['document']} #{passage['position']}", page, passage["heading"])
         label = " · ".join(part for part in parts if part)
         return f"[{f'{number}: ' if self.numbered else ''}{label}]\n{passage['text']}"
 

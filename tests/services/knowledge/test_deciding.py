@@ -2,9 +2,9 @@ import pytest
 
 from services.knowledge.deciding import Closeness, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
+from services.knowledge.forms import Vocabulary
 from services.knowledge.manner import Manner, manner_of, views_of
 from services.knowledge.matching import Profiles
-from services.knowledge.overlap import vocabulary
 from services.knowledge.profile import BaseProfile
 from services.memory.terms import terms
 
@@ -14,7 +14,7 @@ PROFILES = Profiles([DESK, CLUB])
 
 
 def passage(prefix: str, text: str) -> Evidence:
-    return Evidence(prefix, vocabulary(terms(text)))
+    return Evidence(prefix, Vocabulary.of(terms(text)))
 
 
 def by_rules(message: str, profiles: Profiles = PROFILES) -> str | None:

@@ -8,7 +8,7 @@ from langchain_core.embeddings import Embeddings
 from services.bootstrap import Services
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge.evidence import Evidence
-from services.knowledge.overlap import vocabulary
+from services.knowledge.forms import Vocabulary
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.llm.embeddings import Embedder
@@ -50,7 +50,7 @@ class Bases:
 async def _passages(tenant_id: UUID, message: str, vector: object) -> list[Evidence]:
     if "milk" in message:
         raise Unavailable("Milvus does not answer.")
-    grounds = vocabulary(terms("The grounds fall into the drawer: empty it."))
+    grounds = Vocabulary.of(terms("The grounds fall into the drawer: empty it."))
     return [Evidence("coffee", grounds)] if "grounds" in message else []
 
 
