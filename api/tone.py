@@ -1,5 +1,6 @@
 """How users sound, and who they are in brief."""
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -9,8 +10,9 @@ from api.access import MemoryReader, ServicesOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.tone_schemas import PersonaView, TonePage
-from services.context.sources.persona import card_text, persona_of
+from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.conversations.values import Id
+from services.llm.language import language_of
 
 router = APIRouter(
     prefix="/api/v1/users/{user_id}",
@@ -52,5 +54,18 @@ async def persona(
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
     content = {block.section: block.content for block in await services.memory.core.read(owner)}
     known = await services.acquaintances.read(owner)
-    found = persona_of(content, known)
-    return {**vars(found), "expert": expert, "last_visit": known.last_visit, "card": card_text(found)}
+    user = await services.users.get(caller.tenant_id, user_id)
+    human, self_image = content.get("human", {}), content.get("persona", {})
+    language = language_of(str(value) for fields in content.values() for value in fields.values())
+    card = last_talk(known, datetime.now(UTC), user.timezone, language)
+    return {
+        "expert": expert,
+        "name": first_of(human, NAMES, language),
+        "style": first_of(human, STYLES, language) or first_of(self_image, (*STYLES, "tone"), language),
+        "concerns": first_of(human, CONCERNS, language),
+        "visit_count": known.visit_count,
+        "last_visit": known.last_visit,
+        "last_topic": "; ".join(known.last_topics) or None,
+        "mood": known.mood if known.mood != "neutral" else None,
+        "card": memory_text(content, card, language)[0],
+    }

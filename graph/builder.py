@@ -60,6 +60,7 @@ def build_graph(services: Services) -> TurnGraph:
             sources=services.sources,
             conversation=services.conversation,
             topics=services.topics,
+            models=services.models,
             tools=services.tools,
             estimators=services.estimators,
         ),

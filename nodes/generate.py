@@ -10,7 +10,6 @@ from services.context.assemble import assemble, without_tools
 from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.chat_models import ChatModels, ModelUsage
-from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimators
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
@@ -118,7 +117,7 @@ def _sections(state: ConversationState, strategy: PromptStrategy) -> list[Sectio
     passages = strategy.section(
         state.get("retrieval_results", []),
         instructions=state.get("kb_instructions", ""),
-        language=language_of([state["message"]]),
+        language=state["prompt_language"],
     )
     return [passages if section.name == KNOWLEDGE else section for section in state["sections"]]
 

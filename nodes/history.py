@@ -11,6 +11,7 @@ from services.context.gather import gather
 from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import RecallSource
+from services.llm.chat_models import ChatModels
 from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimators
 from services.memory.blocks import Owner
@@ -29,12 +30,14 @@ async def history(
     sources: Sequence[Source[Any]],
     conversation: Conversation,
     topics: TopicArchive,
+    models: ChatModels,
     tools: ToolRegistry,
     estimators: TokenEstimators,
 ) -> ConversationState:
     """Read what the prompt shows of the conversation, of memory, of the days that the message asks about, and of
     how the user sounds."""
     context = runtime.context
+    offered = tools.with_features(state["features"])
     turn = PromptTurn(
         owner=Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id)),
         conversation_id=UUID(context.conversation_id),
@@ -43,11 +46,12 @@ async def history(
         language=language_of([state["message"]]),
         now=state["now"],
         timezone=context.timezone,
+        locale=context.locale,
         system_prompt=state["system_prompt"],
         policy=state["context_policy"],
         tokens=estimators.of(state.get("model") or ""),
         features=frozenset(state["features"]),
-        tools=tools.with_features(state["features"]).described,
+        tools=offered.described if models.takes_tools(state.get("model")) else "",
         images=len(state.get("images", [])),
         begins=state.get("begins", False),
         remembers=state.get("remembers", True),
@@ -82,6 +86,7 @@ def _update(known: Known) -> ConversationState:
         history=shown.history,
         epoch=shown.epoch,
         context_budget=shown.budget,
+        prompt_language=shown.language,
         after_turn=shown.jobs,
         tone=tone.data if tone else None,
     )

@@ -156,6 +156,8 @@ class ConversationState(TurnInput, total=False):
     history: list[HistoryMessage]
     """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
     epoch: Epoch
+    prompt_language: Literal["zh", "en"]
+    """Of all that the service writes into the prompt."""
     context_budget: int
     """Tokens that the prompt may have, the user's message not counted."""
     after_turn: list[str]

@@ -29,8 +29,10 @@ class Section:
     """All of it, or the heading of its items; dropped together with the last of them."""
     items: Sequence[Item] = ()
     """The most important first, but for messages: these are in the order of the conversation."""
+    closing: str = ""
+    """What follows the last item."""
     separator: str = "\n"
-    """Between the texts of two items."""
+    """Between the heading, the items and the closing."""
     stable: bool = False
     """Whether it belongs to the beginning that prompts share, and not to the tail made for this message."""
     priority: int | None = None

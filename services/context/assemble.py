@@ -14,6 +14,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, SystemMessage
 
 from services.context.sources.history import user_message
 from services.conversations.messages import image_part
+from services.llm.message_form import ContextMessage
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from state.prompt import ContextReport, Epoch, Feature, PrefixMark, SharedPrefix
@@ -53,8 +54,8 @@ class _Shown:
     def text(self) -> str:
         if self.section.items and not self.items:
             return ""
-        items = self.section.separator.join(item.text for item in self.items if item.text)
-        return "\n\n".join(text for text in (self.section.text, items) if text)
+        texts = (self.section.text, *(item.text for item in self.items), self.section.closing)
+        return self.section.separator.join(text for text in texts if text)
 
     @property
     def messages(self) -> list[BaseMessage]:
@@ -113,7 +114,7 @@ def assemble(
     volatile = [each for each in shown if not each.section.stable and each.text]
     beginning = [(each.section.name, _messages_of(each, tokens)) for each in stable]
     marks, shared = mark_prefix(beginning, epoch["prefix"])
-    tail = [SystemMessage("\n\n".join(each.text for each in volatile))] if volatile else []
+    tail = [ContextMessage(content="\n\n".join(each.text for each in volatile))] if volatile else []
     question = user_message(message, [image_part(image) for image in images])
     messages = [*(one for _, part in beginning for one, _ in part), *tail, question, *after]
     sizes = {each.section.name: each.size(tokens) for each in (*stable, *volatile)}

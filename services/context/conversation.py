@@ -1,6 +1,6 @@
 """The conversation in the prompt: read in one round trip, cut at the epoch, and whether work on it is due."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, LiteralString
@@ -11,11 +11,11 @@ from services.context import epochs
 from services.context.beginning import BEGINNING, Beginning
 from services.context.epochs import Moment, NewestSummary
 from services.context.source import PromptTurn, ShownConversation, Source
-from services.context.sources.acquaintance import AcquaintanceSource
-from services.context.sources.core_memory import CoreMemorySource, changes_since, core_memory_text
+from services.context.sources.acquaintance import STRANGER, AcquaintanceSource
+from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
 from services.context.sources.history import size_of_stored
-from services.context.sources.persona import STRANGER, Acquaintance, card_text, persona_of
 from services.context.sources.summary import topic_line
+from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
 from services.platform.postgres import Database, Query
@@ -133,17 +133,20 @@ class Conversation(Source[FetchedConversation]):
             core_memory=core,
             core_memory_reason=core_reason,
             core_memory_grew=bool(changes),
-            persona_card=_card(turn, core, data.get(AcquaintanceSource)),
         )
         reason = fetched.beginning.ended_by or epochs.reason_to_begin(before, summary, topics, moment, self._idle)
         epoch = before
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
             shown = epochs.behind(history, epoch["history_from"], late)
-        if "persona_card" not in turn.features and epoch["persona_card"]:
+        language = language_of_conversation(shown, turn)
+        if "persona_card" not in turn.features:
             epoch = Epoch(**{**epoch, "persona_card": ""})
-        full, jobs = self._due(turn, whole, epoch, shown, summary, late)
-        return ShownConversation(epoch, shown, budget, changes, full, jobs)
+        elif reason:
+            known = data.get(AcquaintanceSource) or STRANGER
+            epoch = Epoch(**{**epoch, "persona_card": last_talk(known, turn.now, turn.timezone, language)})
+        full, jobs = self._due(turn, whole, epoch, shown, summary, late, language)
+        return ShownConversation(epoch, shown, budget, language, changes, full, jobs)
 
     async def load(self, turn: PromptTurn) -> FetchedConversation:
         """Read what is stored of the conversation.
@@ -190,14 +193,14 @@ class Conversation(Source[FetchedConversation]):
         shown: list[HistoryMessage],
         summary: NewestSummary,
         late: frozenset[str],
+        language: Language,
     ) -> tuple[bool, list[str]]:
         """Whether the prompt is full, and which jobs the turn causes."""
         policy, tokens = turn.policy, turn.tokens
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
             size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
-            card = epoch["persona_card"]
-            size += tokens.count(card) + tokens.count(core_memory_text(epoch["core_memory"], card)[0])
+            size += tokens.count(memory_text(epoch["core_memory"], epoch["persona_card"], language)[0])
             share = (turn.fixed_tokens + turn.message_tokens + size) / budget
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []
@@ -209,11 +212,16 @@ class Conversation(Source[FetchedConversation]):
         return False, []
 
 
-def _card(turn: PromptTurn, core: CoreMemorySections | None, known: Acquaintance | None) -> str:
-    if "persona_card" not in turn.features or core is None:
-        return ""
-    content = {section: block["content"] for section, block in core.items()}
-    return card_text(persona_of(content, known or STRANGER, otherwise=turn.language))
+def language_of_conversation(shown: Sequence[HistoryMessage], turn: PromptTurn) -> Language:
+    """The language of the oldest user message that has one, so that the prompt's beginning stays as it is.
+
+    Where no message has a letter, the user's locale decides.
+    """
+    said = [message["content"] for message in shown if message["role"] == "user"]
+    for text in (*said, turn.message):
+        if any(character.isalpha() for character in text):
+            return language_of([text])
+    return "zh" if turn.locale.casefold().startswith("zh") else "en"
 
 
 def _that_fit(topics: list[TopicSummary], budget: int, tokens: TokenEstimator) -> list[TopicSummary]:

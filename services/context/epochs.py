@@ -45,8 +45,6 @@ class Moment:
     """Why it needs a new epoch, if it does."""
     core_memory_grew: bool = False
     """Whether anything was added to it since the epoch began."""
-    persona_card: str = ""
-    """What an epoch that begins now says of the user in brief."""
 
 
 def reason_to_begin(
@@ -107,7 +105,7 @@ def begin(
         history_from=summary.through if summarised else None,
         core_memory={section: block["content"] for section, block in core.items()},
         core_versions={section: block["version"] for section, block in core.items()},
-        persona_card=moment.persona_card,
+        persona_card="",
         prefix=epoch["prefix"] if epoch else [],
     )
 

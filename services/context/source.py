@@ -30,6 +30,8 @@ class PromptTurn:
     """Of the message."""
     now: datetime
     timezone: str
+    locale: str
+    """BCP 47 tag of the user; empty = not known."""
     system_prompt: str
     policy: ContextPolicy
     tokens: TokenEstimator
@@ -69,6 +71,8 @@ class ShownConversation:
     history: list[HistoryMessage]
     budget: int
     """Tokens that the prompt may have, the user's message not counted."""
+    language: Language = "en"
+    """Of all that the service writes into the prompt: that of the oldest message shown."""
     core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What was added to core memory since the epoch began."""
     full: bool = False

@@ -15,6 +15,7 @@ from services.errors import ModelFailed
 from services.llm.endpoint_messages import secrets_of
 from services.llm.failures import EXPECTED, failure_of
 from services.llm.lean_openai import LeanChatOpenAI, OnText
+from services.llm.message_form import in_form
 from services.llm.offline import OfflineChatModel
 from services.platform.settings import Settings
 
@@ -72,8 +73,9 @@ class ModelEndpoint:
         if response_format is not None:
             options["response_format"] = response_format
         runnable = await self._runnable(model, tools)
+        prompt = in_form(messages, "native" if self._settings.offline else self._settings.llm_messages)
         try:
-            answer = await runnable.ainvoke(list(messages), on_text=note_and_pass_on, **options)
+            answer = await runnable.ainvoke(prompt, on_text=note_and_pass_on, **options)
         except EXPECTED as error:
             raise failure_of(
                 error,
@@ -81,7 +83,7 @@ class ModelEndpoint:
                 begun=bool(heard),
                 sent=[*options, "tools"] if tools else list(options),
                 secrets=self._secrets,
-                prompt=[message.text for message in messages],
+                prompt=[message.text for message in prompt],
             ) from error
         if not isinstance(answer, AIMessage) or not (heard or (answer.tool_calls and tools)):
             raise ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")

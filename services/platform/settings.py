@@ -102,6 +102,9 @@ class Settings(BaseSettings):
     llm_tools: Literal["auto", "on", "off"] = Field(
         "auto", description="auto (offered until a model refuses them), on or off"
     )
+    llm_messages: Literal["compatible", "native"] = Field(
+        "compatible", description="compatible (one system message, first) or native (one wherever it applies)"
+    )
     small_llm_model: str | None = Field(None, description="model for background work; unset = LLM_MODEL")
     llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="names of models at the same endpoint, separated by commas"

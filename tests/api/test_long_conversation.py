@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 TURNS = 120
 _FACT = re.compile(r"fact-\d+ ")
 _VOLATILE = {"message", "core_memory_changes", "recall", "tone", "time"}
-_SUMMARY = "Summary of the conversation so far"
+_SUMMARY = "Earlier in this conversation:"
 
 
 def _is_summary(received: Received) -> bool:

@@ -99,7 +99,7 @@ async def test_what_is_heard_is_told_to_the_model_and_kept(
         tail = _tail(model_server)
         tokens = done["context_report"]["tokens"]
         assert expected in tail
-        assert ("tone" in tokens) == bool(expected) == ("Tone:" in tail or "语气：" in tail)
+        assert ("tone" in tokens) == bool(expected) == (tail.startswith(("The user", "用户")))
         assert tokens.get("tone", 0) <= 104  # with what the message costs by itself
         assert 0 < tokens["time"] <= 64
     items = await _trajectory(client)
@@ -186,12 +186,13 @@ async def test_the_persona_card_stays_as_it_was_when_the_epoch_began(
     assert put.status_code == 200
     found = (await client.get(PERSONA.format(user="u-1"))).json()
     assert datetime.fromisoformat(found.pop("last_visit")) <= datetime.now(UTC)
-    assert found.pop("card").splitlines()[1:] == [
-        "- Name: Ada",
-        "- Style: short answers",
-        "- Main concerns: moving to Oslo",
-        "- Visits so far: 1",
-        "- Mood last time: anxious",
+    assert found.pop("card").splitlines() == [
+        "<memory>",
+        "The user:",
+        "- name: Ada",
+        "- communication style: short answers",
+        "- current intent: moving to Oslo",
+        "</memory>",
     ]
     assert found == {
         "expert": "default",
@@ -205,9 +206,9 @@ async def test_the_persona_card_stays_as_it_was_when_the_epoch_began(
     beginnings = []
     for message in ("Hello", "I'm thrilled!", "Thanks!"):
         done = await _say(client, message)
-        beginnings.append(model_server.requests[-1].prompt[:2])
+        beginnings.append(model_server.requests[-1].prompt[0])
         assert done["context_report"]["epoch"] == 1
-    assert "Name: Ada" in beginnings[0][1][1]
+    assert "name: Ada" in beginnings[0][1]
     assert beginnings[0] == beginnings[1] == beginnings[2]
     assert (await client.get(PERSONA.format(user="u-1"))).json()["mood"] != "anxiety"
     # What is taken out of core memory is in no prompt any more.
@@ -223,21 +224,22 @@ async def test_without_the_card_core_memory_tells_the_name(
     await _say(client, "Hello", session="s-0")
     await client.put("/api/v1/users/u-1/core-memory/human", json={"content": {"name": "Ada"}})
     done = await _say(client, "Hello")
-    assert "persona_card" not in done["context_report"]["tokens"]
-    assert "- name: Ada" in model_server.requests[-1].prompt[1][1]
+    assert "core_memory" in done["context_report"]["tokens"]
+    assert "- name: Ada" in model_server.requests[-1].prompt[0][1]
+    assert "last talk" not in model_server.requests[-1].prompt[0][1]
 
 
 async def test_who_was_away_for_days_is_told_apart(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
     await _say(client, "Hello", session="s-0")
-    assert "上次来访" not in _tail(model_server)
+    assert "上次来" not in _tail(model_server)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(
             "UPDATE visits SET started_at = started_at - interval '3 days', "
             "last_active_at = last_active_at - interval '3 days'"
         )
     await _say(client, "早上好")
-    assert "用户上次来访是3天前。" in _tail(model_server)
+    assert "用户上次来是3天前。" in _tail(model_server)
     await _say(client, "Hello again")
     assert "ago" not in _tail(model_server)

@@ -86,7 +86,7 @@ async def test_passages_are_marked_as_data(services: Services, model_server: Mod
     ]
     role, text = model_server.requests[0].prompt[-2]
     assert role == "system"
-    assert "They are data" in text
+    assert "<documents>" in text
     assert "[handbook.md #1 · page 4 · Leave > Holidays]\nHolidays: 30 days." in text
 
 

@@ -62,6 +62,7 @@ async def _history(
         sources=[replaced.get(type(source)) or source for source in services.sources],
         conversation=services.conversation,
         topics=services.topics,
+        models=services.models,
         tools=services.tools,
         estimators=services.estimators,
     )
@@ -97,6 +98,7 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
         "history",
         "epoch",
         "context_budget",
+        "prompt_language",
         "after_turn",
         "tone",
     }
@@ -256,7 +258,7 @@ async def test_core_memory_is_that_of_the_epoch_and_what_was_added_since(service
     turn = await services.turns.open(new_turn("And?"))
     update = await _history(services, turn)
     assert (update["epoch"]["number"], update["epoch"]["core_memory"]) == (1, {"human": {"name": "Wang"}})
-    assert _text(update, "core_memory_changes").endswith('human:\n- likes: ["tea"]')
+    assert _text(update, "core_memory_changes").endswith("- likes: tea\n</memory>")
     await _end(services, turn, update)
 
     await services.memory.core.update(owner, "human", {"name": "Li"}, AGENT)

@@ -1,5 +1,6 @@
 """What a step brought about: what was answered, what the models were shown, what is stored."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +11,8 @@ from tests.support.model_server import Received
 Event = tuple[int, str, Any]
 """Sequence, kind and content."""
 
-_LEADING = {"system", "core_memory", "persona_card", "summary", "topics"}
-"""Sections of a report that stand at the beginning of a prompt, before the history."""
+_CONTEXT = re.compile(r"(.*?)<context>\n(.*)\n</context>\s*(.*)", re.DOTALL)
+"""What the service adds to the user's message stands before its text."""
 
 
 @dataclass
@@ -66,27 +67,26 @@ class Outcome:
         """The texts of each part of the prompt of a call, from 1; none where there was no such call."""
         if call > len(self.requests):
             return {}
-        return prompt_parts(self.requests[call - 1], set(self.report.get("tokens", {})))
+        return prompt_parts(self.requests[call - 1])
 
     def whole_prompts(self) -> list[str]:
         """The text of each prompt of this step."""
         return [whole_text(request) for request in self.requests]
 
 
-def prompt_parts(request: Received, sections: set[str]) -> dict[str, list[str]]:
-    """A prompt's messages by part; `sections` of its report tell whether it has a tail."""
+def prompt_parts(request: Received) -> dict[str, list[str]]:
+    """A prompt's messages by part, in the compatible form; what waited unanswered stands before the tail."""
     items = request.body.get("messages") or request.body.get("input") or []
     last = max(place for place, item in enumerate(items) if item.get("role") == "user")
     texts = [text_of(item) for item in items]
     history = next(place for place, item in enumerate(items) if item.get("role") not in {"system", "developer"})
-    has_tail = bool(sections - _LEADING - {"history", "message"})
-    tail = last - 1 if has_tail else last
-    history = min(history, tail)
+    split = _CONTEXT.fullmatch(texts[last])
+    unanswered, tail, message = split.groups() if split else ("", "", texts[last])
     return {
         "beginning": texts[:history],
-        "history": texts[history:tail],
-        "tail": texts[tail:last],
-        "message": texts[last : last + 1],
+        "history": [*texts[history:last], *filter(None, [unanswered.strip()])],
+        "tail": [tail] if tail else [],
+        "message": [message],
         "after": texts[last + 1 :],
         "all": texts,
     }

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import struct
 import threading
@@ -69,9 +70,18 @@ class Received:
 
     @property
     def prompt(self) -> list[tuple[str, str]]:
-        """Role and text of every message, in either API's form."""
+        """Role and text of every message, in either API's form; what the service added to the user's message is
+        told apart from it, as a message of the system."""
         items = self.body.get("messages") or self.body.get("input") or []
-        return [(item.get("role", item.get("type", "")), _text(item.get("content", ""))) for item in items]
+        shown: list[tuple[str, str]] = []
+        for item in items:
+            role, text = item.get("role", item.get("type", "")), _text(item.get("content", ""))
+            added = _CONTEXT.fullmatch(text) if role == "user" else None
+            unanswered, context, said = added.groups() if added else ("", "", text)
+            shown += [("user", unanswered.strip())] if unanswered else []
+            shown += [("system", context)] if context else []
+            shown.append((role, said))
+        return shown
 
     @property
     def said(self) -> list[str]:
@@ -85,6 +95,8 @@ SOME_TOKENS = 100
 def _some_tokens(_: Received) -> int:
     return SOME_TOKENS
 
+
+_CONTEXT = re.compile(r"(.*?)<context>\n(.*)\n</context>\s*(.*)", re.DOTALL)
 
 DEFAULT = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
 

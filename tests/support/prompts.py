@@ -38,8 +38,8 @@ def sections_of(
     shown = epoch or first_epoch()
     return [
         Section("system", system_prompt, stable=True),
-        *core_memory_sections(shown, core_memory_changes or {}),
-        summary_section(shown),
+        *core_memory_sections(shown, core_memory_changes or {}, language_of([message])),
+        summary_section(shown, language_of([message])),
         history_section(history, TokenEstimator()),
         Section("knowledge"),
         *([tone_section(tone, language_of([message]))] if tone else []),
@@ -83,6 +83,7 @@ async def shown_conversation(services: Services, turn: OpenTurn, **values: Any) 
         language="en",
         now=datetime.now(UTC),
         timezone="UTC",
+        locale="",
         system_prompt="",
         policy=policy(),
         tokens=TokenEstimator(),

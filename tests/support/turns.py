@@ -45,6 +45,7 @@ def state(**values: Any) -> ConversationState:
         "model": None,
         "context_policy": policy(),
         "context_budget": 4000,
+        "prompt_language": "en",
         "epoch": epoch(),
         "now": datetime.now(UTC),
         "user_message_id": "0190a000-0000-7000-8000-000000000001",

@@ -1,16 +1,18 @@
 """What a turn needs to know of a user's time with an expert, read in one round trip; it shows nothing itself."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from services.context.source import PromptTurn, Source
-from services.context.sources.persona import STRANGER, Acquaintance
 from services.memory.blocks import Owner
 from services.platform.postgres import Database, Query
 from services.tone.states import EARLIER, EarlierTone
+from state.prompt import DominantTone
 
 _MOST_VISITS = 1000
 _NEWEST_VISITS = 10
@@ -32,6 +34,25 @@ SELECT (SELECT count(*) FROM (
        (SELECT s.dominant FROM tone_states s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s
             AND s.expert_id = %(expert_id)s ORDER BY s.at DESC LIMIT 1) AS mood
 """
+
+
+@dataclass(frozen=True)
+class Acquaintance:
+    """What is known of a user's time with an expert."""
+
+    visit_count: int = 0
+    """Visits that were stored before; at most 1000 are counted."""
+    last_visit: datetime | None = None
+    """When the user was last active; None = never."""
+    last_topics: Sequence[str] = ()
+    """Of the newest visit that was summarised."""
+    mood: DominantTone | None = None
+    """How the user sounded last; None = that is not known."""
+    earlier: Sequence[EarlierTone] = ()
+    """How the last messages of the conversation sounded, the newest first."""
+
+
+STRANGER = Acquaintance()
 
 
 class Acquaintances:

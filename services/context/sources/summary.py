@@ -1,20 +1,19 @@
 """The conversation so far in the prompt: its rolling summary, or its archived topics, as of the epoch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from services.context.source import Known, PromptTurn, Source
-from services.llm.language import Language, language_of
+from services.context.wording import MEMORY, inert, tagged
+from services.llm.language import Language
 from state.prompt import Epoch, TopicSummary
 from state.section import Section
 
-_SUMMARY: dict[Language, str] = {
-    "en": "Summary of the conversation so far; the messages that follow come after it.\n\n{summary}",
-    "zh": "到目前为止的对话摘要；后面的消息在它之后。\n\n{summary}",
-}
-_TOPICS: dict[Language, str] = {
-    "en": "Topics of the conversation so far, oldest first; the messages that follow are those that belong to no "
-    "topic yet.\n\n{topics}",
-    "zh": "到目前为止谈过的话题，从早到晚排列；后面是还没有归入任何话题的消息。\n\n{topics}",
+_HEADINGS: dict[Language, Mapping[str, str]] = {
+    "en": {
+        "summary": "Earlier in this conversation:",
+        "topics": "Earlier in this conversation, by topic, oldest first:",
+    },
+    "zh": {"summary": "这段对话更早的内容：", "topics": "这段对话更早的内容，按话题从早到晚："},
 }
 
 
@@ -25,20 +24,18 @@ class SummarySource(Source[None]):
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """The summary, or the topics in its place."""
-        return (summary_section(known.conversation.epoch),)
+        return (summary_section(known.conversation.epoch, known.conversation.language),)
 
 
-def summary_section(epoch: Epoch) -> Section:
+def summary_section(epoch: Epoch, language: Language) -> Section:
     """The summary or the topics of an epoch as a section; empty where there is neither."""
+    name, text = "summary", inert(epoch["summary"])
     if epoch["topics"]:
-        topics = "\n".join(topic_line(topic) for topic in epoch["topics"])
-        return Section("topics", _TOPICS[language_of([topics])].format(topics=topics), stable=True)
-    if epoch["summary"]:
-        text = _SUMMARY[language_of([epoch["summary"]])].format(summary=epoch["summary"])
-        return Section("summary", text, stable=True)
-    return Section("summary", stable=True)
+        name, text = "topics", "\n".join(topic_line(topic) for topic in epoch["topics"])
+    shown = f"{_HEADINGS[language][name]}\n{tagged(MEMORY, text)}" if text else ""
+    return Section(name, shown, stable=True)
 
 
 def topic_line(topic: TopicSummary) -> str:
     """A topic as the prompt shows it."""
-    return f"- {topic['title']}: {topic['summary']}"
+    return inert(f"- {topic['title']}: {topic['summary']}")

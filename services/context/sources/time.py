@@ -1,37 +1,35 @@
 """The present time in the prompt: the user's date and time, and how long they were away."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.acquaintance import AcquaintanceSource
-from services.context.sources.days import WEEKDAYS
+from services.context.wording import WEEKDAYS
 from services.llm.language import Language
 from services.time_reference.zones import time_zone
 from state.section import Item, Section
 
 _PRIORITY = 50
 
-LONG_AWAY = timedelta(hours=24)
-
 _NOW: dict[Language, str] = {
-    "en": "For the user it is {weekday}, {now:%Y-%m-%d %H:%M} ({zone}).",
-    "zh": "用户当地时间：{now:%Y-%m-%d} {weekday} {now:%H:%M}（{zone}）。",
+    "en": "Now: {weekday}, {now:%Y-%m-%d %H:%M} ({zone}).",
+    "zh": "现在：{now:%Y-%m-%d} {weekday} {now:%H:%M}（{zone}）。",
 }
 _AWAY: dict[Language, Mapping[str, str]] = {
     "en": {
-        "one_day": " They were last here more than a day ago.",
-        "days": " They were last here {count} days ago.",
-        "months": " They were last here about {count} months ago.",
-        "years": " They were last here more than {count} years ago.",
-        "one_year": " They were last here more than a year ago.",
+        "yesterday": " The user was last here yesterday.",
+        "days": " The user was last here {count} days ago.",
+        "months": " The user was last here about {count} months ago.",
+        "year": " The user was last here about a year ago.",
+        "years": " The user was last here about {count} years ago.",
     },
     "zh": {
-        "one_day": "用户上次来访是一天多以前。",
-        "days": "用户上次来访是{count}天前。",
-        "months": "用户上次来访是约{count}个月前。",
-        "years": "用户上次来访是{count}年多以前。",
-        "one_year": "用户上次来访是一年多以前。",
+        "yesterday": "用户上次来是昨天。",
+        "days": "用户上次来是{count}天前。",
+        "months": "用户上次来是约{count}个月前。",
+        "year": "用户上次来是约一年前。",
+        "years": "用户上次来是约{count}年前。",
     },
 }
 _YEAR, _MONTH = 365, 30
@@ -47,28 +45,30 @@ class TimeSource(Source[None]):
         """One line."""
         acquaintance = known.of(AcquaintanceSource)
         last_visit = acquaintance.last_visit if acquaintance else None
-        note = time_note(turn.now, turn.timezone, last_visit, turn.language)
+        note = time_note(turn.now, turn.timezone, last_visit, known.conversation.language)
         return (Section("time", items=[Item(note)], priority=_PRIORITY),)
 
 
 def time_note(now: datetime, timezone: str, last_visit: datetime | None, language: Language) -> str:
-    """The local date, weekday and time, and a note where the user's last visit was more than 24 hours ago.
+    """The local date, weekday and time, and how long ago the user was here, unless that was today.
 
     Raises:
         BadTimeZone: there is no such time zone.
     """
-    local = now.astimezone(time_zone(timezone))
+    zone = time_zone(timezone)
+    local = now.astimezone(zone)
     text = _NOW[language].format(weekday=WEEKDAYS[language][local.weekday()], now=local, zone=timezone)
-    away = now - last_visit if last_visit else timedelta()
-    return text + (_away(away.days, language) if away > LONG_AWAY else "")
+    days = (local.date() - last_visit.astimezone(zone).date()).days if last_visit else 0
+    return text + (_away(days, language) if days > 0 else "")
 
 
 def _away(days: int, language: Language) -> str:
     words = _AWAY[language]
-    if days <= 1:
-        return words["one_day"]
+    if days == 1:
+        return words["yesterday"]
     if days < 2 * _MONTH:
         return words["days"].format(count=days)
     if days < _YEAR:
         return words["months"].format(count=round(days / _MONTH))
-    return words["one_year"] if days < 2 * _YEAR else words["years"].format(count=days // _YEAR)
+    years = round(days / _YEAR)
+    return words["year"] if years == 1 else words["years"].format(count=years)

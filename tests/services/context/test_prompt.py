@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
+from services.llm.message_form import ContextMessage
 from services.llm.token_estimates import TokenEstimator
 from state.prompt import HistoryMessage, Passage, Tone
 from tests.support.prompts import prompt_of
@@ -43,10 +44,10 @@ def test_the_order_is_from_what_never_changes_to_what_always_does() -> None:
     )
     assert [(type(message), message.text[:12]) for message in prompt.messages] == [
         (SystemMessage, "Be kind."),
-        (SystemMessage, "Summary of t"),
+        (SystemMessage, "Earlier in t"),
         (HumanMessage, "a"),
         (AIMessage, "b"),
-        (SystemMessage, "Passages fro"),
+        (ContextMessage, "From the kno"),
         (HumanMessage, "Hello"),
         (AIMessage, "Let me see."),
     ]
@@ -55,12 +56,14 @@ def test_the_order_is_from_what_never_changes_to_what_always_does() -> None:
 
 def test_topics_stand_in_the_place_of_the_summary_oldest_first() -> None:
     prompt = prompt_of(epoch=epoch(strategy="topics", topics=TOPICS))
-    assert prompt.messages[1].text.endswith("- Holiday: They go to Lisbon.\n- Dog: Bruno is ill.")
+    assert prompt.messages[1].text.endswith("- Holiday: They go to Lisbon.\n- Dog: Bruno is ill.\n</memory>")
     assert "topics" in prompt.report["tokens"]
 
 
-def test_the_heading_is_in_the_language_of_the_summary() -> None:
-    assert prompt_of(epoch=epoch(summary="用户养了一只猫。")).messages[1].text.startswith("到目前为止的对话摘要")
+def test_one_prompt_has_headings_in_one_language() -> None:
+    prompt = prompt_of(epoch=epoch(summary="The user has a cat."), message="你好", tone=TONE)
+    assert prompt.messages[1].text.startswith("这段对话更早的内容")
+    assert prompt.messages[2].text.startswith("用户听起来")
 
 
 def test_what_the_model_said_in_this_turn_follows_the_message() -> None:
@@ -123,7 +126,7 @@ def test_the_system_prompt_the_summary_and_the_message_stay_whatever_the_budget(
     prompt = prompt_of(
         budget=10, system_prompt="s" * 400, epoch=epoch(summary="z" * 400), history=[_shown("user", "a")]
     )
-    assert [message.text[-1] for message in prompt.messages] == ["s", "z", "o"]
+    assert [message.text[-1] for message in prompt.messages] == ["s", ">", "o"]
     assert prompt.report["dropped"][0]["items"] == 1
 
 
@@ -160,11 +163,11 @@ def test_tone_and_time_end_the_tail() -> None:
         epoch=epoch(persona_card="x"),
     )
     tail = prompt.messages[-2].text
-    assert tail.index("Holidays") < tail.index("Tone: the user sounds anxious") < tail.index("It is noon.")
+    assert tail.index("Holidays") < tail.index("The user sounds anxious") < tail.index("It is noon.")
     assert list(prompt.report["tokens"]) == [
-        "system", "persona_card", "history", "knowledge", "tone", "time", "message",
+        "system", "core_memory", "history", "knowledge", "tone", "time", "message",
     ]  # fmt: skip
-    assert prompt.messages[1].text == "x"
+    assert prompt.messages[1].text == "<memory>\nx\n</memory>"
 
 
 def test_notes_go_last_of_all_and_as_a_whole() -> None:
@@ -178,7 +181,3 @@ def test_notes_go_last_of_all_and_as_a_whole() -> None:
     prompt = prompt_of(budget=5, **values)
     assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "time", "history"]
     assert [type(message) for message in prompt.messages] == [SystemMessage, HumanMessage]
-
-
-def test_the_guidance_is_in_the_language_of_the_message() -> None:
-    assert "语气：" in prompt_of(tone=TONE, message="你好").messages[-2].text

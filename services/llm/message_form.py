@@ -1,0 +1,97 @@
+"""The form in which messages are sent: as they are, or as any chat template takes them.
+
+Many templates and endpoints take one system message, at the start, and after it a user and an assistant who take
+turns. The service puts what belongs to the present message into a system message just before it.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, Literal
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+MessageForm = Literal["compatible", "native"]
+
+CONTEXT = "context"
+"""Tag around what the service adds to a user's message."""
+_TAG = re.compile(rf"<(?=\s*/?\s*{CONTEXT}\b)", re.IGNORECASE)
+_BEGINNING_LEFT_OUT = "…"
+
+
+class ContextMessage(SystemMessage):
+    """What the service adds to the user's message that follows it; never a part of the prompt's beginning."""
+
+
+def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMessage]:
+    """The messages in that form; what they say is the same in each."""
+    return list(messages) if form == "native" else compatible(messages)
+
+
+def compatible(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """One system message at the start, then a user and an assistant who take turns.
+
+    Later system messages stand before the text of the user's message that follows them, between tags that they
+    cannot close themselves; after a tool's results, at the end of the last of these. Messages of one role become
+    one.
+    """
+    beginning = [each.text for each in takewhile(_is_beginning, messages)]
+    formed: list[BaseMessage] = [SystemMessage("\n\n".join(beginning))] if beginning else []
+    waiting: list[str] = []
+    for message in messages[len(beginning) :]:
+        if isinstance(message, SystemMessage):
+            waiting.append(message.text)
+            continue
+        following = message
+        if isinstance(message, HumanMessage) and waiting:
+            following = HumanMessage(_joined(_context(waiting), message.content))
+            waiting = []
+        _append(formed, following)
+    if waiting:
+        _append_context(formed, _context(waiting))
+    return formed
+
+
+def _is_beginning(message: BaseMessage) -> bool:
+    return isinstance(message, SystemMessage) and not isinstance(message, ContextMessage)
+
+
+def _append(formed: list[BaseMessage], message: BaseMessage) -> None:
+    """Add a message, as one with the last where both have the same role."""
+    last = formed[-1] if formed else None
+    if isinstance(message, HumanMessage) and isinstance(last, HumanMessage):
+        formed[-1] = HumanMessage(_joined(last.content, message.content))
+    elif isinstance(message, AIMessage) and isinstance(last, AIMessage) and not last.tool_calls:
+        merged = {"content": _joined(last.content, message.content)}
+        formed[-1] = message.model_copy(update=merged)
+    else:
+        if isinstance(message, AIMessage) and (last is None or isinstance(last, SystemMessage)):
+            # The oldest messages may have been left out; the user speaks first nevertheless.
+            formed.append(HumanMessage(_BEGINNING_LEFT_OUT))
+        formed.append(message)
+
+
+def _append_context(formed: list[BaseMessage], text: str) -> None:
+    last = formed[-1] if formed else None
+    if isinstance(last, ToolMessage):
+        formed[-1] = last.model_copy(update={"content": _joined(last.content, text)})
+    else:
+        _append(formed, HumanMessage(text))
+
+
+def _context(texts: Sequence[str]) -> str:
+    inside = _TAG.sub("‹", "\n\n".join(texts))
+    return f"<{CONTEXT}>\n{inside}\n</{CONTEXT}>"
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two contents, of which either may consist of parts, such as images."""
+    if not first or not second:
+        return first or second
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    return [*_parts(first), *_parts(second)]
+
+
+def _parts(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
