@@ -15,6 +15,7 @@ from services.context.sources.acquaintance import STRANGER, AcquaintanceSource
 from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
 from services.context.sources.history import size_of_stored
 from services.context.sources.summary import topic_line
+from services.context.sources.system import system_text
 from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
@@ -200,8 +201,9 @@ class Conversation(Source[FetchedConversation]):
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
             size += sum(tokens.count(topic_line(topic)) for topic in epoch["topics"])
+            size += tokens.count(system_text(turn, language)) + tokens.count(turn.tools) + MESSAGE_OVERHEAD
             size += tokens.count(memory_text(epoch["core_memory"], epoch["persona_card"], language)[0])
-            share = (turn.fixed_tokens + turn.message_tokens + size) / budget
+            share = (turn.message_tokens + size) / budget
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []
         if policy["strategy"] == "summary":

@@ -53,11 +53,6 @@ class PromptTurn:
     """What the message asks memory to do."""
 
     @property
-    def fixed_tokens(self) -> int:
-        """Estimated tokens of the system prompt and the tools."""
-        return self.tokens.count(self.system_prompt) + MESSAGE_OVERHEAD + self.tokens.count(self.tools)
-
-    @property
     def message_tokens(self) -> int:
         """Estimated tokens of the user's message."""
         return self.tokens.count(self.message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * self.images

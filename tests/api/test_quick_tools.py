@@ -95,7 +95,9 @@ def _said(request: Received) -> list[str]:
             case "function_call":
                 found.append(f"call {json.loads(item['arguments']).get('city')}")
             case "function_call_output":
-                found.append(f"result {item['output'].split('的天气')[0].split(',')[0]}")
+                result, _, note = item["output"].partition("\n\n<context>\n")
+                found.append(f"result {result.split('的天气')[0].split(',')[0]}")
+                found += [f"system {note}"] if note else []
             case _:
                 content = item["content"]
                 text = content if isinstance(content, str) else "".join(part["text"] for part in content)
@@ -350,9 +352,8 @@ async def test_chat_completions_are_sent_results_behind_their_calls(
         "tool",
         "assistant",
         "tool",
-        "system",
     ]
-    first, _, second, result, _ = messages[last + 1 :]
+    first, _, second, result = messages[last + 1 :]
     assert [call["id"] for call in first["tool_calls"]] == ["quick_2"]
     assert second["content"] == "上海3度。"
     assert [call["id"] for call in second["tool_calls"]] == [result["tool_call_id"]] == ["quick_1"]
@@ -406,5 +407,5 @@ async def test_a_tool_is_asked_though_there_is_no_record(
     async with Turn(client, message=MIXED) as stream:
         await stream.until("done")
     (request,) = model_server.requests
-    assert "没有聊过天" in str(request.prompt)
+    assert "没有你们的聊天记录" in str(request.prompt)
     assert "tool_result" in stream.kinds()

@@ -8,6 +8,7 @@ from services.bootstrap import Services
 from services.context.sources.acquaintance import Acquaintances, AcquaintanceSource
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource, days_text
+from services.context.sources.system import rules_text
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -75,8 +76,9 @@ def _text(update: ConversationState, name: str) -> str:
 
 
 def _window(services: Services, besides_tools: int) -> int:
-    """A context window that holds so many tokens beside the tools, at a threshold of 0.7."""
-    return round(besides_tools + count_tokens(services.tools.described) / 0.7)
+    """A context window that holds so many tokens beside the tools and the rules, at a threshold of 0.7."""
+    rules = rules_text("en", remembers=True, tools=True)
+    return round(besides_tools + (count_tokens(services.tools.described) + count_tokens(rules)) / 0.7)
 
 
 async def _exchanges(services: Services, count: int, length: int = 40) -> None:

@@ -37,11 +37,15 @@ class SystemSource(Source[None]):
 
 def system_text(turn: PromptTurn, language: Language) -> str:
     """The system prompt, the same on every turn of a conversation."""
-    remembers = bool(turn.features & {"core_memory", "recall"})
-    rules = [_MEMORY[language]] if remembers else []
-    if remembers and turn.tools:
-        rules.append(_TOOLS[language])
-    rules.append(_DATA[language])
     own = turn.system_prompt.removeprefix(DEFAULT_SYSTEM_PROMPT).strip()
-    joined = (" " if language == "en" else "").join(rules)
-    return "\n\n".join(text for text in (own, joined) if text)
+    remembers = bool(turn.features & {"core_memory", "recall"})
+    rules = rules_text(language, remembers=remembers, tools=bool(turn.tools))
+    return f"{own}\n\n{rules}" if own else rules
+
+
+def rules_text(language: Language, *, remembers: bool, tools: bool) -> str:
+    """How to use memory and, with tools, to keep it; and what not to obey."""
+    rules = [_MEMORY[language]] if remembers else []
+    if remembers and tools:
+        rules.append(_TOOLS[language])
+    return (" " if language == "en" else "").join([*rules, _DATA[language]])
