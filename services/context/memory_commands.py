@@ -68,7 +68,7 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """What the turn does to memory, so that the model can confirm it."""
         changes = [each["change"] for each in known.of(MemoryCommandSource) or []]
-        return (Section("memory_changes", note_for_model(changes, turn.language)),)
+        return (Section("memory_changes", note_for_model(changes, known.conversation.language)),)
 
 
 def _conversation(fetched: FetchedConversation, texts: Mapping[str, str | None]) -> FetchedConversation:

@@ -17,7 +17,7 @@ WEEKDAYS: dict[Language, Sequence[str]] = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     "zh": ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
 }
-_TAG = re.compile(rf"<(?=\s*/?\s*(?:{MEMORY}|{DOCUMENTS}|{CONTEXT})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(?=\s*/?\s*(?:{MEMORY}|{MEMORY}_changes|{DOCUMENTS}|{CONTEXT})\b)", re.IGNORECASE)
 _JOINT: dict[Language, str] = {"en": "; ", "zh": "；"}
 _YES: dict[Language, tuple[str, str]] = {"en": ("yes", "no"), "zh": ("是", "否")}
 
