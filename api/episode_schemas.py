@@ -120,6 +120,7 @@ class EpisodeListQuery(BaseModel):
         None, description="Only what has this text in it, in upper or lower case."
     )
     superseded: bool = Field(False, description="Also those in whose place another holds.")
+    retracted: bool = Field(False, description="Also those that the user asked memory to forget.")
     after: str | None = Field(None, max_length=200, description="The `next` of the page before.")
     limit: int = Field(50, ge=1, le=MAX_PAGE)
 
@@ -141,6 +142,7 @@ class ListedEpisodeView(BaseModel):
     superseded_by: UUID | None = Field(
         description="What holds instead, or the run of compression that retired it."
     )
+    retracted_at: datetime | None = Field(description="When the user asked memory to forget it.")
 
 
 class EpisodePage(BaseModel):

@@ -182,6 +182,7 @@ class ListedTurnView(BaseModel):
     started_at: datetime
     finished_at: datetime | None
     feedback: FeedbackView | None
+    experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
 
 
 class TurnPage(BaseModel):
@@ -209,6 +210,7 @@ class TurnView(BaseModel):
     started_at: datetime
     finished_at: datetime | None
     feedback: FeedbackView | None
+    experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
 
 
 class ConversationView(BaseModel):

@@ -59,6 +59,7 @@ async def history(
         reference=state.get("time_reference"),
         most_tokens=state.get("max_context_tokens"),
         commands=state.get("memory_commands", Recognised()),
+        recall_limits=state.get("recall_limits"),
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)

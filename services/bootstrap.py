@@ -19,6 +19,8 @@ from services.engines import Engines
 from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
 from services.erasure.traces import Traces
+from services.experiments.experiments import Experiments
+from services.experiments.report import ExperimentReports
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.jobs.queue import JobQueue
@@ -102,6 +104,8 @@ class Services:
     memory_agent: "MemoryAgent"
     compressing: "Compressing"
     reflection: "Reflection"
+    experiments: Experiments
+    experiment_reports: ExperimentReports
     jobs: JobQueue
     erasure: Erasure
     conversation_erasure: ConversationErasure
@@ -126,6 +130,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         summaries = _make_summaries(settings, database, models, jobs)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
         stack.push_async_callback(memory.recall.close)
+        experiments = Experiments(database)
         traces = Traces(events, memory.core_cache)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
@@ -186,6 +191,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             memory_agent=behind.memory_agent,
             compressing=behind.compressing,
             reflection=behind.reflection,
+            experiments=experiments,
+            experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
             erasure=Erasure(
                 database, leases, traces, memory.index, jobs, events_keep_s=settings.turn_events_keep_s

@@ -22,6 +22,7 @@ from state.prompt import (
     Feature,
     HistoryMessage,
     Passage,
+    RecallLimits,
     TimeReference,
     Tone,
 )
@@ -118,6 +119,8 @@ class ConversationState(TurnInput, total=False):
     core_memory_generation: int | None
     """Of the user's core memory when the turn was opened, which is to be known at least; 0 = there was none,
     None = whatever is the newest when it is read."""
+    recall_limits: RecallLimits | None
+    """How much of earlier conversations its prompt shows, where an experiment varies it; None = as configured."""
     knowledge_version: str | None
     """Of the tenant's knowledge bases when the turn was opened; empty = there are none, None = not known."""
     features_off: list[Feature]

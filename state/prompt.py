@@ -152,6 +152,14 @@ class Tone(TypedDict):
     pace: Pace
 
 
+class RecallLimits(TypedDict):
+    """How much of earlier conversations a prompt shows at the most; None = as configured."""
+
+    items: int | None
+    """Episodes."""
+    tokens: int | None
+
+
 class ContextPolicy(TypedDict):
     """What the expert says of the prompt."""
 

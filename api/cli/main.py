@@ -10,6 +10,7 @@ from api.cli import (
     doctor,
     erase,
     evaluate,
+    experiments,
     experts,
     jobs,
     keys,
@@ -36,6 +37,7 @@ app.add_typer(memory.app, name="memory")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(users.app, name="users")
 app.add_typer(experts.app, name="experts")
+app.add_typer(experiments.app, name="experiments")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")

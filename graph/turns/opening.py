@@ -74,6 +74,7 @@ def initial_state(
         remembers=turn.remembers,
         knowledge_version=turn.knowledge_version,
         core_memory_generation=turn.core_memory_generation,
+        recall_limits=turn.recall_limits,
         now=now,
     )
     if degraded:

@@ -16,7 +16,14 @@ from graph.turns.places import Places
 from services.conversations.turn import OpenTurn, StopReason, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
-from services.platform.metrics import DEGRADED, FIRST_TOKEN_SECONDS, LLM_TOKENS, TURNS
+from services.platform.metrics import (
+    DEGRADED,
+    EXPERIMENT_FIRST_TOKEN_SECONDS,
+    EXPERIMENT_TURNS,
+    FIRST_TOKEN_SECONDS,
+    LLM_TOKENS,
+    TURNS,
+)
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
 
@@ -104,7 +111,7 @@ class TurnDriver:
             mode, content = cast("tuple[str, dict[str, Any]]", part)
             if mode == "custom":
                 if content["status"] == "token" and not run.log.text_begun:
-                    FIRST_TOKEN_SECONDS.observe(time.perf_counter() - run.begun)
+                    _observe_first_token(run)
                 run.log.append(content["status"], content["content"])
             else:
                 for update in content.values():
@@ -161,6 +168,8 @@ class TurnDriver:
 
     def _note(self, run: TurnRun, status: str, facts: dict[str, Any]) -> None:
         TURNS.labels(status).inc()
+        for experiment, variant in run.turn.experiments.items():
+            EXPERIMENT_TURNS.labels(experiment, variant, status).inc()
         if usage := run.written.get("usage"):
             LLM_TOKENS.labels("input").inc(usage["input_tokens"])
             LLM_TOKENS.labels("output").inc(usage["output_tokens"])
@@ -175,6 +184,13 @@ class TurnDriver:
             turn_id=str(run.turn.turn_id),
             **facts,
         )
+
+
+def _observe_first_token(run: TurnRun) -> None:
+    seconds = time.perf_counter() - run.begun
+    FIRST_TOKEN_SECONDS.observe(seconds)
+    for experiment, variant in run.turn.experiments.items():
+        EXPERIMENT_FIRST_TOKEN_SECONDS.labels(experiment, variant).observe(seconds)
 
 
 def _error(code: str, message: str, *, retryable: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
 from state.memory import Recognised
-from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, TimeReference
+from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, RecallLimits, TimeReference
 from state.section import Section
 
 Loaded = TypeVar("Loaded")
@@ -51,6 +51,8 @@ class PromptTurn:
     """A smaller budget for this prompt."""
     commands: Recognised = field(default_factory=Recognised)
     """What the message asks memory to do."""
+    recall_limits: RecallLimits | None = None
+    """Other ones than the configured."""
 
     @property
     def message_tokens(self) -> int:

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, LiteralString
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row, dict_row, tuple_row
 
 from services.errors import Conflict, NotFound
-from services.platform.metrics import FEEDBACK
+from services.experiments.assignment import NAMES_OF_TURN
+from services.platform.metrics import EXPERIMENT_FEEDBACK, FEEDBACK
 from services.platform.postgres import Database
 
 Rating = Literal["up", "down"]
@@ -28,7 +29,9 @@ FROM feedback f WHERE f.message_id = {RATED_MESSAGE}
 """Feedback on a turn `t` as JSON, NULL where there is none."""
 
 _TURN: LiteralString = f"""
-SELECT {RATED_MESSAGE} AS message_id, t.finished_at IS NOT NULL AS has_ended FROM turns t
+SELECT {RATED_MESSAGE} AS message_id, t.finished_at IS NOT NULL AS has_ended,
+       ({NAMES_OF_TURN}) AS experiments
+FROM turns t
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND (%(user)s::text IS NULL OR %(user)s = (
     SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id WHERE c.id = t.conversation_id))
 """  # noqa: S608 — our own text only
@@ -86,9 +89,12 @@ class TurnFeedback:
             Conflict: the turn has not ended.
             DatabaseUnavailable: the database does not answer.
         """
+        turn = await self._turn(tenant_id, turn_id, user)
+        if not turn["has_ended"]:
+            raise Conflict("The turn has not ended: there is no answer to rate yet.")
         values = {
             "tenant_id": tenant_id,
-            "message_id": await self._message(tenant_id, turn_id, user, ended=True),
+            "message_id": turn["message_id"],
             "score": 1 if rating == "up" else -1,
             "comment": comment,
             "tags": list(dict.fromkeys(tags)),
@@ -98,6 +104,8 @@ class TurnFeedback:
             raise NotFound(f"There is no turn {turn_id}.")
         if rows[0].pop("is_new"):
             FEEDBACK.labels(rating).inc()
+            for experiment, variant in (turn["experiments"] or {}).items():
+                EXPERIMENT_FEEDBACK.labels(experiment, variant, rating).inc()
         return Feedback(**rows[0])
 
     async def get(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> Feedback:
@@ -107,7 +115,7 @@ class TurnFeedback:
             NotFound: there is no such turn, or no feedback on it.
             DatabaseUnavailable: the database does not answer.
         """
-        message_id = await self._message(tenant_id, turn_id, user)
+        message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
         rows = await self._database.fetch(tenant_id, _GET, {"message_id": message_id}, class_row(Feedback))
         if not rows:
             raise NotFound(f"There is no feedback on the turn {turn_id}.")
@@ -115,16 +123,13 @@ class TurnFeedback:
 
     async def delete(self, tenant_id: UUID, turn_id: UUID, *, user: str | None = None) -> None:
         """Withdraw the feedback on a turn; raises as `get`."""
-        message_id = await self._message(tenant_id, turn_id, user)
+        message_id = (await self._turn(tenant_id, turn_id, user))["message_id"]
         if not await self._database.fetch(tenant_id, _DELETE, {"message_id": message_id}, tuple_row):
             raise NotFound(f"There is no feedback on the turn {turn_id}.")
 
-    async def _message(self, tenant_id: UUID, turn_id: UUID, user: str | None, *, ended: bool = False) -> UUID:
+    async def _turn(self, tenant_id: UUID, turn_id: UUID, user: str | None) -> dict[str, Any]:
         values = {"tenant_id": tenant_id, "turn_id": turn_id, "user": user}
         rows = await self._database.fetch(tenant_id, _TURN, values, dict_row)
         if not rows:
             raise NotFound(f"There is no turn {turn_id}.")
-        if ended and not rows[0]["has_ended"]:
-            raise Conflict("The turn has not ended: there is no answer to rate yet.")
-        message_id: UUID = rows[0]["message_id"]
-        return message_id
+        return rows[0]

@@ -7,7 +7,7 @@ its turns are found by the others.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -15,6 +15,7 @@ from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.conversations.turn import LEASE, OpenTurn, StopReason
+from services.experiments.assignment import RUNNING, assign, running_experiments
 from services.platform.postgres import Database
 from state.prompt import ContextPolicy, Feature
 
@@ -51,7 +52,7 @@ SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN 'running' ELSE status END
 FROM turns WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s
 """
 
-_ADOPT = """
+_ADOPT: LiteralString = f"""
 UPDATE turns t SET lease_expires_at = now() + %(lease)s
 FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND t.lease_expires_at < now()
@@ -63,8 +64,8 @@ RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.session_
               'strategy', e.context_strategy, 'window', e.context_window,
               'threshold', e.context_threshold, 'min_archive_messages', e.min_archive_messages,
               'budget', e.context_budget_tokens
-          ) AS policy
-"""
+          ) AS policy, {RUNNING} AS experiments
+"""  # noqa: S608 — our own text only
 
 
 # A turn that waits is ended at once; one that runs is ended by its process.
@@ -170,6 +171,8 @@ class TurnLeases:
             parts_off=found.parts_off,
             waiting=True,
         )
+        if running := running_experiments(found.experiments):
+            turn = turn.given(assign(tenant_id, found.user_id, found.expert, running))
         images = [part["image_url"]["url"] for part in found.parts]
         return AdoptedTurn(turn, found.external_id, found.session_key, found.content, images, found.request)
 
@@ -220,6 +223,7 @@ class _Adopted:
     parts: list[Any]
     policy: ContextPolicy
     parts_off: list[Feature]
+    experiments: list[dict[str, Any]] | None
 
 
 def _ids(tenant_id: UUID, turn_id: UUID) -> dict[str, Any]:

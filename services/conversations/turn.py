@@ -1,13 +1,14 @@
 """What a turn is: as it is asked for, opened, ended and stored."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
+from services.experiments.assignment import Assignment
 from state.memory import PlannedChange
-from state.prompt import ContextPolicy, Epoch, Feature, Tone
+from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Tone
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
 """`waiting` until the turns before it in its conversation have ended. The last four are final: a whole answer; a
@@ -82,6 +83,26 @@ class OpenTurn:
     """Of the tenant's knowledge bases; empty = there are none, None = not known."""
     core_memory_generation: int | None = None
     """Of the user's core memory, which grows with every change; 0 = there was none, None = it may grow yet."""
+    experiments: Mapping[str, str] = field(default_factory=dict)
+    """Names of the variants that it is given, by the names of their experiments."""
+    recall_limits: RecallLimits | None = None
+    """What a variant makes of the usual ones."""
+
+    def given(self, assignment: Assignment) -> "OpenTurn":
+        """The turn with what its variants change."""
+        settings = assignment.settings
+        policy = ContextPolicy(**self.policy)
+        policy["budget"] = settings.get("context_budget_tokens", policy["budget"])
+        limits = RecallLimits(items=settings.get("recall_items"), tokens=settings.get("recall_tokens"))
+        return replace(
+            self,
+            experiments=assignment.names,
+            recall_limits=limits,
+            policy=policy,
+            model=settings.get("model", self.model),
+            system_prompt=settings.get("system_prompt", self.system_prompt),
+            parts_off=list(dict.fromkeys([*self.parts_off, *settings.get("parts_off", ())])),
+        )
 
 
 @dataclass(frozen=True)
@@ -145,6 +166,8 @@ class StoredTurn:
     finished_at: datetime | None = None
     feedback: dict[str, Any] | None = None
     """What the user thinks of the answer."""
+    experiments: dict[str, str] | None = None
+    """Names of its variants, by the names of their experiments."""
 
     @property
     def ended(self) -> bool:
@@ -170,3 +193,4 @@ class ListedTurn:
     started_at: datetime
     finished_at: datetime | None
     feedback: dict[str, Any] | None
+    experiments: dict[str, str] | None

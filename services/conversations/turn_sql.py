@@ -3,13 +3,14 @@
 from typing import LiteralString
 
 from services.conversations.feedback import OF_TURN
+from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 
 # Finds the user, the expert and the conversation, or makes them, stores the message and opens its turn. One
 # statement, as it runs before the first token, under a lock of the conversation's name: so it sees every turn
 # that was opened before. A conversation with an unfinished turn makes the new one wait. Where another
 # transaction makes the same user, or starts a waiting turn, at this very moment, ours waits for it, stores
 # nothing and answers nulls: then it is run again.
-OPEN: LiteralString = """
+OPEN: LiteralString = f"""
 WITH expert AS (
     SELECT e.* FROM experts e
     LEFT JOIN conversations c ON c.expert_id = e.id AND c.session_key = %(session_key)s
@@ -67,6 +68,7 @@ WITH expert AS (
     FROM turn
 )
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
+       {RUNNING} AS experiments,
        expert.id AS expert_id, expert.name AS expert, expert.model,
        concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt, expert.parts_off,
        jsonb_build_object(
@@ -84,7 +86,7 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
                SELECT id FROM experts h WHERE h.tenant_id = %(tenant_id)s AND h.name = 'default'
            ))), 0)::bigint AS core_memory_generation
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
-"""
+"""  # noqa: S608 — our own text only
 
 KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
 
@@ -177,6 +179,10 @@ CASE WHEN EXISTS (
 FROM ended LEFT JOIN visit_before ON true
 """
 
+TAG = """
+UPDATE turns SET experiments = %(experiments)s WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s RETURNING id
+"""
+
 ENDED_WITH = """
 SELECT 1 FROM turns
 WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
@@ -186,7 +192,8 @@ WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = %(status)s
 GET: LiteralString = f"""
 SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
        t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.memory_changes, t.error,
-       t.started_at, t.finished_at, ({OF_TURN}) AS feedback
+       t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
+       ({NAMES_OF_TURN}) AS experiments
 FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR %(user_id)s = (
@@ -196,7 +203,8 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
 
 PAGE: LiteralString = f"""
 SELECT t.id, t.status, t.user_message_id, t.assistant_message_id, t.route_decision, t.usage, t.timings, t.degraded,
-       t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback
+       t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
+       ({NAMES_OF_TURN}) AS experiments
 FROM turns t
 WHERE t.conversation_id = %(conversation_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(after_at)s::timestamptz IS NULL OR (t.accepted_at, t.id) > (%(after_at)s, %(after_id)s::uuid))

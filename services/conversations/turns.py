@@ -29,6 +29,7 @@ from services.conversations.turn import (
     TurnOutcome,
 )
 from services.errors import Conflict, InvalidInput, NotFound
+from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
 from services.llm.tokens import IMAGE_TOKENS
 from services.memory.blocks import Owner
@@ -62,6 +63,8 @@ class _Found:
     remembers: bool
     knowledge_version: str
     core_memory_generation: int
+    experiments: list[dict[str, Any]] | None
+    """Those that run."""
 
 
 class Turns:
@@ -134,7 +137,7 @@ class Turns:
             if one.user_id and one.conversation_id and one.timezone:
                 break
             _refuse_conflict(one, new)
-        return OpenTurn(
+        turn = OpenTurn(
             turn_id=turn_id,
             tenant_id=new.tenant_id,
             user_id=one.user_id,
@@ -156,6 +159,25 @@ class Turns:
             # What the turns before it do to core memory comes later than this.
             core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
         )
+        running = running_experiments(one.experiments)
+        return await self.with_variants(turn, running) if running else turn
+
+    async def with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
+        """The turn with the variants that its user gets, which are noted with it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        assignment = assign(turn.tenant_id, turn.user_id, turn.expert, running)
+        if not assignment.variants:
+            return turn
+        values = {
+            "turn_id": turn.turn_id,
+            "tenant_id": turn.tenant_id,
+            "experiments": Jsonb(assignment.variants),
+        }
+        await self._database.fetch(turn.tenant_id, turn_sql.TAG, values, tuple_row)
+        return turn.given(assignment)
 
     async def _not_found(self, new: NewTurn) -> InvalidInput:
         """What of a request there is not."""

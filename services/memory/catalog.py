@@ -21,7 +21,7 @@ _USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND
 _ENTRY: LiteralString = """
 SELECT e.id, x.name AS expert, e.conversation_id, e.episode_type, coalesce(e.content, said.text, '') AS content,
        e.importance, e.origin, e.created_at, e.source_message_ids, e.last_recalled_at, e.recall_count,
-       e.superseded_by
+       e.superseded_by, e.retracted_at
 FROM episodes e JOIN experts x ON x.id = e.expert_id
 LEFT JOIN LATERAL (
     SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
@@ -37,7 +37,7 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at
   AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
   AND (%(since)s::timestamptz IS NULL OR e.created_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR e.created_at < %(until)s)
-  AND (%(superseded)s OR e.superseded_by IS NULL)
+  AND (%(superseded)s OR e.superseded_by IS NULL) AND (%(retracted)s OR e.retracted_at IS NULL)
   AND (%(contains)s::text IS NULL OR strpos(lower(coalesce(e.content, said.text, '')), lower(%(contains)s)) > 0)
   AND (%(after_at)s::timestamptz IS NULL OR (e.created_at, e.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
@@ -54,7 +54,7 @@ ORDER BY created_at, id
 """
 
 _LOCK: LiteralString = """
-SELECT e.expert_id, e.episode_type, e.content, e.importance, e.superseded_by FROM episodes e
+SELECT e.expert_id, e.episode_type, e.content, e.importance, e.superseded_by, e.retracted_at FROM episodes e
 WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
 FOR UPDATE
 """
@@ -82,6 +82,8 @@ class EpisodeFilter:
     """Text, in upper or lower case."""
     superseded: bool = False
     """Whether those are listed, too, in whose place another holds."""
+    retracted: bool = False
+    """Whether those are listed, too, that the user asked memory to forget."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class CatalogEntry:
     recall_count: int
     superseded_by: UUID | None
     """The episode that holds instead, or the run of compression that retired it."""
+    retracted_at: datetime | None
+    """When the user asked memory to forget it."""
 
 
 class EpisodeCatalog:
@@ -210,6 +214,8 @@ def _refuse(episode_id: UUID, old: dict[str, Any], episode_type: WrittenType | N
             f"The episode {episode_id} is a turn: what was said cannot be rewritten. Remove the episode so that "
             "it is not recalled, and write a memory that says what holds instead."
         )
+    if old["retracted_at"] is not None:
+        raise Conflict(f"The episode {episode_id} was retracted; undo that before it is edited.")
     if old["superseded_by"] is not None:
         raise Conflict(
             f"The episode {episode_id} was superseded by {old['superseded_by']}; only what holds is edited."

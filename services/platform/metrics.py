@@ -7,6 +7,22 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 TURNS = Counter("anamnesis_turns_total", "Turns that ended, by outcome.", ["status"])
 TURNS_RUNNING = Gauge("anamnesis_turns_running", "Turns that are running in this process.")
 FEEDBACK = Counter("anamnesis_feedback_total", "Ratings of answers, those that changed included.", ["rating"])
+EXPERIMENT_TURNS = Counter(
+    "anamnesis_experiment_turns_total",
+    "Turns that ended, by experiment, variant and outcome.",
+    ["experiment", "variant", "status"],
+)
+EXPERIMENT_FIRST_TOKEN_SECONDS = Histogram(
+    "anamnesis_experiment_first_token_seconds",
+    "From the request to the first token of its answer, by experiment and variant.",
+    ["experiment", "variant"],
+    buckets=_SECONDS,
+)
+EXPERIMENT_FEEDBACK = Counter(
+    "anamnesis_experiment_feedback_total",
+    "Ratings of answers, by experiment and variant.",
+    ["experiment", "variant", "rating"],
+)
 DEGRADED = Counter("anamnesis_degraded_total", "Turns that went without something, by what it was.", ["source"])
 FIRST_TOKEN_SECONDS = Histogram(
     "anamnesis_first_token_seconds", "From the request to the first token of its answer.", buckets=_SECONDS

@@ -20,6 +20,8 @@ from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.engines import Engines
+from services.experiments.assignment import Variant
+from services.experiments.experiments import NewExperiment
 from services.identity.api_keys import ApiKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.knowledge.base import NewBase
@@ -114,6 +116,15 @@ async def _tenant(services: Services, superuser_url: str, number: int) -> Party:
             "INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (gen_random_uuid(), %s, %s, %s)",
             [tenant.id, f"expert-{party.canary}", f"You are of {party.canary}."],
         )
+    party.add("experiment", f"experiment-{party.canary}")
+    await services.experiments.create(
+        tenant.id,
+        NewExperiment(
+            f"experiment-{party.canary}",
+            [Variant(name=name, weight=1, settings={}) for name in ("a", "b")],
+            description=f"Of {party.canary}.",
+        ),
+    )
     await _failed_jobs(services, party, superuser_url)
     known = services.knowledge
     base = await known.bases.create(tenant.id, NewBase(f"base-{party.canary}", f"What {party.canary} knows."))
@@ -146,6 +157,7 @@ async def _user(number: int) -> Party:
         party.add(kind, name)
     for kind in ("expert", "own expert", "leaving expert"):
         party.add(kind, "default")
+    party.add("experiment", f"experiment-{party.canary}")
     party.add("job", "1")
     party.add("kept job", "1")
     party.add("own base", "commons")
@@ -163,6 +175,7 @@ async def _settle(walk: Walk, runner: TurnRunner, party: Party) -> None:
     party.add("section", "human", "persona", "notes")
     party.add("version", "1", "2", "3")
     party.add("shared expert", "shared-1", "shared-2")
+    party.add("leaving experiment", f"leaving-{party.canary}")
     party.add("expert place", "default", "shared-1")
     party.add("key", f"key-{party.canary}")
     party.add("shared base", "shared-1", "shared-2")

@@ -9,6 +9,7 @@ from tests.support.walk import ERASE_CONVERSATION, Endpoint, Entry
 
 CHAT: Endpoint = ("POST", "/api/v1/chat")
 CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
+EXPERIMENTS = "/api/v1/experiments"
 BASES = "/api/v1/knowledge-bases"
 CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 EPISODES = "/api/v1/users/{user_id}/episodes"
@@ -131,6 +132,24 @@ def _change_expert(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
 
 def _remove_expert(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"name": ids.pick("own expert" if _is_anothers(me, ids) else "leaving expert", chance)})
+
+
+def _experiment(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask({"name": ids.pick("experiment", chance)})
+
+
+def _make_experiment(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    variants = [{"name": "a"}, {"name": "b", "settings": {"system_prompt": _of(me, more, chance)}}]
+    name = ids.pick("shared expert" if _is_anothers(me, ids) else "leaving experiment", chance)
+    return Ask(body={"name": name, "variants": variants})
+
+
+def _change_experiment(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask({"name": ids.pick("experiment", chance)}, body={"description": _of(me, more, chance)[:2000]})
+
+
+def _remove_experiment(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({"name": ids.pick("experiment" if _is_anothers(me, ids) else "leaving experiment", chance)})
 
 
 def _bases(_: Party, __: Names, more: Names, chance: Random) -> Ask:
@@ -302,6 +321,13 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/experts/{name}"): Entry(_expert, OK, GONE, OK),
     ("PATCH", "/api/v1/experts/{name}"): Entry(_change_expert, OK, GONE, OK, is_admins=True),
     ("DELETE", "/api/v1/experts/{name}"): Entry(_remove_expert, REMOVED | GONE, GONE, GONE, is_admins=True),
+    # Experiments are for admins alone; names may repeat between tenants.
+    ("GET", EXPERIMENTS): Entry(_experts, OK, OK, OK, is_admins=True),
+    ("POST", EXPERIMENTS): Entry(_make_experiment, MADE, MADE, MADE, is_admins=True),
+    ("GET", f"{EXPERIMENTS}/{{name}}"): Entry(_experiment, OK, GONE, GONE, is_admins=True),
+    ("PATCH", f"{EXPERIMENTS}/{{name}}"): Entry(_change_experiment, OK, GONE, GONE, is_admins=True),
+    ("DELETE", f"{EXPERIMENTS}/{{name}}"): Entry(_remove_experiment, REMOVED | GONE, GONE, GONE, is_admins=True),
+    ("GET", f"{EXPERIMENTS}/{{name}}/report"): Entry(_experiment, OK, GONE, GONE, is_admins=True),
     # Users share their tenant's knowledge bases, too.
     ("GET", BASES): Entry(_bases, OK, OK, OK),
     ("POST", BASES): Entry(_make_base, MADE, MADE, MADE, is_admins=True),

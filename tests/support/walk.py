@@ -210,6 +210,7 @@ UNION ALL SELECT r.id, r.tenant_id, external_id FROM compression_runs r JOIN use
 UNION ALL SELECT o.field::uuid, o.tenant_id, external_id FROM memory_operations o JOIN users u ON u.id = user_id
     WHERE o.type = 'episode_delete'
 UNION ALL SELECT d.id, d.tenant_id, NULL FROM kb_documents d
+UNION ALL SELECT x.id, x.tenant_id, NULL FROM experiments x
 UNION ALL SELECT (j.args->>'base_id')::uuid, (j.args->>'tenant_id')::uuid, NULL FROM procrastinate_jobs j
     WHERE j.args ? 'base_id'
 UNION ALL SELECT d.id::uuid, (j.args->>'tenant_id')::uuid, NULL FROM procrastinate_jobs j

@@ -20,7 +20,7 @@ from services.memory.terms import terms
 from services.platform.metrics import RECALLED
 from services.time_reference.local_days import bounds
 from services.time_reference.zones import time_zone
-from state.prompt import RecalledEpisode
+from state.prompt import RecalledEpisode, RecallLimits
 from state.section import Item, Section
 
 _DEPTH = 20
@@ -106,6 +106,7 @@ class RecallSource(Source[RecallResult]):
             core_memory={section: block["content"] for section, block in core.items()},
             tokens=turn.tokens,
             timezone=turn.timezone,
+            limits=turn.recall_limits,
         )
         return (recall_section(episodes, report, known.conversation.language),)
 
@@ -117,6 +118,7 @@ class RecallSource(Source[RecallResult]):
         core_memory: Mapping[str, Mapping[str, Any]],
         tokens: TokenEstimator,
         timezone: str,
+        limits: RecallLimits | None = None,
     ) -> tuple[list[RecalledEpisode], dict[str, Any]]:
         """The episodes that the prompt shows, best first, and the report.
 
@@ -126,6 +128,7 @@ class RecallSource(Source[RecallResult]):
             core_memory: sections of what is known now; it outweighs what was said.
             tokens: the model's estimator.
             timezone: the user's, for the dates.
+            limits: other ones than the configured.
         """
         best = found.ranking.results[:_DEPTH]
         outdated = superseded([found.units[ranked.unit.id] for ranked in best], core_memory)
@@ -137,8 +140,8 @@ class RecallSource(Source[RecallResult]):
             floor=found.floor,
             shown=shown,
             count_tokens=tokens.count,
-            max_items=self._max_items,
-            max_tokens=self._max_tokens,
+            max_items=(limits and limits["items"]) or self._max_items,
+            max_tokens=(limits and limits["tokens"]) or self._max_tokens,
             depth=_DEPTH,
         )
         RECALLED.inc(sum(len(recalled.units) for recalled in selection.recalled))

@@ -39,6 +39,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 
 OF_NO_USER = {
+    "experiments": "a tenant's own: set up by its operator",
     "experts": "a tenant's own: set up by its operator",
     "api_keys": "a tenant's own: made by its operator",
     "knowledge_bases": "a tenant's own: set up by its operator",

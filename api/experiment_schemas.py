@@ -1,0 +1,141 @@
+"""What requests and answers about experiments look like, and their limits."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
+from typing_extensions import TypedDict
+
+from api.expert_schemas import Budget, Model, PartsOff, SystemPrompt
+from services.conversations.values import Id, no_nul
+
+_MOST_VARIANTS = 10
+_MOST_EXPERTS = 100
+
+
+@with_config(ConfigDict(extra="forbid"))
+class VariantSettingsRequest(TypedDict, total=False):
+    """What a variant changes; what is not given stays as it is for everybody."""
+
+    parts_off: PartsOff
+    recall_items: Annotated[int, Field(ge=1, le=50, description="Episodes in a prompt at the most.")]
+    recall_tokens: Annotated[int, Field(ge=50, le=10_000, description="Tokens of a prompt for episodes.")]
+    context_budget_tokens: Budget
+    model: Model
+    system_prompt: SystemPrompt
+
+
+class VariantRequest(BaseModel):
+    """One of the ways that are compared."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Id
+    weight: float = Field(1.0, gt=0, le=1_000_000, allow_inf_nan=False, description="Relative to the others'.")
+    settings: VariantSettingsRequest = Field(default_factory=VariantSettingsRequest)
+
+
+Variants = Annotated[
+    list[VariantRequest],
+    Field(min_length=2, max_length=_MOST_VARIANTS, description="The first is the control."),
+]
+Description = Annotated[str, StringConstraints(max_length=2000), AfterValidator(no_nul)]
+ExpertNames = Annotated[
+    list[Id], Field(min_length=1, max_length=_MOST_EXPERTS, description="Only conversations with these take part.")
+]
+Share = Annotated[float, Field(gt=0, le=1, description="Share of the users who take part.")]
+
+
+class ExperimentRequest(BaseModel):
+    """An experiment that is to be drafted."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "more-recall",
+                    "variants": [
+                        {"name": "five"},
+                        {"name": "ten", "settings": {"recall_items": 10, "recall_tokens": 600}},
+                    ],
+                }
+            ]
+        },
+    )
+
+    name: Id = Field(description="It cannot be changed.")
+    description: Description = ""
+    variants: Variants
+    experts: ExpertNames | None = Field(None, description="Only conversations with these; null = with all.")
+    share: Share = 1.0
+
+
+@with_config(ConfigDict(extra="forbid"))
+class ExperimentChangeRequest(TypedDict, total=False):
+    """What is to be changed of an experiment; what is not given stays."""
+
+    description: Description
+    status: Literal["draft", "running", "stopped"]
+    variants: Variants
+    experts: ExpertNames | None
+    share: Share
+
+
+class VariantView(BaseModel):
+    """One of the ways that are compared."""
+
+    name: str
+    weight: float
+    settings: dict[str, Any]
+
+
+class ExperimentView(BaseModel):
+    """An experiment."""
+
+    id: UUID
+    name: str
+    description: str
+    status: Literal["draft", "running", "stopped"]
+    variants: list[VariantView]
+    experts: list[str] | None
+    share: float
+    created_at: datetime
+    started_at: datetime | None
+    stopped_at: datetime | None
+
+
+class ExperimentPage(BaseModel):
+    """Experiments, by name. `next` is the `after` of the next page, or null."""
+
+    items: list[ExperimentView]
+    next: str | None
+
+
+class EstimateView(BaseModel):
+    """A value with its 95 % confidence interval; null where there are too few observations."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+class VariantReportView(BaseModel):
+    """What a variant came to."""
+
+    name: str
+    users: int
+    turns: int = Field(description="Those that ended, but for those that somebody stopped.")
+    rated: int = Field(description="Turns with feedback.")
+    measures: dict[str, EstimateView] = Field(
+        description="Shares `feedback_up`, `errors`, `degraded`; means `first_token_ms`, `total_ms`, `tokens`."
+    )
+    differences: dict[str, EstimateView] = Field(description="The same, less those of the control.")
+
+
+class ExperimentReportView(BaseModel):
+    """What an experiment came to."""
+
+    experiment: ExperimentView
+    variants: list[VariantReportView]

@@ -1,0 +1,78 @@
+"""Experiments: variants of settings, given to users by a stable hash, and what each came to."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path, Query, Response
+
+from api.access import Admin, ServicesOf
+from api.experiment_schemas import (
+    ExperimentChangeRequest,
+    ExperimentPage,
+    ExperimentReportView,
+    ExperimentRequest,
+    ExperimentView,
+)
+from api.problems import documented
+from api.schemas import MAX_PAGE
+from services.conversations.values import Id
+from services.experiments.experiments import NewExperiment
+
+router = APIRouter(
+    prefix="/api/v1/experiments",
+    tags=["experiments"],
+    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+Name = Annotated[Id, Path()]
+_NOT_FOUND = documented(HTTPStatus.NOT_FOUND)
+_CONFLICT = documented(HTTPStatus.CONFLICT)
+
+
+@router.get("", response_model=ExperimentPage)
+async def experiments(
+    services: ServicesOf,
+    caller: Admin,
+    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+) -> Any:
+    """Experiments of the tenant, by name."""
+    items = await services.experiments.page(caller.tenant_id, after=after, limit=limit)
+    return {"items": items, "next": items[-1].name if len(items) == limit else None}
+
+
+@router.post("", response_model=ExperimentView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)
+async def create(body: ExperimentRequest, services: ServicesOf, caller: Admin) -> Any:
+    """Draft an experiment; 409 when there is one of this name."""
+    return await services.experiments.create(caller.tenant_id, NewExperiment(**body.model_dump()))
+
+
+@router.get("/{name}", response_model=ExperimentView, responses=_NOT_FOUND)
+async def get(name: Name, services: ServicesOf, caller: Admin) -> Any:
+    """One experiment."""
+    return await services.experiments.get(caller.tenant_id, name)
+
+
+@router.patch("/{name}", response_model=ExperimentView, responses=_NOT_FOUND | _CONFLICT)
+async def change(
+    name: Name, changed: Annotated[ExperimentChangeRequest, Body()], services: ServicesOf, caller: Admin
+) -> Any:
+    """Change, start or stop an experiment; 409 for what cannot change once it was started."""
+    return await services.experiments.change(caller.tenant_id, name, changed)
+
+
+@router.delete(
+    "/{name}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+    responses=_NOT_FOUND | _CONFLICT,
+)
+async def delete(name: Name, services: ServicesOf, caller: Admin) -> None:
+    """Remove an experiment; 409 while it runs."""
+    await services.experiments.delete(caller.tenant_id, name)
+
+
+@router.get("/{name}/report", response_model=ExperimentReportView, responses=_NOT_FOUND)
+async def report(name: Name, services: ServicesOf, caller: Admin) -> Any:
+    """What each variant came to so far, and how it differs from the first, with 95 % confidence intervals."""
+    return await services.experiment_reports.report(caller.tenant_id, name)

@@ -1,0 +1,109 @@
+"""Which variant of an experiment a user gets: a stable hash, so that nothing is stored and nobody changes sides.
+
+The SHA-256 of `tenant:experiment:user`, their UUIDs in lower case with hyphens, gives two numbers from 0 up to 1:
+its first eight bytes as an unsigned big-endian integer over 2^64, and the next eight likewise. The user takes part
+where the first number is below the experiment's share; the second falls into the variants' weights, one after the
+other, as parts of their sum. Experiments are independent of each other, as their ids differ.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+from uuid import UUID
+
+from state.prompt import Feature
+
+
+class VariantSettings(TypedDict, total=False):
+    """What a variant changes in a turn; what is not given stays as it is for everybody."""
+
+    parts_off: list[Feature]
+    """Besides those that the expert goes without."""
+    recall_items: int
+    """Episodes in a prompt at the most."""
+    recall_tokens: int
+    """Tokens of a prompt that they may have."""
+    context_budget_tokens: int
+    model: str
+    system_prompt: str
+    """In place of the expert's instructions and persona."""
+
+
+class Variant(TypedDict):
+    """One of the ways that an experiment compares; the first is the control."""
+
+    name: str
+    weight: float
+    settings: VariantSettings
+
+
+@dataclass(frozen=True)
+class RunningExperiment:
+    """What an assignment needs of an experiment."""
+
+    id: UUID
+    name: str
+    variants: Sequence[Variant]
+    share: float
+    """Of the users, more than 0 and at most 1."""
+    experts: Sequence[str] | None
+    """Names of the experts whose conversations take part; None = all."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The variants of a turn, and what they change together."""
+
+    variants: dict[str, str] = field(default_factory=dict)
+    """Names of variants by the ids of their experiments."""
+    names: dict[str, str] = field(default_factory=dict)
+    """Names of variants by the names of their experiments."""
+    settings: VariantSettings = field(default_factory=VariantSettings)
+
+
+def variant_of(tenant_id: UUID, experiment: RunningExperiment, user_id: UUID) -> Variant | None:
+    """The variant that a user gets; None where they take no part."""
+    digest = hashlib.sha256(f"{tenant_id}:{experiment.id}:{user_id}".encode()).digest()
+    part, place = (int.from_bytes(digest[at : at + 8]) / 2**64 for at in (0, 8))
+    if part >= experiment.share:
+        return None
+    left = place * sum(variant["weight"] for variant in experiment.variants)
+    for variant in experiment.variants:
+        left -= variant["weight"]
+        if left < 0:
+            return variant
+    return experiment.variants[-1]
+
+
+def assign(tenant_id: UUID, user_id: UUID, expert: str, running: Sequence[RunningExperiment]) -> Assignment:
+    """The variants of a user's turn with an expert, over all experiments that run, oldest first."""
+    variants: dict[str, str] = {}
+    names: dict[str, str] = {}
+    settings = VariantSettings()
+    for experiment in running:
+        if experiment.experts is not None and expert not in experiment.experts:
+            continue
+        if variant := variant_of(tenant_id, experiment, user_id):
+            variants[str(experiment.id)], names[experiment.name] = variant["name"], variant["name"]
+            settings = VariantSettings(**{**variant["settings"], **settings})
+    return Assignment(variants, names, settings)
+
+
+def running_experiments(rows: Sequence[Mapping[str, Any]] | None) -> list[RunningExperiment]:
+    """Experiments from the JSON that `RUNNING` gives."""
+    return [RunningExperiment(**{**row, "id": UUID(row["id"])}) for row in rows or ()]
+
+
+RUNNING = """
+(SELECT jsonb_agg(jsonb_build_object('id', x.id, 'name', x.name, 'variants', x.variants, 'share', x.share,
+                                     'experts', x.experts) ORDER BY x.started_at, x.id)
+ FROM experiments x WHERE x.tenant_id = %(tenant_id)s AND x.status = 'running')
+"""
+"""A tenant's experiments that run, for a statement that opens a turn; NULL where there are none."""
+
+NAMES_OF_TURN = """
+SELECT jsonb_object_agg(coalesce(x.name, given.key), given.value)
+FROM jsonb_each(t.experiments) AS given (key, value) LEFT JOIN experiments x ON x.id = given.key::uuid
+"""
+"""Variants of a turn `t` by the names of their experiments, by ids where they were removed; NULL = none."""

@@ -1,0 +1,92 @@
+"""Estimates and their intervals: known values, and how often an interval holds the truth."""
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+
+from services.experiments.statistics import (
+    NOTHING,
+    Cluster,
+    mean,
+    mean_difference,
+    share,
+    share_difference,
+    student_t,
+)
+
+
+def _single(values: Sequence[float]) -> list[Cluster]:
+    return [Cluster(1, value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (29, 2.045), (200, 1.972), (1e9, 1.96)],
+)
+def test_quantiles_of_students_t_are_those_of_the_tables(freedom: float, quantile: float) -> None:
+    assert student_t(freedom) == pytest.approx(quantile, rel=0.005)
+
+
+def test_quantiles_fall_as_the_degrees_of_freedom_grow() -> None:
+    found = [student_t(freedom / 10) for freedom in range(10, 200)]
+    assert all(one > other for one, other in pairwise(found))
+
+
+def test_a_share_has_wilsons_interval() -> None:
+    found = share(_single([1] * 15 + [0] * 133))
+    assert (found.value, found.low, found.high) == pytest.approx((0.1014, 0.0624, 0.1605), abs=1e-3)
+
+
+def test_the_difference_of_two_shares_has_newcombes_interval() -> None:
+    found = share_difference(_single([1] * 56 + [0] * 14), _single([1] * 48 + [0] * 32))
+    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=2e-3)
+
+
+def test_a_mean_of_single_observations_has_students_interval() -> None:
+    found = mean(_single([4, 5, 6, 7, 8]))
+    assert (found.value, found.low, found.high) == pytest.approx((6, 4.037, 7.963), abs=1e-2)
+
+
+def test_equal_observations_of_a_user_count_once() -> None:
+    alike = [Cluster(20, 20 * value) for value in (0, 1, 1, 0, 1, 0, 1, 1)]
+    apart = _single([0, 1, 1, 0, 1, 0, 1, 1])
+    for estimate in (share, mean):
+        one, other = estimate(alike), estimate(apart)
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), abs=0.02)
+
+
+def test_without_observations_there_is_no_estimate_and_of_one_user_no_interval() -> None:
+    assert share([]) == mean([]) == mean_difference([], [Cluster(1, 1)]) == share_difference([], []) == NOTHING
+    assert (mean([Cluster(5, 10)]).value, mean([Cluster(5, 10)]).low) == (2, None)
+    only = share([Cluster(5, 0)])
+    assert only.value == 0 and only.high is not None and only.high > 0.5  # noqa: PT018
+
+
+@pytest.mark.parametrize("users", [30, 200])
+def test_intervals_hold_the_truth_as_often_as_they_say_though_users_differ(users: int) -> None:
+    chance = random.Random(7)
+    held = {"share": 0, "mean": 0, "share difference": 0, "mean difference": 0}
+    rounds = 400
+
+    def sample() -> tuple[list[Cluster], list[Cluster]]:
+        shares, means = [], []
+        for _ in range(users):
+            own, count = chance.betavariate(3, 7), chance.randint(1, 8)
+            level = chance.gauss(100, 20)
+            shares.append(Cluster(count, sum(chance.random() < own for _ in range(count))))
+            means.append(Cluster(count, sum(chance.gauss(level, 30) for _ in range(count))))
+        return shares, means
+
+    for _ in range(rounds):
+        (shares, means), (control_shares, control_means) = sample(), sample()
+        for name, found, truth in (
+            ("share", share(shares), 0.3),
+            ("mean", mean(means), 100),
+            ("share difference", share_difference(shares, control_shares), 0),
+            ("mean difference", mean_difference(means, control_means), 0),
+        ):
+            assert found.low is not None and found.high is not None  # noqa: PT018
+            held[name] += found.low <= truth <= found.high
+    assert all(0.91 <= count / rounds <= 0.99 for count in held.values()), held
