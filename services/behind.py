@@ -13,7 +13,6 @@ from services.memory.opening import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.reflection.reflecting import Reflection
-from services.tools.executor import ToolExecutor
 
 
 @dataclass(frozen=True)
@@ -32,19 +31,20 @@ def make_behind(
     models: ChatModels,
     embedder: Embedder,
     jobs: JobQueue,
-    executor: ToolExecutor,
 ) -> BehindAnswers:
     """Wire it; the jobs are registered in the queue."""
     core = memory.core if settings.memory_core else None
     archive = memory.archive if settings.memory_episodes else None
+    store = AgentStore(database, memory.operations)
     agent = MemoryAgent(
-        AgentStore(database, memory.operations),
-        Deciding(models, memory.episodes, core, archive),
+        store,
+        Deciding(models, store, memory.episodes, core, archive),
         jobs,
-        executor.run_silently,
         episodes=memory.episodes,
+        core_memory=core,
         archive=archive,
         on=settings.memory_agent,
+        pause_s=settings.memory_agent_pause_s,
     )
     return BehindAnswers(
         agent,

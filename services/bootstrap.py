@@ -145,7 +145,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         tones = ToneStates(database)
         acquaintances = _acquaintances(database)
         conversation, sources = _prompt_sources(settings, database, memory, acquaintances, days)
-        behind = _make_behind(settings, connected, memory, tool_executor)
+        behind = _make_behind(settings, connected, memory)
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
@@ -301,14 +301,10 @@ def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory")
     )
 
 
-def _make_behind(
-    settings: Settings, connected: _Connected, memory: "Memory", executor: ToolExecutor
-) -> "BehindAnswers":
+def _make_behind(settings: Settings, connected: _Connected, memory: "Memory") -> "BehindAnswers":
     from services.behind import make_behind  # noqa: PLC0415 — it needs the models
 
-    return make_behind(
-        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs, executor
-    )
+    return make_behind(settings, connected.database, memory, connected.models, connected.embedder, connected.jobs)
 
 
 def _tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":

@@ -5,7 +5,6 @@ Plain, frozen values that neither a node nor a model can change. Tools read iden
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,3 @@ class TurnContext:
     """IANA name, or an offset such as `+08:00`."""
     debug: bool = False
     """Whether nodes report what they did in `execution_logs`."""
-    actor: Literal["model", "memory_agent"] = "model"
-    """Who calls the tools: the answering model, or the agent that keeps memory behind the answers."""
-    answer_message_id: str = ""
-    """UUID of the answer, where it is stored already: what an agent remembers may come from it, too."""
-    signals: tuple[str, ...] = ()
-    """What of the exchange made the agent act."""

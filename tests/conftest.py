@@ -78,6 +78,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         if name.startswith(("ANAMNESIS_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "Asia/Shanghai")  # and not this machine's
+    monkeypatch.setenv("ANAMNESIS_MEMORY_AGENT_PAUSE_S", "0")
     monkeypatch.chdir(tmp_path)
 
 

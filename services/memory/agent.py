@@ -1,41 +1,35 @@
-"""The memory agent: after a completed turn it files what is worth remembering of the exchange.
+"""The memory agent: after completed turns it files what is worth remembering of them.
 
-It reads what the two said, and nothing that a prompt showed beside it. What it decides is stored before any of it
-is done, so that a job that runs again does the rest, and nothing twice.
+It reads what was said, and nothing that a prompt showed beside it. What it decides is stored before any of it is
+done, so that a job that runs again does the rest, and nothing twice.
 """
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
-from langchain_core.messages import ToolCall, ToolMessage
 
-from services.errors import NotFound
+from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.memory.agent_deciding import WRITTEN, Deciding
-from services.memory.agent_plan import CoreChange, NewMemory, Plan, Planned, read, stored, texts_of
+from services.memory.agent_plan import CoreChange, NewMemory, Plan, Planned, dump, load, texts_of
 from services.memory.agent_store import AgentStore, Exchange
 from services.memory.archive import Archive
+from services.memory.core import CoreMemory
+from services.memory.episode import NewEpisode
 from services.memory.episodes import EpisodeStore
-from services.memory.gate import Signal, what_fires
+from services.memory.gate import is_worth_filing
 from services.memory.operations import Trigger
 from services.memory.schedule import REMEMBER
 from services.memory.superseded import contradicted
-from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS, MEMORY_SIGNALS
-from state.context import TurnContext
+from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS
 
-_TRIES = 2
-"""A tool answers an error alike for what it refuses and for what did not answer it."""
+_MOST_TURNS = 8
+"""Turns that one call covers."""
 
 log = structlog.get_logger(__name__)
-
-
-class RunTools(Protocol):
-    """Runs tool calls on behalf of a turn; a failure is a message with an error."""
-
-    async def __call__(self, calls: Sequence[ToolCall], context: TurnContext) -> Sequence[ToolMessage]: ...
 
 
 class MemoryAgent:
@@ -46,103 +40,178 @@ class MemoryAgent:
         store: AgentStore,
         deciding: Deciding,
         jobs: JobQueue,
-        run_tools: RunTools,
         *,
         episodes: EpisodeStore,
+        core_memory: CoreMemory | None,
         archive: Archive | None,
         on: bool = True,
+        pause_s: float = 60.0,
     ) -> None:
-        """Take what it works with; `archive` None = episodes are switched off."""
+        """Take what it works with.
+
+        Args:
+            store: reads turns, keeps plans.
+            deciding: decides what is to be done.
+            jobs: where the job is registered.
+            episodes: reads written memories.
+            core_memory: None = switched off.
+            archive: None = episodes are switched off.
+            on: with False nothing is filed.
+            pause_s: Seconds between two calls of the model about the same user; turns in between share one.
+        """
         self._store = store
         self._deciding = deciding
-        self._run_tools = run_tools
+        self._jobs = jobs
         self._episodes = episodes
+        self._core_memory = core_memory
         self._archive = archive
         self._on = on
+        self._pause = timedelta(seconds=pause_s)
         jobs.task(REMEMBER)(self._job)
 
     async def remember(self, tenant_id: UUID, turn_id: UUID) -> int:
-        """File what is worth remembering of a turn, once; return how many operations that took.
+        """File what is worth remembering of a turn, and of others that wait; return the number of operations.
 
-        Where no model answers as it should, rules alone decide.
+        What was filed once is not filed again. Where no model gives an answer that can be used, rules decide.
 
         Raises:
             DatabaseUnavailable: the database does not answer; called again, it goes on where it was.
         """
         exchange = await self._store.exchange(tenant_id, turn_id) if self._on else None
-        signals = what_fires(exchange.said, exchange.answer) if exchange else ()
-        if exchange is None or not signals:
+        if exchange is None or not _is_looked_at(exchange):
             return 0
         noted = await self._store.noted(exchange)
         if noted.plan_id is not None and noted.plan is None:
             return 0
         if noted.plan_id is not None and noted.plan is not None:
-            plan_id, plan = noted.plan_id, read(noted.plan)
+            plan_id, plan = noted.plan_id, load(noted.plan)
         else:
-            plan, by = await self._deciding.decide(exchange)
-            trigger = _trigger(exchange, signals)
-            plan_id = await self._store.note_plan(exchange, stored(plan), by, trigger)
+            others = [
+                each for each in await self._store.waiting(exchange, limit=_MOST_TURNS) if _is_looked_at(each)
+            ]
+            plan, by = await self._deciding.decide([exchange, *others])
+            plan_id = await self._store.note_plan(exchange, others, dump(plan), by, _trigger)
             MEMORY_PLANS.labels(by).inc()
-            for signal in signals:
-                MEMORY_SIGNALS.labels(signal).inc()
         if plan:
-            await self._carry_out(exchange, signals, plan)
+            await self._carry_out(exchange, plan)
             await self._store.finish(exchange, plan_id)
-        log.info("memory filed", turn_id=str(turn_id), signals=signals, operations=len(plan))
+        log.info("memory filed", turn_id=str(turn_id), operations=len(plan))
         return len(plan)
 
     async def _job(self, job: RunningJob, *, turn_id: UUID, **_: UUID) -> None:
         try:
-            await self.remember(job.tenant_id, turn_id)
+            if not await self._is_put_off(job, turn_id):
+                await self.remember(job.tenant_id, turn_id)
         except NotFound:  # the user was erased meanwhile
             log.info("nothing to remember any more", turn_id=str(turn_id))
 
-    async def _carry_out(self, exchange: Exchange, signals: Sequence[Signal], plan: Plan) -> None:
+    async def _is_put_off(self, job: RunningJob, turn_id: UUID) -> bool:
+        """Defer the job again if the model was asked about the user just now; return whether it was deferred.
+
+        A crash between the two leaves two jobs for the turn, of which the second finds nothing to do.
+        """
+        exchange = await self._store.exchange(job.tenant_id, turn_id) if self._on else None
+        if exchange is None or self._deciding.offline or not self._pause:
+            return False
+        if (await self._store.noted(exchange)).plan_id is not None:
+            return False
+        last = await self._store.last_call(exchange)
+        wait = (last + self._pause - datetime.now(UTC)).total_seconds() if last else 0.0
+        if wait <= 0:
+            return False
+        async with job.transaction() as connection:
+            await self._jobs.defer(
+                connection,
+                REMEMBER,
+                tenant_id=job.tenant_id,
+                lock=f"{REMEMBER}:{exchange.user_id}",
+                delay_s=wait,
+                turn_id=turn_id,
+            )
+        return True
+
+    async def _carry_out(self, exchange: Exchange, plan: Plan) -> None:
         for number, planned in enumerate(plan, 1):
-            await self._do(exchange, signals, str(number), planned)
+            done = (await self._store.noted(exchange)).calls
+            if str(number) not in done:
+                await self._do(exchange, str(number), planned)
         if self._archive:
-            await self._retire_contradicted(exchange, signals, plan, self._archive)
+            await self._retire_contradicted(exchange, plan, self._archive)
 
-    async def _do(self, exchange: Exchange, signals: Sequence[Signal], number: str, planned: Planned) -> None:
+    async def _do(self, exchange: Exchange, number: str, planned: Planned) -> None:
         if isinstance(planned, CoreChange):
-            arguments: dict[str, Any] = {"section": planned.section, "content": planned.patch}
-            await self._call("core_memory_update", arguments, exchange, signals, number)
+            await self._change_core(exchange, number, planned)
         elif isinstance(planned, NewMemory):
-            arguments = planned.model_dump(include={"content", "episode_type", "importance"})
-            await self._call("archival_memory_insert", arguments, exchange, signals, number)
-            new = (await self._store.noted(exchange)).calls.get(number)
+            new = await self._write(exchange, number, planned)
             if planned.replaces and new:
-                await self._supersede(planned.replaces, new, exchange, signals, number)
+                await self._supersede(planned.replaces, new, exchange, number)
         elif exchange.episode_id:
-            await self._supersede(planned.episode_id, exchange.episode_id, exchange, signals, number)
+            await self._supersede(planned.episode_id, exchange.episode_id, exchange, number)
 
-    async def _call(
-        self, name: str, arguments: dict[str, Any], exchange: Exchange, signals: Sequence[Signal], number: str
-    ) -> None:
-        """Run a tool as the model would, unless that was done before."""
-        context = _context(exchange, signals)
-        for tries_left in reversed(range(_TRIES)):
-            # When the database is away this says so, and the job is tried again as a whole.
-            if number in (await self._store.noted(exchange)).calls:
+    async def _change_core(self, exchange: Exchange, number: str, change: CoreChange) -> None:
+        if self._core_memory is None:
+            return
+        trigger = _trigger(exchange, call=number)
+        for made_room in (False, True):
+            try:
+                changed = await self._core_memory.change_items(exchange.owner, [change.as_item_change()], trigger)
+            except InvalidInput as error:
+                if error.field != "content" or made_room or not await self._make_room(exchange, change):
+                    self._refused(exchange, f"{error.field} {error.message}")
+                    return
+            else:
+                if changed.unmatched:
+                    self._refused(exchange, "it names no item, or several")
+                else:
+                    MEMORY_AGENT_OPERATIONS.labels(f"core_memory_{change.action}").inc()
                 return
-            (result,) = await self._run_tools([ToolCall(name=name, args=arguments, id=number)], context)
-            if result.status == "success":
-                MEMORY_AGENT_OPERATIONS.labels(name).inc()
-                return
-            if not tries_left:
-                MEMORY_AGENT_OPERATIONS.labels("refused").inc()
-                log.warning("an operation was refused", turn_id=str(exchange.turn_id), tool=name)
 
-    async def _supersede(
-        self, old: UUID, by: UUID, exchange: Exchange, signals: Sequence[Signal], number: str
-    ) -> None:
-        trigger = _trigger(exchange, signals, call=number)
+    async def _make_room(self, exchange: Exchange, change: CoreChange) -> bool:
+        """Drop the least useful items of a full section; return whether there were any."""
+        assert self._core_memory is not None  # noqa: S101 — only called with it
+        content = (await self._deciding.core(exchange)).get(change.section, {})
+        dropped = self._deciding.least_useful(change.section, content)
+        if not dropped:
+            return False
+        log.warning(
+            "core memory is full: items were dropped",
+            turn_id=str(exchange.turn_id),
+            section=change.section,
+            fields=[each.field for each in dropped],
+        )
+        items = [each.as_item_change() for each in dropped]
+        await self._core_memory.change_items(exchange.owner, items, _trigger(exchange, reason="section full"))
+        return True
+
+    async def _write(self, exchange: Exchange, number: str, memory: NewMemory) -> UUID | None:
+        if self._archive is None:
+            return None
+        episode = NewEpisode(
+            content=memory.content,
+            episode_type=memory.episode_type,
+            importance=memory.importance,
+            origin="derived",
+            source_message_ids=memory.sources or [exchange.message_id, exchange.answer_message_id],
+            conversation_id=exchange.conversation_id,
+        )
+        try:
+            new = await self._archive.insert(exchange.owner, episode, _trigger(exchange, call=number))
+        except InvalidInput as error:
+            self._refused(exchange, f"{error.field} {error.message}")
+            return None
+        MEMORY_AGENT_OPERATIONS.labels("episode_insert").inc()
+        return new
+
+    def _refused(self, exchange: Exchange, reason: str) -> None:
+        MEMORY_AGENT_OPERATIONS.labels("refused").inc()
+        log.warning("an operation was refused", turn_id=str(exchange.turn_id), reason=reason)
+
+    async def _supersede(self, old: UUID, by: UUID, exchange: Exchange, number: str) -> None:
+        trigger = _trigger(exchange, call=number)
         if self._archive and await self._archive.supersede(exchange.owner, old, by, trigger):
             MEMORY_AGENT_OPERATIONS.labels("episode_supersede").inc()
 
-    async def _retire_contradicted(
-        self, exchange: Exchange, signals: Sequence[Signal], plan: Plan, archive: Archive
-    ) -> None:
+    async def _retire_contradicted(self, exchange: Exchange, plan: Plan, archive: Archive) -> None:
         """Have written memories no longer come up that what was filed now contradicts."""
         new = [text for planned in plan for text in _texts(planned)]
         calls = (await self._store.noted(exchange)).calls
@@ -152,32 +221,20 @@ class MemoryAgent:
             return
         for old in await self._episodes.written(exchange.owner, limit=WRITTEN):
             if old.id not in ours and old.said_at < exchange.at and contradicted(old.content, new):
-                await self._supersede(old.id, by, exchange, signals, str(len(plan) + 1))
+                await self._supersede(old.id, by, exchange, str(len(plan) + 1))
+
+
+def _is_looked_at(exchange: Exchange) -> bool:
+    return is_worth_filing(exchange.said, exchange.answer)
 
 
 def _texts(planned: Planned) -> list[str]:
     if isinstance(planned, CoreChange):
-        return texts_of(planned.patch)
+        return texts_of(planned.value)
     return [planned.content] if isinstance(planned, NewMemory) else []
 
 
-def _context(exchange: Exchange, signals: Sequence[Signal]) -> TurnContext:
-    return TurnContext(
-        tenant_id=str(exchange.tenant_id),
-        user_id=str(exchange.user_id),
-        conversation_id=str(exchange.conversation_id),
-        expert_id=str(exchange.expert_id),
-        user_message_id=str(exchange.message_id),
-        turn_id=str(exchange.turn_id),
-        timezone=exchange.timezone,
-        actor="memory_agent",
-        answer_message_id=str(exchange.answer_message_id),
-        signals=tuple(signals),
-    )
-
-
-def _trigger(exchange: Exchange, signals: Sequence[Signal], call: str | None = None) -> Trigger:
-    details: dict[str, Any] = {"signals": list(signals)} | ({"call": call} if call else {})
+def _trigger(exchange: Exchange, **details: Any) -> Trigger:
     return Trigger(
         "memory_agent",
         exchange.message_id,

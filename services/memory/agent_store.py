@@ -1,9 +1,9 @@
 """What the memory agent reads of a turn, and the plan that makes what it does happen once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import psycopg
@@ -12,6 +12,7 @@ from psycopg.rows import class_row, tuple_row
 from services.errors import NotFound
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.schedule import REMEMBER
 from services.platform.postgres import Database
 
 PLAN = "memory_agent"
@@ -30,6 +31,35 @@ JOIN users u ON u.id = c.user_id
 JOIN remembered_messages said ON said.id = t.user_message_id
 JOIN remembered_messages answer ON answer.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
+"""
+
+# The turns of the same user and expert whose own jobs wait: one call covers them all, and their jobs then find
+# nothing to do. Of those that wait longest no more than a prompt holds.
+_WAITING = """
+SELECT DISTINCT (j.args->>'turn_id')::uuid AS turn_id
+FROM procrastinate_jobs j
+JOIN turns t ON t.id = (j.args->>'turn_id')::uuid AND t.tenant_id = %(tenant_id)s
+JOIN conversations c ON c.id = t.conversation_id
+WHERE j.task_name = %(task)s AND j.status = 'todo' AND j.lock = %(lock)s
+  AND c.user_id = %(user_id)s AND c.expert_id = %(expert_id)s AND t.id <> %(turn_id)s
+  AND t.status = 'completed' AND t.started_at BETWEEN %(at)s AND %(at)s + interval '10 minutes'
+  AND NOT EXISTS (SELECT 1 FROM memory_operations o
+                  WHERE o.conversation_id = t.conversation_id AND o.turn_id = t.id
+                    AND o.tenant_id = t.tenant_id AND o.type = 'memory_agent')
+ORDER BY turn_id LIMIT %(limit)s
+"""
+
+_EARLIER = """
+SELECT m.role, left(m.content, 1000) AS content FROM messages m
+WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
+  AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = %(message_id)s)
+ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
+"""
+
+# Calls of the model for a user count together, whichever expert they are about.
+_LAST_CALL = """
+SELECT max(at) FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_agent' AND results->>'by' = 'model'
 """
 
 _NOTED = """
@@ -70,6 +100,14 @@ class Exchange:
 
 
 @dataclass(frozen=True)
+class EarlierMessage:
+    """A message before an exchange."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
 class Noted:
     """What the agent has done about a turn before."""
 
@@ -78,7 +116,7 @@ class Noted:
     plan: list[dict[str, Any]] | None = None
     """What is to be done; None = it is done."""
     calls: dict[str, UUID | None] = field(default_factory=dict)
-    """Tool calls that were carried out, each with the episode that it wrote."""
+    """Numbers of operations that were carried out, each with the episode that it wrote."""
 
 
 class AgentStore:
@@ -98,6 +136,37 @@ class AgentStore:
         found = await self._database.fetch(tenant_id, _EXCHANGE, values, class_row(Exchange))
         return found[0] if found else None
 
+    async def waiting(self, exchange: Exchange, *, limit: int) -> list[Exchange]:
+        """Return other turns of the same user and expert whose jobs wait, oldest first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(exchange), "task": REMEMBER, "lock": f"{REMEMBER}:{exchange.user_id}", "limit": limit}
+        rows = await self._database.fetch(exchange.tenant_id, _WAITING, values, tuple_row)
+        found = [await self.exchange(exchange.tenant_id, row[0]) for row in rows]
+        return sorted((each for each in found if each is not None), key=lambda each: (each.at, each.message_id))
+
+    async def earlier(self, exchange: Exchange, *, limit: int) -> list[EarlierMessage]:
+        """Return the messages before an exchange in its conversation, oldest first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(exchange), "limit": limit}
+        found = await self._database.fetch(exchange.tenant_id, _EARLIER, values, class_row(EarlierMessage))
+        return found[::-1]
+
+    async def last_call(self, exchange: Exchange) -> datetime | None:
+        """Return when the model was asked last about the user; None if it never was.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        rows = await self._database.fetch(exchange.tenant_id, _LAST_CALL, vars(exchange), tuple_row)
+        at: datetime | None = rows[0][0]
+        return at
+
     async def noted(self, exchange: Exchange) -> Noted:
         """What was planned and done about a turn.
 
@@ -109,29 +178,34 @@ class AgentStore:
         for row_id, kind, value, call in rows:
             if kind == PLAN:
                 plan_id, plan = row_id, value
-            elif kind in ("episode_insert", "core_memory_update") and call is not None:
+            elif kind in ("episode_insert", "core_memory_change") and call is not None:
                 calls[call] = UUID(value["id"]) if kind == "episode_insert" and value else None
         return Noted(plan_id, plan, calls)
 
     async def note_plan(
-        self, exchange: Exchange, plan: Sequence[dict[str, Any]], by: str, trigger: Trigger
+        self,
+        exchange: Exchange,
+        others: Sequence[Exchange],
+        plan: Sequence[dict[str, Any]],
+        by: str,
+        trigger: Callable[[Exchange], Trigger],
     ) -> UUID:
         """Keep what is to be done about a turn, before any of it is; with nothing to do, it is done.
+
+        `others` are turns that the plan covers, too: nothing is to be done about them any more.
 
         Raises:
             NotFound: the user, or the conversation, was erased.
             DatabaseUnavailable: the database does not answer.
         """
         operation = Operation(PLAN, new_value=list(plan) or None, results={"by": by, "operations": len(plan)})
+        covered = Operation(PLAN, results={"by": "another turn", "turn_id": str(exchange.turn_id)})
+        whose = {"tenant_id": exchange.tenant_id, "user_id": exchange.user_id}
         try:
             async with self._database.tenant(exchange.tenant_id) as connection:
-                return await self._log.append(
-                    connection,
-                    tenant_id=exchange.tenant_id,
-                    user_id=exchange.user_id,
-                    operation=operation,
-                    trigger=trigger,
-                )
+                for other in others:
+                    await self._log.append(connection, operation=covered, trigger=trigger(other), **whose)
+                return await self._log.append(connection, operation=operation, trigger=trigger(exchange), **whose)
         except psycopg.errors.ForeignKeyViolation:
             raise NotFound("There is no such user, or conversation, any more.") from None
 

@@ -34,7 +34,7 @@ _WRITES = re.compile(
 _SENTENCE = re.compile(r"[^.!?。！？;；\n]*(?:[.](?=\S)[^.!?。！？;；\n]*)*(?P<mark>[.!?。！？;；\n]+|$)")
 _COMMA = re.compile(
     r"[,，—]+|\s+-\s+|\s+(?:and|but|so|because|yet)\s+(?=(?:i|i'm|i've|my|we|now)\b)"
-    r"|(?<=[\u3400-\u9fff])(?:但是|不过|可是|而且|所以|并且|因此|但)(?=[\u3400-\u9fff])",
+    r"|(?<=[\u3400-\u9fff])(?:但是|不过(?!敏)|可是|而且|所以|并且|因此|但)(?=[\u3400-\u9fff])",
     re.IGNORECASE,
 )
 _LEADING = re.compile(

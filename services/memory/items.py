@@ -181,7 +181,7 @@ def _entries(value: Any) -> list[tuple[str | int, list[str]]]:
         return [(index, [normalised(item_text(item))]) for index, item in enumerate(value)]
     if isinstance(value, Mapping):
         return [
-            (key, [normalised(key), normalised(item_text(inner)), normalised(f"{key} {item_text(inner)}")])
+            (key, [normalised(key), normalised(item_text(inner)), normalised(f"{key}: {item_text(inner)}")])
             for key, inner in value.items()
         ]
     return [("", [normalised(item_text(value))])]

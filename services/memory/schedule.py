@@ -1,11 +1,11 @@
 """When the memory agent looks at a turn."""
 
-from services.memory.gate import what_fires
+from services.memory.gate import is_worth_filing
 
 REMEMBER = "remember_turn"
 """Task that files what is worth remembering of a turn."""
 
 
 def jobs_of_turn(said: str, answer: str) -> list[str]:
-    """Names of the tasks that a completed turn causes for memory; for most turns none."""
-    return [REMEMBER] if what_fires(said, answer) else []
+    """Return the names of the tasks that a completed turn causes for memory; for many turns none."""
+    return [REMEMBER] if is_worth_filing(said, answer) else []

@@ -39,9 +39,6 @@ UNITS_INDEXED = Counter("anamnesis_units_indexed_total", "Units of episodes that
 RECALL_SECONDS = Histogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)
 RECALLED = Counter("anamnesis_recalled_total", "Units that were recalled into prompts.")
 
-MEMORY_SIGNALS = Counter(
-    "anamnesis_memory_agent_signals_total", "What made the memory agent look at an exchange.", ["signal"]
-)
 MEMORY_PLANS = Counter(
     "anamnesis_memory_agent_plans_total",
     "Exchanges that the memory agent looked at, by what decided: the model, or rules.",

@@ -159,6 +159,7 @@ class Settings(BaseSettings):
     memory_core: bool = Field(True, description="on or off")
     memory_persona: bool = Field(True, description="on or off")
     memory_agent: bool = Field(True, description="on or off")
+    memory_agent_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
     memory_episodes: bool = Field(True, description="on or off")
     memory_recall: bool = Field(True, description="on or off")
     memory_recall_budget_ms: int = Field(150, ge=1, le=10_000, description="milliseconds, 1 to 10000")

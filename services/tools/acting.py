@@ -18,14 +18,9 @@ def owner_of(context: TurnContext) -> Owner:
 def trigger_of(runtime: "ToolRuntime[TurnContext, Any]") -> Trigger:
     """What the log of operations says of who acts and why."""
     context = runtime.context
-    details: dict[str, Any] = {}
-    if context.actor == "memory_agent":
-        # By its number, the agent knows after a crash what it has done.
-        details = {"signals": list(context.signals), "call": runtime.tool_call_id}
     return Trigger(
-        context.actor,
+        "model",
         UUID(context.user_message_id),
         UUID(context.conversation_id),
         UUID(context.turn_id),
-        details=details,
     )

@@ -79,10 +79,6 @@ class ToolExecutor:
         except ExceptionGroup as failed:  # tools raise nothing, so it is what the block raised
             raise failed.exceptions[0] from None
 
-    async def run_silently(self, calls: Sequence[ToolCall], context: TurnContext) -> list[ToolMessage]:
-        """The same for a turn that nobody follows."""
-        return await self.run(calls, context, _tell_nobody)
-
     async def _report(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> ToolMessage:
         begun = time.perf_counter()
         text, ok = await self._run_one(call, context)
@@ -125,10 +121,6 @@ class ToolExecutor:
 def _tell(calls: Sequence[ToolCall], on_event: OnEvent) -> None:
     for call in calls:
         on_event("tool_call", {"id": call["id"], "name": call["name"], "arguments": call["args"]})
-
-
-def _tell_nobody(_: str, __: dict[str, Any]) -> None:
-    """There is no client."""
 
 
 def _runtime(call: ToolCall, context: TurnContext) -> "ToolRuntime[TurnContext, dict[str, Any]]":

@@ -1,6 +1,7 @@
 """What was said in one conversation is filed behind the answer, and known in the next: over HTTP."""
 
 import json
+import re
 from typing import Any
 from uuid import UUID
 
@@ -124,9 +125,8 @@ async def test_without_a_model_rules_file_the_obvious(client: httpx.AsyncClient,
     assert (await _core(client))["human"]["home"] == "lives in Lisbon"
     operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
     assert [operation["type"] for operation in operations[:2]] == ["episode_insert", "memory_agent"]
-    assert operations[0]["new_value"]["content"] == "用户决定明年学法语。"
+    assert re.fullmatch(r"用户决定\d{4}年学法语。", operations[0]["new_value"]["content"])
     assert operations[0]["trigger"]["actor"] == "memory_agent"
-    assert operations[0]["trigger"]["signals"] == ["decision"]
     assert "Lisbon" in (await _say(client, "Where do I live?", "s-4"))["answer"]
 
 

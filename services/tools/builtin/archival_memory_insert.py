@@ -39,7 +39,7 @@ def _over(archive: Archive) -> BaseTool:
     ) -> str:
         """Insert an episode into archival memory."""
         context = runtime.context
-        sources = [UUID(each) for each in (context.user_message_id, context.answer_message_id) if each]
+        sources = [UUID(context.user_message_id)]
         episode = NewEpisode(
             content=content,
             episode_type=episode_type,

@@ -26,12 +26,12 @@ def settings(model_server: ModelServer) -> Settings:
     [
         [Reply(["I would not."]), Reply(["{]"])],
         [Reply(['{"operations": [{"operation": "delete", "memory": "episode", "episode": 99}]}'])] * 2,
-        [reply(*[core(home="lives in Oslo")] * 9)] * 2,
+        [reply({"op": "paint"}, {"op": "replace", "id": "c9", "text": "lives in Oslo"})] * 2,
         [Reply(status=401)],
         [Reply(status=500)],
         [Reply(ending="reset", silent=True)] * 2,
     ],
-    ids=["garbage", "a number that it was not shown", "too many", "refused", "failing", "reset"],
+    ids=["garbage", "a number that it was not shown", "nothing of use", "refused", "failing", "reset"],
 )
 async def test_when_no_answer_will_do_rules_decide(
     services: Services, model_server: ModelServer, answers: list[Reply]
@@ -46,15 +46,16 @@ async def test_when_no_answer_will_do_rules_decide(
 async def test_a_bad_answer_is_asked_for_once_more(services: Services, model_server: ModelServer) -> None:
     turn = await exchange(services.turns, "I moved from Berlin to Lisbon.", "Nice.")
     model_server.script(Reply(["Hm."]), reply(core(home="lives in Lisbon", moved="from Berlin")))
-    assert await remember(services, turn) == 1
+    assert await remember(services, turn) == 2
     assert await human(services, turn) == {"home": "lives in Lisbon", "moved": "from Berlin"}
 
 
-async def test_what_a_tool_refuses_costs_the_others_nothing(services: Services, model_server: ModelServer) -> None:
+async def test_what_core_memory_refuses_costs_the_others_nothing(
+    services: Services, model_server: ModelServer
+) -> None:
     turn = await exchange(services.turns, "I like tea. I decided to learn Portuguese.", "Great!")
-    full = {f"fact_{number}": "x" * 450 for number in range(9)}
     await services.memory.core.replace(owner(turn), "notes", {"all": "x" * 4000}, Trigger("user"))
-    operation = {**core(**dict(list(full.items())[:2])), "section": "notes"}
+    operation = {**core(fact="x" * 250), "section": "notes"}
     model_server.script(reply(operation, episode("The user decided to learn Portuguese.")))
     assert await remember(services, turn) == 2
     assert len(await written(services, turn)) == 1

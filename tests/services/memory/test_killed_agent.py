@@ -53,13 +53,15 @@ asyncio.run(main())
 def remembering_agent(services: Services, jobs: JobQueue) -> MemoryAgent:
     """An agent that works for another queue."""
     memory = services.memory
+    store = AgentStore(services.database, memory.operations)
     return MemoryAgent(
-        AgentStore(services.database, memory.operations),
-        Deciding(services.models, memory.episodes, memory.core, memory.archive),
+        store,
+        Deciding(services.models, store, memory.episodes, memory.core, memory.archive),
         jobs,
-        services.tool_executor.run_silently,
         episodes=memory.episodes,
+        core_memory=memory.core,
         archive=memory.archive,
+        pause_s=0,
     )
 
 
