@@ -50,7 +50,7 @@ ORDER BY turn_id LIMIT %(limit)s
 """
 
 _EARLIER = """
-SELECT m.role, left(m.content, 1000) AS content FROM messages m
+SELECT m.role, left(m.content, 1000) AS content FROM remembered_messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
   AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = %(message_id)s)
 ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
