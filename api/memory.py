@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -13,6 +14,7 @@ from api.memory_schemas import (
     OperationPage,
     RollbackRequest,
     SectionChangePage,
+    UndoneView,
 )
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
@@ -118,6 +120,15 @@ async def operations(
     caller.act_for(user_id)
     items = await services.memory.operations.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
     return {"items": items, "next": next_of([(item.at, item.id) for item in items], limit)}
+
+
+@router.post(
+    "/memory-operations/{operation_id}/undo", response_model=UndoneView, responses=documented(HTTPStatus.CONFLICT)
+)
+async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Undo an operation; repeated, it changes nothing. 409 where it cannot be undone, or not any more."""
+    caller.act_for(user_id)
+    return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
 
 
 async def _owner(services: Services, caller: Caller, user_id: str, expert: str) -> Owner:

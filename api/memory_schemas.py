@@ -116,6 +116,15 @@ class OperationView(BaseModel):
     conversation_id: UUID | None
     turn_id: UUID | None
     at: datetime
+    undone_at: datetime | None = Field(description="null = it holds.")
+
+
+class UndoneView(BaseModel):
+    """An operation that was undone."""
+
+    operation_id: UUID
+    undone_at: datetime
+    already: bool = Field(description="Whether it had been undone before; then nothing was changed now.")
 
 
 class OperationPage(BaseModel):

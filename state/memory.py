@@ -6,11 +6,11 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing"]
-"""Remove what was told; keep a turn out of memory; replace what was told; keep a statement; keep a wish about how
-to answer."""
-CommandScope = Literal["stated", "here", "present", "previous"]
-"""What a command is about: what its target names; “this”, which is not resolved yet; this message; the exchange
-before it."""
+"""Remove what was told; keep a turn out of memory; replace what was told; keep a statement; keep a wish about
+answers."""
+CommandScope = Literal["stated", "here", "before", "present", "previous"]
+"""What a command is about: what its target names; “this”, or what was said before, neither of them resolved yet;
+this message; the exchange before it."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Command:
     certainty: Literal["plain", "unclear"] = "plain"
     needs_match: bool = False
     """Whether it is a command only where memory holds its target: “forget the budget” may change the subject."""
+    explicit: bool = True
+"""What a command is about: its target; “this”, or what was said before, neither of them resolved yet;
     start: int = 0
     """Where it stands in its message."""
     end: int = 0

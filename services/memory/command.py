@@ -21,6 +21,7 @@ class Clause:
     """What its sentence says before it."""
     after: str
     """What its sentence says after it."""
+    sentence_start: int
     sentence_end: int
     introduces: bool
     """Whether a colon follows."""

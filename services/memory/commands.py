@@ -12,7 +12,7 @@ from dataclasses import replace
 from services.llm.language import language_of
 from services.memory import commands_chinese, commands_english
 from services.memory.command import Clause, Reading
-from services.memory.terms import simplified
+from services.memory.terms import informative_terms, simplified
 from state.memory import Command, Recognised
 
 LONGEST = 2000
@@ -21,6 +21,12 @@ _LONG = 500
 """Of a longer message only the ends are looked at: the rest is material, not what is asked."""
 _ENDS = 2
 """Sentences at each end of it."""
+
+_EDGES = " ,，:：;；、—–-.。!！\n"
+_LEAST_SAID = 1
+"""Informative words beside a command that “this” may mean."""
+_THANKS = frozenset({"谢谢", "拜托", "sorry", "sorri", "thank", "hello", "wait"})
+_FIGURE = re.compile(r"\d{2,}")
 
 _QUOTED = re.compile(
     r"```.*?(?:```|$)|`[^`\n]*`|“[^”]*”|\"[^\"\n]*\"|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^'\n]{8,}'(?!\w)",
@@ -68,7 +74,19 @@ def recognise(message: str) -> Recognised:
     if not found:
         correction = rules.correction(sentences, text)
         found = [correction] if correction else []
-    return _recognised(found, message)
+    return _recognised([_as_written(command, text, message) for command in found], message, rules.LEAD)
+
+
+def _as_written(command: Command, text: str, message: str) -> Command:
+    """The command in the message's own characters, where they stand in the same places."""
+    if not message.startswith(text) and len(text) != len(message[:LONGEST]):
+        return command
+
+    def written(value: str) -> str:
+        place = text.find(value) if value else -1
+        return message[place : place + len(value)] if place >= 0 else value
+
+    return replace(command, target=written(command.target), replacement=written(command.replacement))
 
 
 def _folded(message: str) -> str:
@@ -108,6 +126,7 @@ def _clauses(sentence: re.Match[str]) -> Iterator[Clause]:
             end=stop,
             before=sentence.string[sentence.start() : start].rstrip(),
             after=sentence.string[stop:end],
+            sentence_start=sentence.start(),
             sentence_end=sentence.end(),
             introduces=":" in following or "：" in following,
             asks=asks,
@@ -131,7 +150,8 @@ def _of_sentence(
             start=clause.start,
             end=end,
         )
-        return  # what follows in the sentence belongs to it
+        if reading.extent != "clause":
+            return  # what follows in the sentence belongs to it
 
 
 def _end_of(clause: Clause, reading: Reading, masked: str) -> int:
@@ -148,16 +168,32 @@ def _target(clause: Clause, reading: Reading, end: int, text: str) -> str:
     return text[clause.start + start : last].strip(" ,，:：。.!！;；“”\"'「」\n")
 
 
-def _recognised(found: list[Command], message: str) -> Recognised:
+def _recognised(found: list[Command], message: str, lead: re.Pattern[str]) -> Recognised:
+    plain = [command for command in found if command.certainty == "plain"]
+    ordered = sorted(plain or found, key=lambda each: each.start)
     rest, place = [], 0
-    for command in sorted(found, key=lambda each: each.start):
+    for command in ordered:
         rest.append(message[place : command.start])
         place = max(place, command.end)
     rest.append(message[place:])
-    remaining = "".join(rest).strip(" ,，:：;；、—–-\n")
-    has_more = bool(re.sub(r"[\W_]+", "", remaining))
-    placed = [
-        replace(command, scope="present") if command.scope == "here" and has_more else command for command in found
-    ]
-    placed = [replace(command, scope="previous") if command.scope == "here" else command for command in placed]
-    return Recognised(tuple(dict.fromkeys(placed)), remaining if has_more else "")
+    remaining = " ".join(part.strip(_EDGES) for part in rest if part.strip(_EDGES))
+    if any(command.scope == "stated" for command in ordered):
+        # “I smoke: don't keep that, forget it” names it once.
+        ordered = [command for command in ordered if command.scope not in {"here", "before"}] or ordered
+    placed = [_placed(command, message, lead) for command in ordered]
+    return Recognised(tuple(dict.fromkeys(placed)), remaining)
+
+
+def _placed(command: Command, message: str, lead: re.Pattern[str]) -> Command:
+    """What “this” means: what the message says beside the command, or else the exchange before it."""
+    if command.scope not in {"here", "before"}:
+        return command
+    says = _says_something(lead.sub("", message[: command.start]))
+    # What is to be left out or kept may follow; what is to be forgotten was said before.
+    if command.kind != "forget" and command.scope == "here":
+        says = says or _says_something(message[command.end :])
+    return replace(command, scope="present" if says else "previous")
+
+
+def _says_something(text: str) -> bool:
+    return len(informative_terms(text) - _THANKS) >= _LEAST_SAID or bool(_FIGURE.search(text))

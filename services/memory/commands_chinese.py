@@ -13,7 +13,7 @@ MAY_COMMAND = re.compile(
     r"错了|有误|保密"
 )
 
-_LEAD = re.compile(
+LEAD = re.compile(
     r"^[\s\W]*(?:(?:那个?|对了|算了|哦|噢|啊|哎呀?|诶|欸|嗯+|呃|好吧?|好的|行|那就|那么|其实|说实话|另外|还有|"
     r"顺便(?:说一?句?)?|等等|等一下|"
     r"不好意思|抱歉|对不起|sorry|ok|谢谢|总之|所以|但是?|不过|而且|最后|首先|先|现在|亲|小助手|助手|你好|您好|"
@@ -112,6 +112,13 @@ _OMITTED = re.compile(
     r"密码|初心|本)"
 )
 _MINE = re.compile(r"^(?:关于)?(?:我|咱|俺|自己)")
+_VERB_ALONE = re.compile(
+    rf"^(?:你|您|请|都|全|就|也|全都|统统|直接|给我|帮我)*(?:{_FORGET_VERB}|{_DELETE_VERB})(?:它|它们)?{_FINAL}$"
+)
+_NAMES_A_MATTER = re.compile(
+    r"^(?:关于|有关|(?:那|这)(?:件|个|些)?(?:关于|有关)|我(?:跟你|和你)?(?:说过|提过|讲过)?的?.{1,20}(?:事|事情|"
+    r"话|信息|消息)$)"
+)
 
 _NEGATION = (
     r"(?:别|不要|不用|不必|无需|无须|甭|勿|用不着|不需要|不想让你|不希望你|不想你|不许|不准|不能|不可以|不可|"
@@ -137,13 +144,18 @@ _UNKEPT_LEADS = re.compile(
     rf"全)*{_KEEP_VERB}(?P<tail>.*)$"
 )
 _UNKEPT_FOLLOWS = re.compile(
-    rf"^(?P<object>{_UNKEPT_OBJECT}){_NEGATION}(?:再|去|给我|帮我|给|用|把它|特意|往|在|"
-    rf"被)*{_KEEP_VERB}(?P<tail>.*)$"
+    rf"^(?P<object>{_UNKEPT_OBJECT}){_NEGATION}(?:再|去|给我|帮我|给|用|把它|特意|被)*"
+    rf"(?:[往在向]\S{{1,6}}?(?:里面?|中|心上))?{_KEEP_VERB}(?P<tail>.*)$"
 )
 _UNKEPT_BARE_TAIL = re.compile(
-    rf"^(?:下来|住|到|进|在|入)?(?:{_MEMORY}|心里|脑子里|记忆里)?(?:去|里)?{_FINAL}(?:{_UNKEPT_OBJECT}|它|"
+    rf"^(?:下来|起来|住|到|进|在|入)?(?:{_MEMORY}|心里|脑子里|记忆里)?(?:去|里)?{_FINAL}(?:{_UNKEPT_OBJECT}|它|"
     rf"任何(?:东西|内容))?(?:下来|"
     rf"住)?{_FINAL}$"
+)
+_KEPT_NO_MORE = re.compile(
+    rf"^(?P<object>(?:关于)?(?:我|那|这).{{1,24}}?)(?:的事儿?|的事情|这件事|那件事)?(?:你|您|请|就|都|"
+    rf"也)*{_NEGATION}(?:再|给我|帮我)*"
+    rf"(?:记着|记住|记|留着|留|存着|保存着?|惦记着?)(?:了|啦|吧)*$"
 )
 _UNKEPT_TARGET = re.compile(
     rf"^{_NEGATION}(?:再|去|给我|帮我|把|将|给)*(?P<object>(?:关于)?我.{{1,30}}?)(?:都|给|全)*(?:记住|记下来?|"
@@ -216,7 +228,7 @@ _TAKES_ORDER = re.compile(
 def read(clause: Clause) -> Reading | None:
     """What a clause commands; None where it commands nothing."""
     text = clause.text
-    lead = _LEAD.match(text)
+    lead = LEAD.match(text)
     at = lead.end() if lead else len(text) - len(text.lstrip())
     if re.search(r"(?:说|写道|唱|讲|告诉我|提醒我|叫|劝我|让我|喊)\W*$", clause.before[-8:]) and not re.search(
         r"(?:我|跟你|和你|想|话)说\W*$", clause.before[-8:]
@@ -232,13 +244,20 @@ def read(clause: Clause) -> Reading | None:
         for start in starts:
             body = text[start:].rstrip(" \t。!！~～")
             if body and (found := rule(body, start, clause)):
-                return found
+                return None if clause.asks and _asks_about_ability(found, text) else found
     return None
 
 
-def _forget(body: str, at: int, _clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
+def _asks_about_ability(found: Reading, text: str) -> bool:
+    """“你能忘记我说过的话吗”: nothing in particular is named."""
+    return found.kind == "forget" and found.target is None and not re.search(rf"{_JUST}|这|那|上一", text)
+
+
+def _forget(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
     if _AS_IF.match(body):
         return Reading("forget", "here")
+    if reading := _behind_its_object(body, clause):
+        return reading
     ba = _BA.match(body)
     if ba:
         deletes = not ba["verb"].startswith(("忘", "抛"))
@@ -273,6 +292,23 @@ def _forget(body: str, at: int, _clause: Clause) -> Reading | None:  # noqa: PLR
     return None
 
 
+def _behind_its_object(body: str, clause: Clause) -> Reading | None:
+    """“关于我前男友的事，都忘了吧”: the clause before names what the verb is about."""
+    if not _VERB_ALONE.match(body):
+        return None
+    thing = re.split(r"[,，]", clause.before.rstrip(" ,，"))
+    named = next((each.strip() for each in thing if _NAMES_A_MATTER.match(each.strip())), None)
+    if named is None:
+        return None
+    offset = clause.before.rfind(named) - len(clause.before)
+    reading = _forgotten(named, 0, sure=True, strict=False)
+    if reading is None or reading.target is None:
+        return reading
+    begin, stop = reading.target
+    gap = clause.start - (clause.sentence_start + len(clause.before))
+    return Reading("forget", "stated", (offset - gap + begin, offset - gap + stop))
+
+
 def _bare(thing: str) -> str:
     return re.sub(rf"{_FINAL}$", "", thing)
 
@@ -289,6 +325,8 @@ def _forgotten(thing: str, at: int, *, sure: bool, strict: bool) -> Reading | No
     ):
         return None
     if _THIS.match(bare):
+        if re.match(r"^(?:我)?(?:上一|前一|最后)", bare):
+            return Reading("forget", "previous")
         if strict and not sure and re.fullmatch(r"(?:这|那)(?:个|些|段|条|句)?|它", bare):
             return None
         return Reading("forget", "here")
@@ -308,7 +346,7 @@ def _forgotten(thing: str, at: int, *, sure: bool, strict: bool) -> Reading | No
     return Reading("forget", "stated", (at + begins, at + stop), needs_match=not (mine or topic or named))
 
 
-def _do_not_remember(body: str, at: int, _clause: Clause) -> Reading | None:
+def _do_not_remember(body: str, at: int, _clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
     if _OFF_THE_RECORD.match(body):
         return Reading("do_not_remember", "here")
     for pattern in (_UNKEPT_LEADS, _UNKEPT_FOLLOWS):
@@ -321,7 +359,12 @@ def _do_not_remember(body: str, at: int, _clause: Clause) -> Reading | None:
                 return None
             if re.search(r"(?:记得|当真|往心里去|做笔记)$", verb) and not found["object"]:
                 return None
-            return Reading("do_not_remember", "here")
+            told = bool(found["object"] and re.search(rf"{_JUST}|{_SAID}过", found["object"]))
+            return Reading("do_not_remember", "before" if told else "here")
+    kept = _KEPT_NO_MORE.match(body)
+    if kept and not _THIS.match(kept["object"]) and not re.fullmatch(_MATTER, kept["object"]):
+        stop = kept.end("object")
+        return Reading("do_not_remember", "stated", (at + kept.start("object"), at + stop))
     target = _UNKEPT_TARGET.match(body)
     if target:
         group = "object" if target["object"] else "object2"
@@ -441,13 +484,19 @@ _NOT_BUT = re.compile(
     r"(?:不是|并非|而非)(?P<old>[^,，。;；!！?？]{1,24}?)[,，、]?\s*(?:而是|应该是|应当是|其实是|"
     r"是)(?P<new>[^,，。;；!！?？]{1,40})"
 )
+_PLAIN_Y_NOT_X = re.compile(
+    r"(?P<new>[^,，。;；!！?？]{2,40})[,，]\s*(?:而)?(?:不是|并非|不在|不叫|"
+    r"不姓)(?P<old>[^,，。;；!！?？]{1,24}?)(?:了|啦|的|哦|啊)?$"
+)
 _Y_NOT_X = re.compile(
     r"(?:应该|其实|其实应该|实际上?)?(?:是|在|叫|姓|去|到|"
     r"要)(?P<new>[^,，。;；!！?？]{1,40}?)[,，]?\s*(?:而)?(?:不是|并非|不在|不叫|不姓|"
     r"而非)(?P<old>[^,，。;；!！?？]{1,24}?)(?:了|啦|的|哦|啊)?$"
 )
 _CORRECTS = re.compile(
-    r"^\W*(?:不对|不是|错了|哦?不|等等|等一下|不好意思|抱歉|啊不|呃不|对不起|哎呀|口误|更正|纠正|应该是|"
+    r"^\W*(?:不对|不是(?=[,，。!！])|错了|哦?不(?=[,，。!！ ])|不不|等等|等一下|不好意思|抱歉|啊不|呃不|对不起|"
+    r"哎呀|口误|更正|纠正|"
+    r"应该是|"
     r"准确地说|准确说|其实不是)"
 )
 _NEW = re.compile(
@@ -486,7 +535,7 @@ def _correction_in(said: str, following: str, start: int, end: int) -> Command |
     wrong, corrects = _WRONG.search(said), bool(_CORRECTS.match(said))
     if wrong and re.search(r"(?:说错|讲错)(?:了)?话|(?:跟|和|对)(?!你)\S{1,6}(?:说|讲)错", said):
         return None
-    contrast = _NOT_BUT.search(said) or _Y_NOT_X.search(said)
+    contrast = _NOT_BUT.search(said) or _Y_NOT_X.search(said) or _PLAIN_Y_NOT_X.search(said)
     old = contrast["old"].strip() if contrast else ""
     new = contrast["new"].strip() if contrast else ""
     meant = _MEANT.search(said)
@@ -507,6 +556,7 @@ def _correction_in(said: str, following: str, start: int, end: int) -> Command |
         target=old or said,
         replacement=re.sub(r"(?:才对|了|啦|哦|啊|的|吧)$", "", new),
         needs_match=True,
+        explicit=bool(wrong or corrects),
         start=start,
         end=end,
     )

@@ -6,7 +6,8 @@ from services.memory.command import Clause, Reading
 from state.memory import Command
 
 MAY_COMMAND = re.compile(
-    r"\b(?:forget|forgetting|remember|memori[sz]e|memory|record|keep|store|storing|save|saving|note|log|erase|"
+    r"\b(?:rid|purge|discard|strike|drop|take|reference|forget|forgetting|remember|memori[sz]e|memory|record|"
+    r"keep|store|storing|save|saving|note|log|erase|"
     r"delete|"
     r"remove|wipe|scrub|scratch|unlearn|from now on|always|never|in (?:the )?future|going forward|henceforth|"
     r"whenever|"
@@ -15,7 +16,7 @@ MAY_COMMAND = re.compile(
 )
 """A message without any of these is none, which most messages are."""
 
-_LEAD = re.compile(
+LEAD = re.compile(
     r"^\s*(?:(?:oh|ok|okay|hey|hi|hello|wait|hold on|hm+|um+|uh+|well|so|and|but|also|yes|yeah|no|nope|right|"
     r"alright|"
     r"actually|honestly|anyway|by the way|btw|please|pls|plz|kindly|just|now|then|look|listen|oops|sorry|"
@@ -42,6 +43,7 @@ _REQUEST = re.compile(
     r"(?:please\s+|just\s+|also\s+|completely\s+|totally\s+)*",
     re.IGNORECASE,
 )
+_SUPPOSED = re.compile(r"\b(?:if|when|whenever|after|once) (?:i|we|you|someone|somebody|a user|people)\b", re.I)
 _SPEECH = re.compile(
     r"\b(?:said|says|say|told|tells|goes|called|titled|lyrics?|quote|wrote|sings?|means?|like)\W*$", re.I
 )
@@ -74,7 +76,7 @@ _FORGET = re.compile(
 _DELETE = re.compile(
     r"^(?P<verb>(?:delete|deleting|remove|removing|erase|erasing|wipe|wiping|clear|clearing|drop|dropping|"
     r"scrub|"
-    r"scrubbing|purge|purging|discard|discarding|strike|scrap|get(?:ting)? rid of|throw (?:away|out)|"
+    r"scrubbing|purge|purging|scratch|discard|discarding|strike|scrap|get(?:ting)? rid of|throw (?:away|out)|"
     r"take)(?: out)?)\b\s*"
     r"(?P<object>.*)$",
     re.I | re.DOTALL,
@@ -113,6 +115,7 @@ _THIS = re.compile(
     r"(?:just now|a (?:moment|second|minute) ago|right now))$",
     re.I,
 )
+_LAST = re.compile(r"\b(?:last|previous)\b", re.I)
 _TOPIC = re.compile(
     rf"^(?:about )?(?:(?:what(?:ever)?|everything|anything|all|the (?:thing|part|bit|stuff|story|things)|"
     rf"all the things)"
@@ -217,16 +220,18 @@ _OFF_THE_RECORD_LEADS = re.compile(
     r"conversation|interview|statement|briefing|meeting|source)s?\b)(?:but |and |because )?\S",
     re.I,
 )
+_THIS_TELLING = (
+    r"(?:this|that|it|any of this|none of this|these|those|what i(?:'m| am) (?:about|going) to (?:say|tell you|"
+    r"share)|"
+    r"what (?:comes next|follows)|what i (?:just )?(?:said|told you)|everything (?:here|i say (?:here|now)))"
+)
 _STAYS_OUT = re.compile(
-    r"^(?:(?:keep|leave|please keep)\s+(?:this|that|it|any of this|what i (?:just )?(?:said|told you)|these|"
-    r"those)(?: \w+){0,2}"
-    r"\s+out of|(?:this|that|it|none of this|what i (?:just )?(?:said|told you))(?: \w+){0,2}?\s+(?:doesn't|"
-    r"does not|shouldn't|"
-    r"should not|mustn't|must not|isn't to|is not to|needn't|doesn't need to|doesn't have to|shall not|"
-    r"should never|should|"
-    r"can't|cannot|stays?|is to (?:stay|be kept))(?: \w+)?\s+(?:go(?: in)?(?:to)?|be (?:in|kept|part of|"
-    r"stored|saved|recorded|"
-    r"remembered|added|put|written|logged|filed)|end up in|enter|land in|stay in|out of|stick))\b"
+    rf"^(?:(?:keep|leave)\s+{_THIS_TELLING}(?: \w+){{0,2}}\s+out of|{_THIS_TELLING}(?: \w+){{0,2}}?\s+"
+    r"(?:doesn't|does not|shouldn't|should not|mustn't|must not|isn't to|is not to|needn't|doesn't need to|"
+    r"doesn't have to|shall not|should never|should|can't|cannot|stays?|is to (?:stay|be kept))(?: \w+)?\s+"
+    r"(?:go(?: in)?(?:to)?|be (?:in|kept|part of|stored|saved|recorded|remembered|added|put|written|logged|"
+    r"filed)|"
+    r"end up in|enter|land in|stay in|out of|stick))\b"
     r"(?:.*\b(?:memory|memories|notes?|records?|remember\w*|file|anywhere|saved|stored|recorded|logged)\b.*|"
     r"\s*)$",
     re.I,
@@ -324,7 +329,7 @@ def read(clause: Clause) -> Reading | None:
     """What a clause commands; None where it commands nothing."""
     if _SPEECH.search(clause.before.rstrip(",: \ue000")[-30:]) and clause.before:
         return None
-    lead = _LEAD.match(clause.text)
+    lead = LEAD.match(clause.text)
     at = lead.end() if lead else len(clause.text) - len(clause.text.lstrip())
     request = _REQUEST.match(clause.text[at:])
     polite = request is not None
@@ -337,6 +342,8 @@ def read(clause: Clause) -> Reading | None:
         return None
     # A question asks the assistant for something only where it is put as a request.
     if clause.asks and not (request and request["asks"]) and not _ask_tag(clause):
+        return None
+    if clause.asks and _SUPPOSED.search(f"{clause.text}{clause.after}"):
         return None
     return (
         _do_not_remember(body, at, clause)
@@ -396,7 +403,7 @@ def _forgotten(found: re.Match[str], at: int, clause: Clause, *, from_memory: bo
     if _THIS.match(thing):
         if thing.lower() in {"it", "about it"} and not from_memory:
             return Reading("forget", "here", certainty="unclear")
-        return Reading("forget", "here")
+        return Reading("forget", "previous" if _LAST.search(thing) else "here")
     topic, given = _TOPIC.match(thing), _GIVEN.match(thing)
     if given:
         return Reading("forget", "stated", (at + start + given.start("what"), at + start + given.end("what")))
@@ -409,7 +416,8 @@ def _forgotten(found: re.Match[str], at: int, clause: Clause, *, from_memory: bo
         return None
     if not thing[begins:].strip() or re.fullmatch(r"(?:this|that|it)", thing[begins:].strip(), re.I):
         return Reading("forget", "here")
-    sure = (
+    lets = re.match(r"\W*(?:\w+\W+)?let(?:'s| us)\b", clause.text, re.I)
+    sure = not lets and (
         from_memory
         or (topic is not None and topic.group().strip().lower() not in {"about", "that"})
         or bool(_MINE.match(thing[begins:]))
@@ -419,19 +427,20 @@ def _forgotten(found: re.Match[str], at: int, clause: Clause, *, from_memory: bo
 
 def _do_not_remember(body: str, at: int, clause: Clause) -> Reading | None:
     if _OFF_THE_RECORD.match(body) or _OFF_THE_RECORD_LEADS.match(body) or _STAYS_OUT.match(body):
-        return Reading("do_not_remember", "here")
+        told = re.match(r"\w+ (?:was|has been)\b|\w+ what i (?:just )?(?:said|told)", body, re.I)
+        return Reading("do_not_remember", "before" if told else "here")
     # What was read as a request may be part of the negation.
     for place in dict.fromkeys((at, len(clause.text) - len(clause.text.lstrip()), _lead_end(clause.text))):
         found = _NEGATED.match(clause.text[place:])
         if not found:
             continue
-        thing = _ENDING.sub("", found["object"]).rstrip()
+        thing = _ENDING.sub("", f" {found['object']}").strip()
         kept = found["verb"].lower()
         if not thing:
-            wants_this = re.search(r"\bwant (?:this|that|it|any of this) to(?: be)?\b", clause.text, re.I)
-            return Reading("do_not_remember", "here") if wants_this else None
-        if _UNKEPT.match(thing):
-            return Reading("do_not_remember", "here")
+            passive = re.search(r"\bwant (?:this|that|it|any of this) to\b|\bnot to be\b", clause.text, re.I)
+            return Reading("do_not_remember", "here") if passive else None
+        if unkept := _UNKEPT.match(thing):
+            return Reading("do_not_remember", "before" if unkept["said"] else "here")
         if kept.startswith("rememb") or kept.startswith("memor") or _FROM_MEMORY.search(thing):
             topic = _TOPIC.match(thing)
             begins = topic.end() if topic else 0
@@ -444,7 +453,7 @@ def _do_not_remember(body: str, at: int, clause: Clause) -> Reading | None:
 
 
 def _lead_end(text: str) -> int:
-    lead = _LEAD.match(text)
+    lead = LEAD.match(text)
     return lead.end() if lead else 0
 
 
@@ -466,6 +475,9 @@ def _remember(body: str, at: int, clause: Clause, *, polite: bool) -> Reading | 
             begins = clause.end - clause.start
             return Reading("remember", "stated", (begins, begins), "message")
         return Reading("remember", "here")
+    if clause.introduces and (memory := _FROM_MEMORY.match(f" {thing}")) and memory.end() > len(thing):
+        begins = clause.end - clause.start
+        return Reading("remember", "stated", (begins, begins), "message")
     if not thing or _NO_STATEMENT.match(thing):
         wish = re.match(rf"to (?:always |never )?{_BEHAVIOUR}\b", thing, re.I)
         if wish and not negated and _ABOUT_ANSWERS.search(thing):
@@ -490,9 +502,10 @@ def _standing(body: str, at: int, clause: Clause) -> Reading | None:
     when = _WHEN_ALWAYS.search(whole)
     if not when or (clause.before.strip() and _DECLARES.match(clause.before.strip())):
         return None
+    weak = bool(re.match(r"any ?more|as a|by default|in (?:all|every)|for all", when.group(), re.I))
     # Before or after the time, what is wished stands.
-    wish = _LEAD.sub("", whole[: when.start()] + " " + whole[when.end() :].lstrip(" ,"), count=1)
-    after = _LEAD.sub("", whole[when.end() :].lstrip(" ,"), count=1)
+    wish = LEAD.sub("", whole[: when.start()] + " " + whole[when.end() :].lstrip(" ,"), count=1)
+    after = LEAD.sub("", whole[when.end() :].lstrip(" ,"), count=1)
     if when.group().lower().startswith(("whenever", "every time", "each time")):
         after = re.split(r",\s*", whole[when.end() :], maxsplit=1)[-1]
         wish = whole[: when.start()].strip() or after
@@ -503,7 +516,7 @@ def _standing(body: str, at: int, clause: Clause) -> Reading | None:
         if request is None and not wants and _DECLARES.match(asked):
             continue
         if request or wants or _IMPERATIVE.match(asked):
-            if not _ABOUT_ANSWERS.search(text) and not wants and not request:
+            if weak and not (_ABOUT_ANSWERS.search(text) or wants or request):
                 continue
             return Reading("standing", "stated", (_lead_end(clause.text), len(clause.text)), "sentence")
     return None
@@ -525,7 +538,8 @@ _WRONG = re.compile(
     r"said (?:it|that|this) wrong|told you (?:wrong|the wrong)|gave you (?:the wrong|wrong|a wrong)|"
     r"meant to (?:say|write|type)|"
     r"(?:should|meant to) have said|need to correct|have to correct|want to correct)"
-    r"|let me (?:correct|fix|rephrase) (?:that|this|it|myself|what i)|(?:small |quick |one )?correction\b|"
+    r"|let me (?:correct|fix|rephrase) (?:that|this|it|myself|what i)|(?:small |quick |"
+    r"one )?correction(?=\s*[:,—–-])|"
     r"scratch that|"
     r"strike that|(?:what|that thing) i (?:just )?(?:said|told you|wrote)(?: \w+){0,4} (?:was|is|isn't|wasn't) "
     r"(?:wrong|incorrect|not (?:right|true|correct)|a mistake|right|true|correct)|(?:that|this) (?:was|"
@@ -564,6 +578,7 @@ _NOT_X_Y = re.compile(
     r"(?P<new>[^.,!?;]+)",
     re.I,
 )
+_SAYS_NOTHING = re.compile(r"^(?:i mean|it|that|this|well|so|you know|no|he|she|they|maybe|why|or)$", re.I)
 _CORRECTS = re.compile(
     r"^\W*(?:no|nope|wait|sorry|oops|actually|hold on|correction|hm+|oh|ah|my bad|my mistake|scratch that|"
     r"whoops|apologies|"
@@ -601,7 +616,7 @@ def _correction_in(said: str, following: str, start: int, end: int) -> Command |
     old, new = "", ""
     for pattern in (_NOT_BUT, _NOT_X_Y, _Y_NOT_X):
         contrast = pattern.search(said)
-        if contrast:
+        if contrast and not _SAYS_NOTHING.match(contrast["new"].strip()):
             old, new = contrast["old"].strip(" ,"), contrast["new"].strip(" ,")
             break
     meant = _MEANT.search(said)
@@ -622,6 +637,7 @@ def _correction_in(said: str, following: str, start: int, end: int) -> Command |
         replacement=new,
         # A contrast by itself is a correction only of what was told otherwise.
         needs_match=True,
+        explicit=bool(wrong or corrects),
         certainty="plain" if certain or old else "unclear",
         start=start,
         end=end,

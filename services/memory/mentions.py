@@ -35,7 +35,8 @@ _KIN = re.compile(
     r"外婆|女朋友|男朋友|女友|男友|朋友|老板|同事|邻居|室友|前任|叔叔|阿姨|表[哥弟姐妹]|舅舅|姑姑)",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^.!?。！？;；\n…]*(?:\.(?=\S)[^.!?。！？;；\n…]*)*(?:[.!?。！？;；\n…]+\s*|$)")
+_END = re.compile(r"[.!?]+(?=\s)\s*|[。！？;；\n…]+\s*")
+_ABBREVIATION = re.compile(r"\b(?:dr|mr|mrs|ms|st|prof|no|vs|e\.g|i\.e|approx)\.\s*$", re.IGNORECASE)
 _COMMA = re.compile(
     r"[,，、]\s*|\s+(?=(?:and|but|so|because|while) (?:i|i'm|i've|my|we|our|it|he|she|the)\b)", re.IGNORECASE
 )
@@ -111,8 +112,9 @@ def _is_name(term: str, words: str) -> bool:
 
 
 def sentences(text: str) -> list[str]:
-    """A text cut behind each sentence; joined they are the text."""
-    return [found.group() for found in _SENTENCE.finditer(text) if found.group()]
+    """A text cut after each sentence; joined they are the text."""
+    ends = [each.end() for each in _END.finditer(text) if not _ABBREVIATION.search(text, 0, each.end())]
+    return [text[start:end] for start, end in pairwise([0, *ends, len(text)]) if text[start:end]]
 
 
 def statements_of(text: str) -> list[str]:

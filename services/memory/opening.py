@@ -18,6 +18,7 @@ from services.memory.parameters import RankingParameters
 from services.memory.recall import Recall
 from services.memory.resolution import Resolution
 from services.memory.retraction import Remaking, Retraction
+from services.memory.undo import Undo
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
@@ -39,6 +40,7 @@ class Memory:
     catalog: EpisodeCatalog
     resolution: Resolution
     retraction: Retraction
+    undo: Undo
 
 
 def make_memory(
@@ -65,6 +67,7 @@ def make_memory(
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
     )
+    retraction = Retraction(core, episodes, operations, jobs, remaking)
     return Memory(
         core=core,
         core_cache=core_cache,
@@ -76,5 +79,6 @@ def make_memory(
         archive=Archive(database, episodes, recall, operations),
         catalog=EpisodeCatalog(database, operations),
         resolution=Resolution(database, core),
-        retraction=Retraction(core, episodes, operations, jobs, remaking),
+        retraction=retraction,
+        undo=Undo(database, core, retraction, operations),
     )

@@ -28,7 +28,7 @@ _USER = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = 
 
 _LIST = """
 SELECT o.id, o.conversation_id, o.turn_id, e.name AS expert, o.type, o.field, o.old_value, o.new_value, o.query,
-       o.results, o.trigger - 'expert_id' AS trigger, o.at
+       o.results, o.trigger - 'expert_id' AS trigger, o.at, o.undone_at
 FROM memory_operations o
 LEFT JOIN experts e ON e.id::text = o.trigger->>'expert_id' AND e.tenant_id = o.tenant_id
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s
@@ -83,6 +83,8 @@ class LoggedOperation:
     results: Any
     trigger: dict[str, Any]
     at: datetime
+    undone_at: datetime | None
+    """None = it holds."""
 
 
 class OperationLog:

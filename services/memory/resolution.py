@@ -4,7 +4,7 @@ It only plans; `Retraction` carries the plan out in the transaction that ends th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from services.memory.content import check_size
 from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes, item_text
 from services.memory.mentions import Subject, known_in, statements_of, without, worth_keeping
-from services.memory.substitution import Substitution, substitute
+from services.memory.substitution import Substitution, substitute, value_terms
 from services.memory.terms import informative_terms
 from services.platform.postgres import Database
 from state.memory import Command, MemoryChange, PlannedChange, PlannedItem, PlannedMessage, Recognised
@@ -32,6 +32,8 @@ SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _MOST_MENTIONS = 300
 _RECENT = 8
+_JUST_BEFORE = 2
+"""Messages of the user to which a correction refers that names nothing."""
 _LEAST_OF_REST = 2
 """Informative words beside a command that make its message worth keeping."""
 _LONGEST_ITEM = 300
@@ -73,10 +75,13 @@ class _Found:
     told: list[str] = field(default_factory=list)
     """What the user is told of it."""
     own: Literal["keep", "leave out", "off the record"] = "leave out"
+    own_changes: bool = False
+    """Whether leaving the turn out is a change by itself."""
     gives_away: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.messages or self.episodes or self.items or self.written) or self.own == "off the record"
+        changes = self.messages or self.episodes or self.items or self.written or self.own_changes
+        return bool(changes) or self.own == "off the record"
 
 
 CoreContent = Mapping[str, Mapping[str, Any]]
@@ -132,9 +137,12 @@ class Resolution:
             own: Literal["leave out", "off the record"] = (
                 "off the record" if command.kind == "do_not_remember" else "leave out"
             )
-            found = _Found(own=own, told=[this_message(asking.language)])
-            if own == "leave out":
-                found.messages[asking.message_id] = None
+            if own == "off the record":
+                return _Found(own=own, told=[this_message(asking.language)])
+            # What the message says beside the command may have been told before.
+            found = await self._stated(replace(command, target=asking.recognised.rest), asking, core)
+            found.told = found.told or [this_message(asking.language)]
+            found.own_changes = True
             return found
         if command.scope == "previous":
             return await self._previous(asking, core, before)
@@ -187,12 +195,12 @@ class Resolution:
         self, command: Command, asking: Asking, core: CoreContent, before: Sequence[Stored]
     ) -> _Found:
         found = _Found()
-        corrected = _corrected_in(_said_before(before), command)
+        subject = _context_of(command, asking.message)
+        corrected = _corrected_in(_said_before(before), command, subject if subject.terms else None)
         stored: Stored | None = None
         if corrected:
             stored, change, statement = corrected
         else:
-            subject = _context_of(command, asking.message)
             mentions = await self._mentions(asking, subject) if subject.terms else []
             told = [each for each in mentions if each.role == "user"]
             in_memory = _corrected_in(told, command, subject)
@@ -270,7 +278,12 @@ def _planned(command: Command, found: _Found, asking: Asking) -> PlannedChange:
     target = command.target or (this_message if command.scope == "present" else previous_exchange)(asking.language)
     has_changes = bool(found)
     keeps = command.kind in {"remember", "standing"}
-    rest = worth_keeping(asking.recognised.rest, least=_LEAST_OF_REST) or None
+    rest = asking.recognised.rest
+    if command.target:
+        # A command may name before its verb what it is about.
+        left = without(rest, Subject.of(command.target), strictly=False)
+        rest = rest if left is None else left
+    rest = worth_keeping(rest, least=_LEAST_OF_REST)
     own = "keep" if keeps else found.own
     return PlannedChange(
         change=MemoryChange(
@@ -285,7 +298,7 @@ def _planned(command: Command, found: _Found, asking: Asking) -> PlannedChange:
         items=found.items,
         written=found.written,
         own=own,
-        own_text=rest if own == "leave out" and command.scope != "present" else None,
+        own_text=(rest or None) if own == "leave out" and command.scope != "present" else None,
         gives_away=found.gives_away,
     )
 
@@ -361,8 +374,9 @@ def _taken_back(
 
 
 def _said_before(before: Sequence[Stored]) -> list[Stored]:
-    """What the user stated in this conversation, the newest first."""
-    return [each for each in before if each.role == "user" and statements(each.content)]
+    """What the user stated just before, the newest first."""
+    newest = [each for each in before if each.role == "user"][:_JUST_BEFORE]
+    return [each for each in newest if statements(each.content)]
 
 
 _Corrected = tuple[Stored, Substitution, str]
@@ -375,9 +389,8 @@ def _corrected_in(stored: Sequence[Stored], command: Command, about: Subject | N
         for statement in reversed(statements_of(each.content)):
             if about and not about.is_in(statement) and not about.touches(statement):
                 continue
-            change = substitute(
-                statement, command.replacement, command.target if command.scope == "stated" else ""
-            )
+            old = command.target if command.scope == "stated" else ""
+            change = substitute(statement, command.replacement, old, freely=command.explicit)
             if change:
                 return each, change, statement
     return None
@@ -385,11 +398,10 @@ def _corrected_in(stored: Sequence[Stored], command: Command, about: Subject | N
 
 def _context_of(command: Command, message: str) -> Subject:
     """What a correction is about, beside the values that it names."""
-    words = message
-    for value in (command.replacement, command.target if command.scope == "stated" else ""):
-        words = words.replace(value, " ") if value else words
-    found = Subject.of(words)
-    values = informative_terms(command.replacement)
+    found = Subject.of(message)
+    values = value_terms(command.replacement)
+    if command.scope == "stated":
+        values |= informative_terms(command.target)
     kept = found.terms - values - _of_correcting()
     return Subject(frozenset(kept), {term: found.weights[term] for term in kept}, found.of_kin)
 

@@ -170,7 +170,7 @@ UPDATE memory_operations SET old_value = %(old)s WHERE id = %(operation_id)s AND
 # --- undoing
 
 OPERATION: LiteralString = """
-SELECT o.type, o.field, o.old_value, o.new_value, o.trigger, o.undone_at IS NOT NULL AS undone, o.turn_id,
+SELECT o.type, o.field, o.old_value, o.new_value, o.trigger, o.undone_at, o.turn_id,
        o.conversation_id
 FROM memory_operations o
 WHERE o.id = %(operation_id)s AND o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s FOR UPDATE
@@ -184,9 +184,10 @@ ORDER BY at DESC, id DESC
 """
 
 UNDONE: LiteralString = """
-UPDATE memory_operations SET undone_at = clock_timestamp()
-WHERE tenant_id = %(tenant_id)s AND (id = %(operation_id)s OR trigger ? 'part_of'
-    AND trigger->>'part_of' = %(operation_id)s::text)
+UPDATE memory_operations SET undone_at = now()
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND undone_at IS NULL
+  AND (id = %(operation_id)s OR trigger ? 'part_of' AND trigger->>'part_of' = %(operation_id)s::text)
+RETURNING undone_at
 """
 
 CHANGED_SINCE: LiteralString = """

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from services.memory.terms import simplified, terms
+
 _NUMBER = r"\d+(?:[.,:]\d+)*"
 _ENGLISH_NUMBER = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
@@ -80,18 +82,27 @@ class Substitution:
     new: str
 
 
-def substitute(statement: str, new: str, old: str = "") -> Substitution | None:
+def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) -> Substitution | None:
     """The statement with the new value where the old one stands.
 
-    Without an old value it is the one of the new one's kind (a weekday, a number, a name, …), or else what the
-    statement says of its subject. None where it cannot be told what is replaced.
+    Without an old value it is the one of the new one's kind (a weekday, a number, a name, …), or, if `freely`,
+    what the statement says of its subject. None where it cannot be told what is replaced.
     """
-    if old and (found := _place_of(statement, old)):
-        value = _value_like(old, new) or _bare(new)
-        return _replaced(statement, found, value)
-    if old and (typed := _typed(statement, _bare(new), only=old)):
-        return typed
-    return None if old else _typed(statement, _bare(new)) or _complement(statement, _bare(new))
+    if old:
+        place = _place_of(statement, old)
+        if place:
+            return _replaced(statement, place, _value_like(old, new) or _bare(new))
+        return _typed(statement, _bare(new), only=old)
+    return _typed(statement, _bare(new)) or (_complement(statement, _bare(new)) if freely else None)
+
+
+def value_terms(new: str) -> frozenset[str]:
+    """The terms of the value in a text, of whatever kind it is; all of them where it is of none."""
+    for kind, rule in _RULES.items():
+        found = [each.group() for each in rule.finditer(f"x {new}" if kind == "name" else new)]
+        if found:
+            return frozenset(term for value in found for term in terms(value))
+    return frozenset(terms(new))
 
 
 def _bare(new: str) -> str:
@@ -102,10 +113,16 @@ def _bare(new: str) -> str:
 
 
 def _place_of(statement: str, old: str) -> tuple[int, int] | None:
+    statement, old = _comparable(statement), _comparable(old)
     words = re.sub(r"^(?:a|an|the|my|in|on|at|to|with|是|在|叫)\s+", "", old.strip(), flags=re.IGNORECASE) or old
     edges = (r"(?<!\w)", r"(?!\w)") if words.isascii() else ("", "")
     found = re.search(f"{edges[0]}{re.escape(words)}{edges[1]}", statement, re.IGNORECASE)
     return found.span() if found else None
+
+
+def _comparable(text: str) -> str:
+    folded = simplified(text)
+    return folded if len(folded) == len(text) else text
 
 
 def _value_like(old: str, new: str) -> str:
@@ -123,6 +140,8 @@ def _value_like(old: str, new: str) -> str:
 
 
 def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
+    original, given = statement, new
+    statement, new = _comparable(statement), _comparable(new)
     for kind, rule in _RULES.items():
         news = list(rule.finditer(f"x {new}" if kind == "name" else new))
         if len(news) != 1:
@@ -135,7 +154,9 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
             same = [each for each in places if _UNIT.sub("", each.group()) == _UNIT.sub("", value)]
             places = same or (places if len(places) == 1 and kind == "ordinal" else [])
         if len(places) == 1:
-            return _replaced(statement, places[0].span(), value)
+            shift = len("x ") if kind == "name" else 0
+            written = given[news[0].start() - shift : news[0].end() - shift]
+            return _replaced(original, places[0].span(), written)
     return None
 
 
