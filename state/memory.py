@@ -27,7 +27,7 @@ class Command:
     needs_match: bool = False
     """Whether it is a command only where memory holds its target: “forget the budget” may change the subject."""
     explicit: bool = True
-"""What a command is about: its target; “this”, or what was said before, neither of them resolved yet;
+    """Of a correction: whether it says that something was wrong; else a value replaces only one of its kind."""
     start: int = 0
     """Where it stands in its message."""
     end: int = 0

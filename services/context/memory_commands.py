@@ -24,7 +24,8 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
     """Plans what the message asks memory to do, and hides what it removes from this very prompt."""
 
     name = "memory_commands"
-    within_s = 5.0
+    within_s = None
+    required = True
 
     def __init__(self, resolution: Resolution) -> None:
         self._resolution = resolution

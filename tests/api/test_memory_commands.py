@@ -1,0 +1,184 @@
+"""What users ask memory to do, over HTTP: done with the turn, told in its answer, and undone again."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.operations import Trigger
+from tests.support.model_server import ModelServer
+
+pytestmark = pytest.mark.anyio
+
+USER = "/api/v1/users/u-1"
+
+
+async def _say(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
+    body = {"user_id": "u-1", "session_id": session, "message": message}
+    answer = await client.post("/api/v1/chat", json=body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def _found(client: httpx.AsyncClient, query: str) -> str:
+    answer = await client.post(f"{USER}/episodes/search", json={"query": query})
+    return " ".join(item["content"] for item in answer.json()["items"])
+
+
+async def _undo(client: httpx.AsyncClient, operation_id: str) -> httpx.Response:
+    return await client.post(f"{USER}/memory-operations/{operation_id}/undo")
+
+
+def _prompt(model_server: ModelServer) -> str:
+    return "\n".join(text for _, text in model_server.requests[-1].prompt[:-1])
+
+
+async def _core(services: Services, **content: Any) -> None:
+    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+    await services.memory.core.update(owner, "human", content, Trigger("user"))
+
+
+async def test_what_is_forgotten_is_gone_from_memory_and_comes_back_when_that_is_undone(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await _say(client, "I have asthma. I live in Porto.", "s-1")
+    await _core(services, health=["asthma", "bad knee"], home="Porto")
+    answer = await _say(client, "Please forget that I have asthma.", "s-2")
+    (change,) = answer["memory_changes"]
+    assert change["kind"] == "forget"
+    assert change["items"] == ["asthma"]
+    assert "asthma" not in (await _found(client, "asthma")).casefold()
+    assert "Porto" in await _found(client, "Porto")
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"health": ["bad knee"], "home": "Porto"}
+    await _say(client, "What do you know about my health?", "s-3")
+    assert "asthma" not in _prompt(model_server)
+
+    assert (await _undo(client, change["operation_id"])).json()["already"] is False
+    assert "asthma" in await _found(client, "asthma")
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert sorted(core["health"]) == ["asthma", "bad knee"]
+    assert (await _undo(client, change["operation_id"])).json()["already"] is True
+
+
+async def test_the_prompt_of_the_command_itself_shows_no_more_what_it_removes(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await _say(client, "我得过肺炎，现在好了。", "s-1")
+    await _core(services, health=["得过肺炎", "对花生过敏"])
+    await _say(client, "请忘掉我得过肺炎这件事。", "s-1")
+    shown = [text for _, text in model_server.requests[-1].prompt[:-1]]
+    beginning = "\n".join(shown[:-1]) if len(shown) > 1 else shown[0]
+    assert "花生" in beginning
+    assert "得过肺炎" not in beginning.split("<memory_changes>")[0]
+    await _say(client, "今天天气不错。", "s-1")
+    assert "肺炎" not in _prompt(model_server)
+
+
+async def test_a_conversation_keeps_its_text_whatever_memory_forgets(client: httpx.AsyncClient) -> None:
+    told = await _say(client, "My PIN is 7741.", "s-1")
+    await _say(client, "Forget what I just said.", "s-1")
+    messages = (await client.get(f"/api/v1/conversations/{told['conversation_id']}/messages")).json()["items"]
+    assert [message["content"] for message in messages if message["role"] == "user"] == [
+        "My PIN is 7741.",
+        "Forget what I just said.",
+    ]
+    assert "7741" not in await _found(client, "PIN")
+
+
+async def test_what_is_off_the_record_is_known_in_its_conversation_and_nowhere_else(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    answer = await _say(client, "Off the record: I am leaving the company in May.", "s-1")
+    assert [change["kind"] for change in answer["memory_changes"]] == ["do_not_remember"]
+    await _say(client, "How do I tell my team?", "s-1")
+    assert "leaving the company" in _prompt(model_server)
+    await _say(client, "What happens in May with the company?", "s-2")
+    assert "leaving the company" not in _prompt(model_server)
+    assert "leaving" not in await _found(client, "leaving the company")
+    await _undo(client, answer["memory_changes"][0]["operation_id"])
+    assert "leaving" in await _found(client, "leaving the company")
+
+
+async def test_a_correction_replaces_what_was_said_and_undone_it_stands_again(client: httpx.AsyncClient) -> None:
+    await _say(client, "My flight to Oslo leaves on Tuesday.", "s-1")
+    answer = await _say(client, "Sorry, I meant Thursday.", "s-1")
+    assert [change["kind"] for change in answer["memory_changes"]] == ["correct"]
+    found = await _found(client, "flight to Oslo")
+    assert "Thursday" in found
+    assert "Tuesday" not in found
+    await _undo(client, answer["memory_changes"][0]["operation_id"])
+    assert "Tuesday" in await _found(client, "flight to Oslo")
+
+
+async def test_a_standing_wish_and_a_fact_are_kept_and_can_be_taken_back(client: httpx.AsyncClient) -> None:
+    wish = await _say(client, "以后用法语回答我。", "s-1")
+    fact = await _say(client, "记住：备用钥匙在花盆底下。", "s-1")
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core["wishes"] == ["以后用法语回答我"]
+    assert core["facts"] == ["备用钥匙在花盆底下"]
+    for answer in (wish, fact):
+        assert (await _undo(client, answer["memory_changes"][0]["operation_id"])).status_code == 200
+    assert (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"] == {}
+
+
+async def test_what_matches_nothing_is_said_and_changes_nothing(client: httpx.AsyncClient) -> None:
+    await _say(client, "I live in Turin.", "s-1")
+    answer = await _say(client, "Forget that I have a yacht.", "s-1")
+    (change,) = answer["memory_changes"]
+    assert change["operation_id"] is None
+    assert "Nothing matching" in change["summary"]
+    assert "Turin" in await _found(client, "Turin")
+
+
+async def test_later_changes_of_a_message_are_undone_first(client: httpx.AsyncClient) -> None:
+    await _say(client, "I have asthma. I play the tuba. I live in Porto.", "s-1")
+    first = await _say(client, "Forget that I have asthma.", "s-2")
+    second = await _say(client, "Forget that I play the tuba.", "s-2")
+    earlier, later = (each["memory_changes"][0]["operation_id"] for each in (first, second))
+    refused = await _undo(client, earlier)
+    assert refused.status_code == 409
+    assert later in refused.json()["detail"]
+    assert (await _undo(client, later)).status_code == 200
+    assert (await _undo(client, earlier)).status_code == 200
+    assert "tuba" in await _found(client, "asthma tuba Porto")
+
+
+async def test_what_cannot_be_undone_says_why(client: httpx.AsyncClient, services: Services) -> None:
+    await _say(client, "Hello.", "s-1")
+    await _core(services, home="Porto")
+    await client.delete(f"{USER}/core-memory/human")
+    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
+    deleted = next(each for each in operations if each["type"] == "core_memory_delete")
+    refused = await _undo(client, deleted["id"])
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "not kept" in refused.json()["detail"]
+    missing = await _undo(client, "00000000-0000-7000-8000-000000000009")
+    assert missing.status_code == 404
+
+
+async def test_a_change_of_core_memory_is_undone_item_by_item(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await _say(client, "Hello.", "s-1")
+    await _core(services, allergies=["peanuts"])
+    await _core(services, allergies=["cats"])
+    await _core(services, home="Porto")
+    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
+    cats = next(
+        each for each in operations if "cats" in str(each["new_value"]) and "home" not in each["new_value"]
+    )
+    assert (await _undo(client, cats["id"])).status_code == 200
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"allergies": ["peanuts"], "home": "Porto"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["I forgot my umbrella.", "别忘了带伞。", "Do you remember my name?", "从现在起的三天里天气如何？"],
+)
+async def test_a_mention_is_no_command(client: httpx.AsyncClient, message: str) -> None:
+    assert (await _say(client, message, "s-1"))["memory_changes"] == []
