@@ -45,10 +45,15 @@ async def gather(
             known.conversation = conversation.show(turn, data)
         else:
             known.went_without("topics")
+    select_all(sources, turn, known)
+    return known
+
+
+def select_all(sources: Sequence[Source[Any]], turn: PromptTurn, known: Known) -> None:
+    """Let each source that is on select its sections, in order."""
     for source in sources:
         if source.is_on(turn):
             known.sections += source.select(turn, known)
-    return known
 
 
 async def _load(source: Source[Any], turn: PromptTurn, degraded: list[str]) -> Any:

@@ -90,7 +90,11 @@ def _joined(first: Any, second: Any) -> Any:
         return first or second
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
-    return [*_parts(first), *_parts(second)]
+    before, after = _parts(first), _parts(second)
+    if before[-1].get("type") == after[0].get("type") == "text":
+        before[-1:] = [{**before[-1], "text": f"{before[-1]['text']}\n\n{after[0]['text']}"}]
+        after = after[1:]
+    return [*before, *after]
 
 
 def _parts(content: Any) -> list[Any]:

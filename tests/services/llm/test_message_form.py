@@ -50,9 +50,7 @@ def test_messages_in_a_row_become_one_and_keep_their_images() -> None:
     )
     (only,) = formed
     assert only.content == [
-        {"type": "text", "text": "Lost"},
-        {"type": "text", "text": "<context>\nNoon.\n</context>"},
-        {"type": "text", "text": "?"},
+        {"type": "text", "text": "Lost\n\n<context>\nNoon.\n</context>\n\n?"},
         IMAGE,
     ]
 
