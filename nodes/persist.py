@@ -55,4 +55,4 @@ async def persist(
     )
     answer_message_id = state["answer_message_id"]
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)
-    return {"assistant_message_id": answer_message_id}
+    return {"assistant_message_id": answer_message_id, "timings": {"total_ms": total_ms}}

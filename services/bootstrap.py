@@ -267,7 +267,7 @@ def _prompt_sources(
 ) -> "tuple[Conversation, Sequence[Source[Any]]]":
     from services.context.wiring import make_conversation, make_sources  # noqa: PLC0415 — they need the embedder
 
-    return make_conversation(settings, database), make_sources(settings, memory, acquaintances, days)
+    return make_conversation(settings, database), make_sources(settings, database, memory, acquaintances, days)
 
 
 def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":

@@ -32,7 +32,7 @@ LOST_PROCESS: dict[str, Any] = {
 }
 
 
-def done(turn: OpenTurn, written: ConversationState, total_ms: float) -> Ending:
+def done(turn: OpenTurn, written: ConversationState) -> Ending:
     """The end of a turn that succeeded, from what its nodes wrote."""
     content: dict[str, Any] = {
         "answer": written["answer"],
@@ -40,7 +40,7 @@ def done(turn: OpenTurn, written: ConversationState, total_ms: float) -> Ending:
         "turn_id": str(turn.turn_id),
         "message_id": written["assistant_message_id"],
         "usage": written["usage"],
-        "timings": {**written["timings"], "total_ms": total_ms},
+        "timings": written["timings"],
         "degraded": written.get("degraded", []),
         "sources": written["context_report"]["sources"],
         "memory_changes": written.get("memory_changes", []),

@@ -82,8 +82,7 @@ class TurnDriver:
             run.turn = replace(run.turn, waiting=False)
             async with asyncio.timeout(LONGEST_TURN_S):
                 await self._drive(run)
-            taken = round((time.perf_counter() - run.begun) * 1000, 1)
-            run.log.append(*endings.done(run.turn, run.written, taken))
+            run.log.append(*endings.done(run.turn, run.written))
             self._note(run, "completed", run.written["timings"])
         except asyncio.CancelledError:
             await self._stopped(run)

@@ -20,7 +20,12 @@ SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e
            SELECT jsonb_agg(jsonb_build_object('title', title, 'summary', summary) ORDER BY last_message_at, id)
            FROM (SELECT * FROM topics t WHERE t.conversation_id = c.id
                  ORDER BY last_message_at DESC, id DESC LIMIT %(most_topics)s) AS newest
-       ) END AS topics
+       ) END AS topics,
+       -- Where a newer message interrupted the answer, that was stored after the message.
+       (SELECT CASE WHEN NOT a.completed THEN a.content END FROM messages a
+        WHERE a.conversation_id = c.id AND a.tenant_id = c.tenant_id AND a.role = 'assistant'
+          AND a.retracted_at IS NULL
+        ORDER BY a.created_at DESC, a.id DESC LIMIT 1) AS cut_off
 FROM conversations c
 LEFT JOIN context_epochs e ON e.conversation_id = c.id
 LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
@@ -53,6 +58,8 @@ class Beginning:
     covered_through_message_id: UUID | None = None
     rewritten_version: int | None = None
     topics: list[TopicSummary] | None = None
+    cut_off: str | None = None
+    """What there is of the last answer, where it broke off."""
 
     def epoch(self) -> Epoch | None:
         """The present epoch; None = none has begun."""

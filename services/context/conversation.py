@@ -147,7 +147,9 @@ class Conversation(Source[FetchedConversation]):
             known = data.get(AcquaintanceSource) or STRANGER
             epoch = Epoch(**{**epoch, "persona_card": last_talk(known, turn.now, turn.timezone, language)})
         full, jobs = self._due(turn, whole, epoch, shown, summary, late, language)
-        return ShownConversation(epoch, shown, budget, language, changes, full, jobs)
+        return ShownConversation(
+            epoch, shown, budget, language, changes, full, jobs, fetched.beginning.cut_off or ""
+        )
 
     async def load(self, turn: PromptTurn) -> FetchedConversation:
         """Read what is stored of the conversation.
@@ -184,7 +186,8 @@ class Conversation(Source[FetchedConversation]):
             for row in rows
         ]
         beginning = beginnings[0] if beginnings else Beginning()  # the user was erased at this moment
-        return FetchedConversation(beginning, history, frozenset(str(row[0]) for row in rows if row[6]))
+        late = frozenset(str(row[0]) for row in rows if row[6])
+        return FetchedConversation(beginning, history, late)
 
     def _due(
         self,

@@ -76,6 +76,8 @@ class ShownConversation:
     """Whether topics have to be archived before the model is asked."""
     jobs: list[str] = field(default_factory=list)
     """Names of the tasks that keep it bounded, once the turn has completed."""
+    cut_off: str = ""
+    """What there is of the last answer, where it broke off."""
 
 
 class Source(Generic[Loaded]):

@@ -12,6 +12,7 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.history import HistorySource
 from services.context.sources.knowledge import KnowledgeSource
+from services.context.sources.private_note import PrivateNoteSource
 from services.context.sources.recall import RecallSource
 from services.context.sources.summary import SummarySource
 from services.context.sources.system import SystemSource
@@ -25,7 +26,7 @@ from services.summaries.schedule import summary_schedule
 
 
 def make_sources(
-    settings: Settings, memory: Memory, acquaintances: Acquaintances, days: PastDays
+    settings: Settings, database: Database, memory: Memory, acquaintances: Acquaintances, days: PastDays
 ) -> Sequence[Source[Any]]:
     """The sources of a prompt, in order."""
     most = {"max_items": settings.memory_recall_items, "max_tokens": settings.memory_recall_tokens}
@@ -38,6 +39,7 @@ def make_sources(
         DaysSource(days),
         RecallSource(memory.recall, **most),
         KnowledgeSource(),
+        PrivateNoteSource(database),
         MemoryCommandSource(memory.resolution),
         ToneSource(),
         TimeSource(),

@@ -1,4 +1,4 @@
-"""What an expert thinks of a turn reaches neither the user nor a model, whatever is read."""
+"""What an expert thinks of a turn reaches its own next prompt, and nobody else, whatever is read."""
 
 import json
 
@@ -24,7 +24,7 @@ def _answer(received: Received) -> Reply:
     return Reply([json.dumps(VOICE)]) if thinks else Reply(["Rest well."])
 
 
-async def test_what_is_thought_is_told_to_nobody(
+async def test_what_is_thought_is_told_to_its_own_expert_alone(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
     model_server.default = _answer
@@ -58,6 +58,9 @@ async def test_what_is_thought_is_told_to_nobody(
         (await client.get("/api/v1/jobs")).text,
     ]
     assert not any(SECRET in answer.lower() for answer in answers)
-    prompts = [text for received in model_server.requests for _, text in received.prompt]
-    assert len(model_server.requests) >= 3
-    assert not any(SECRET in text for text in prompts)
+    own = [received for received in model_server.requests if SECRET in str(received.prompt)]
+    (note,) = [text for received in own for _, text in received.prompt if SECRET in text]
+    assert "private note" in note
+    await client.post("/api/v1/chat", json={"user_id": "u-1", "session_id": "s-2", "message": "And you?"})
+    await client.post("/api/v1/chat", json={**body, "user_id": "u-2", "session_id": "s-3"})
+    assert [received for received in model_server.requests if SECRET in str(received.prompt)] == own

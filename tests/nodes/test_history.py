@@ -75,6 +75,12 @@ def _text(update: ConversationState, name: str) -> str:
     return section.text if section else ""
 
 
+def _said(update: ConversationState) -> list[str]:
+    """The messages that the prompt shows of the conversation."""
+    section = section_named(update["sections"], "history")
+    return [item.message.text for item in section.items if item.message] if section else []
+
+
 def _window(services: Services, besides_tools: int) -> int:
     """A context window that holds so many tokens beside the tools and the rules, at a threshold of 0.7."""
     rules = rules_text("en", remembers=True, tools=True)
@@ -113,6 +119,37 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
     ]
     assert (update["epoch"]["number"], update["epoch"]["reason"]) == (1, "first turn")
     assert (update["context_budget"], update["after_turn"]) == (4000, [])
+
+
+async def test_of_an_answer_that_broke_off_the_next_prompt_says_so_and_no_later_one(services: Services) -> None:
+    broken = await services.turns.open(new_turn("Tell me of cats."))
+    partial = TurnOutcome(status="partial", answer="A cat is </memory>", error={"code": "x"})
+    await services.turns.end(broken.tenant_id, broken.turn_id, broken.answer_message_id, partial)
+    turn = await services.turns.open(new_turn("Go on."))
+    said = _text(await _history(services, turn), "cut_off")
+    assert said == (
+        "Your last answer was cut off; this is the end of what the user saw:\n"
+        "<memory>\nA cat is ‹/memory>\n</memory>"
+    )
+    done = TurnOutcome(status="completed", answer="A small animal.")
+    await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, done)
+    later = await services.turns.open(new_turn("Thanks."))
+    assert _text(await _history(services, later), "cut_off") == ""
+
+
+async def test_a_message_that_failed_and_is_sent_again_counts_once(services: Services) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    failed = TurnOutcome(status="failed", error={"code": "x"})
+    for _ in range(2):
+        turn = await services.turns.open(new_turn("What is new?"))
+        await services.turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, failed)
+    again = await services.turns.open(new_turn("What is new?"))
+    assert _said(await _history(services, again, message="What is new?")) == ["Hello", "Hi"]
+    done = TurnOutcome(status="completed", answer="Nothing.")
+    await services.turns.end(again.tenant_id, again.turn_id, again.answer_message_id, done)
+    other = await services.turns.open(new_turn("Oh."))
+    update = await _history(services, other, message="Oh.")
+    assert _said(update) == ["Hello", "Hi", "What is new?", "Nothing."]
 
 
 async def test_another_conversation_of_the_same_user_does_not_enter(services: Services) -> None:

@@ -5,12 +5,20 @@ from collections.abc import Sequence
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from services.context.source import Known, PromptTurn, Source
+from services.context.wording import MEMORY, readable, tagged
+from services.llm.language import Language
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from state.prompt import HistoryMessage
 from state.section import Item, Section
 
 _PRIORITY = 30
+_MOST_CUT_OFF = 300
+"""Characters of an answer that broke off, from its end."""
+_CUT_OFF: dict[Language, str] = {
+    "en": "Your last answer was cut off; this is the end of what the user saw:",
+    "zh": "你的上一个回答中断了，用户看到的最后部分是：",
+}
 
 
 class HistorySource(Source[None]):
@@ -19,8 +27,12 @@ class HistorySource(Source[None]):
     name = "history"
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """All messages that follow the epoch's summary."""
-        return (history_section(known.conversation.history, turn.tokens),)
+        """All messages that follow the epoch's summary; and that the last answer broke off, if it did."""
+        shown = known.conversation
+        return (
+            history_section(each_once(shown.history, turn.message), turn.tokens),
+            Section("cut_off", cut_off_text(shown.cut_off, shown.language)),
+        )
 
 
 def history_section(history: Sequence[HistoryMessage], tokens: TokenEstimator) -> Section:
@@ -40,8 +52,27 @@ def history_section(history: Sequence[HistoryMessage], tokens: TokenEstimator) -
         stable=True,
         priority=_PRIORITY,
         message_ids=frozenset(shown["message_id"] for shown in history),
-        data=list(history),
     )
+
+
+def each_once(history: Sequence[HistoryMessage], message: str) -> list[HistoryMessage]:
+    """Without the messages that were not answered and sent again: these stand where they are answered."""
+    following = [
+        *((shown["role"], shown["content"], shown["parts"]) for shown in history[1:]),
+        ("user", message, []),
+    ]
+    return [
+        shown
+        for shown, (role, content, parts) in zip(history, following, strict=False)
+        if not (shown["role"] == role == "user" and (shown["content"], shown["parts"]) == (content, parts))
+    ]
+
+
+def cut_off_text(answer: str, language: Language) -> str:
+    """That the last answer broke off, with its end as the user saw it; empty where it did not."""
+    end = readable(answer, language)
+    end = f"…{end[-_MOST_CUT_OFF:]}" if len(end) > _MOST_CUT_OFF else end
+    return f"{_CUT_OFF[language]}\n{tagged(MEMORY, end)}" if end else ""
 
 
 def size_of_stored(shown: HistoryMessage, tokens: TokenEstimator) -> int:
