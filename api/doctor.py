@@ -12,7 +12,7 @@ from api.schemas import DependencyView
 from services.errors import Forbidden
 from services.health import check_dependencies
 from services.identity.tenants import DEFAULT_TENANT
-from services.llm.model_checks import Acceptance, MessageForm, check_models
+from services.llm.model_checks import Acceptance, AcceptedForm, check_models
 
 router = APIRouter(prefix="/api/v1/doctor", tags=["health"], responses=documented(HTTPStatus.FORBIDDEN))
 
@@ -26,7 +26,7 @@ class ModelCheckView(BaseModel):
     streams: bool = Field(description="Whether the answer came in several pieces.")
     tools: Acceptance
     json_schema: Acceptance = Field(description="`ignored`: it answered, but not with such JSON.")
-    messages: MessageForm = Field(description="The most liberal form of messages that it accepts.")
+    messages: AcceptedForm = Field(description="The most liberal form of messages that it accepts.")
     dimensions: int | None = Field(description="Of an embedding.")
     answer_ms: float | None
     advice: list[str] = Field(description="What is wrong, with the endpoint's own message, and what to change.")

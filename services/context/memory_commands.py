@@ -9,13 +9,14 @@ from services.context.source import Known, PromptTurn, Source
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
+from services.context.wording import inert
 from services.memory.change_wording import note_for_model
 from services.memory.items import ItemChange, apply_changes
 from services.memory.mentions import Subject
 from services.memory.recall import RecallResult
 from services.memory.resolution import Asking, Resolution
 from services.summaries.past_days import DaysFound
-from state.memory import PlannedChange, PlannedItem
+from state.memory import MemoryChange, PlannedChange, PlannedItem
 from state.prompt import CoreMemoryBlock, CoreMemorySections, HistoryMessage
 from state.section import Section
 
@@ -68,7 +69,10 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """What the turn does to memory, so that the model can confirm it."""
-        changes = [each["change"] for each in known.of(MemoryCommandSource) or []]
+        changes = [
+            MemoryChange(**{**each["change"], "summary": inert(each["change"]["summary"])})
+            for each in known.of(MemoryCommandSource) or []
+        ]
         return (Section("memory_changes", note_for_model(changes, known.conversation.language)),)
 
 

@@ -14,6 +14,7 @@ from services.errors import ModelFailed, ModelFailure, Unavailable
 from services.llm.endpoint import ModelEndpoint
 from services.llm.failures import OPTION_OF, Option
 from services.llm.lean_openai import OnText
+from services.llm.message_form import MessageForm
 from services.llm.offline import OfflineChatModel
 from services.llm.plain_messages import without_tool_messages
 from services.llm.refusals import Refusals
@@ -160,6 +161,7 @@ class ChatModels:
         on_text: OnText = _ignore,
         tools: Sequence[BaseTool] = (),
         response_format: dict[str, Any] | None = None,
+        form: MessageForm | None = None,
     ) -> AIMessage:
         """Ask a model once with all options, also those that it refused before, and remember what it does now.
 
@@ -172,7 +174,7 @@ class ChatModels:
         if response_format is not None:
             options["response_format"] = response_format
         try:
-            answer = await self._endpoint.ask(model, messages, on_text=on_text, **options)
+            answer = await self._endpoint.ask(model, messages, on_text=on_text, form=form, **options)
         except ModelFailed as failure:
             if option := _refused_option(failure, options):
                 self._refusals.remember(model, option)
@@ -231,13 +233,17 @@ class ChatModels:
 
         An option counts as refused only when the request without it is answered.
         """
+        if self._settings.llm_messages == "compatible" and not self.offline:
+            options = {**options, "system_role": True}
         left_out = [option for option in get_args(Option) if self._leaves_out(name, option)]
         refused: dict[Option, ModelFailed] = {}
         while True:
             sent = {option: value for option, value in options.items() if option not in left_out}
             prompt = without_tool_messages(messages) if "tools" in left_out else messages
+            form: MessageForm | None = "user_only" if "system_role" in left_out else None
+            asked = {option: value for option, value in sent.items() if option != "system_role"}
             try:
-                answer = await self._endpoint.ask(name, prompt, on_text=on_text, **sent)
+                answer = await self._endpoint.ask(name, prompt, on_text=on_text, form=form, **asked)
             except ModelFailed as failure:
                 option = _refused_option(failure, sent)
                 if option is None or not self._may_leave_out(option):

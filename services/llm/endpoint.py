@@ -6,16 +6,16 @@ from typing import Any
 
 import openai
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
 from services.errors import ModelFailed
 from services.llm.endpoint_messages import secrets_of
-from services.llm.failures import EXPECTED, failure_of
+from services.llm.failures import EXPECTED, Option, failure_of
 from services.llm.lean_openai import LeanChatOpenAI, OnText
-from services.llm.message_form import in_form
+from services.llm.message_form import MessageForm, in_form
 from services.llm.offline import OfflineChatModel
 from services.platform.settings import Settings
 
@@ -47,6 +47,7 @@ class ModelEndpoint:
         tools: Sequence[BaseTool] = (),
         temperature: float | None = None,
         response_format: dict[str, Any] | None = None,
+        form: MessageForm | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
@@ -57,6 +58,7 @@ class ModelEndpoint:
             tools: Offered to the model.
             temperature: None = the model's default.
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
+            form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
 
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
@@ -67,13 +69,18 @@ class ModelEndpoint:
             heard.append(text)
             on_text(text)
 
-        options: dict[str, Any] = {}
+        options: dict[Option, Any] = {}
         if temperature is not None:
             options["temperature"] = temperature
         if response_format is not None:
             options["response_format"] = response_format
         runnable = await self._runnable(model, tools)
-        prompt = in_form(messages, "native" if self._settings.offline else self._settings.llm_messages)
+        prompt = in_form(messages, form or ("native" if self._settings.offline else self._settings.llm_messages))
+        sent = set(options)
+        if tools:
+            sent.add("tools")
+        if any(isinstance(message, SystemMessage) for message in prompt):
+            sent.add("system_role")
         try:
             answer = await runnable.ainvoke(prompt, on_text=note_and_pass_on, **options)
         except EXPECTED as error:
@@ -81,7 +88,7 @@ class ModelEndpoint:
                 error,
                 responses_api=self._responses_api,
                 begun=bool(heard),
-                sent=[*options, "tools"] if tools else list(options),
+                sent=sent,
                 secrets=self._secrets,
                 prompt=[message.text for message in prompt],
             ) from error

@@ -16,8 +16,8 @@ EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyErro
 """Exceptions for which the endpoint, and not our code, is at fault: transport errors, error statuses, and
 answers that are not of the API's shape."""
 
-Option = Literal["tools", "temperature", "response_format"]
-"""An option of a request that can be left out."""
+Option = Literal["tools", "temperature", "response_format", "system_role"]
+"""What can be left out of a request; without the system role, its text goes to the user's first message."""
 
 _TOO_MANY = 429
 _NOT_FOUND = (404, 405)
@@ -34,6 +34,7 @@ OPTION_OF: dict[RefusalTopic, Option] = {
     "tools": "tools",
     "temperature": "temperature",
     "schema": "response_format",
+    "messages": "system_role",
 }
 """The option of a request that a refusal is about."""
 _WITH_ANY_STATUS: frozenset[RefusalTopic | None] = frozenset({"context", "tools", "messages", "schema"})
@@ -61,7 +62,7 @@ def failure_of(
     """
     message = endpoint_message(error)
     topic = _topic(error, message) if not begun else None
-    if topic in OPTION_OF and OPTION_OF[topic] not in sent:
+    if topic in OPTION_OF and topic != "messages" and OPTION_OF[topic] not in sent:
         topic = None
     failure = _REFUSED.get(topic) if topic else None
     if failure is None:

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-MessageForm = Literal["compatible", "native"]
+MessageForm = Literal["compatible", "native", "user_only"]
+"""`compatible` for any usual chat template, `native` as the messages are, `user_only` for templates that know no
+system role."""
 
 CONTEXT = "context"
 """Tag around what the service adds to a user's message."""
@@ -25,7 +27,19 @@ class ContextMessage(SystemMessage):
 
 def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMessage]:
     """The messages in that form; what they say is the same in each."""
-    return list(messages) if form == "native" else compatible(messages)
+    if form == "native":
+        return list(messages)
+    formed = compatible(messages)
+    return without_system_role(formed) if form == "user_only" else formed
+
+
+def without_system_role(formed: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Compatible messages with the text of the system message at the beginning of the user's first."""
+    if not formed or not isinstance(formed[0], SystemMessage):
+        return list(formed)
+    rest = list(formed[1:])
+    first = rest.pop(0) if rest and isinstance(rest[0], HumanMessage) else None
+    return [HumanMessage(_joined(formed[0].text, first.content if first else "")), *rest]
 
 
 def compatible(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

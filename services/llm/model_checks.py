@@ -13,17 +13,24 @@ from langchain_core.tools import tool
 from services.errors import EmbeddingFailed, ModelFailed, Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
+from services.llm.message_form import ContextMessage, MessageForm
 from services.platform.settings import Settings
 
 Acceptance = Literal["accepted", "ignored", "refused", "not checked"]
 """What a model does with an option: `ignored` = it answered, but not as the option asks."""
-MessageForm = Literal["native", "compatible", "neither", "not checked"]
-"""The most liberal form of messages that a model accepts: `native` has a system message before the user's last."""
+AcceptedForm = Literal["native", "compatible", "user_only", "none", "not checked"]
+"""The most liberal form of messages that a model accepts: with a system message anywhere, at the beginning, or in
+the user's first message; or none of these."""
+_FORMS: tuple[MessageForm, ...] = ("native", "compatible", "user_only")
 
 _SYSTEM = SystemMessage("You answer in as few words as possible.")
-_EARLIER: tuple[BaseMessage, ...] = (HumanMessage("Hello."), AIMessage("Hello. How can I help?"))
-_QUESTION = HumanMessage("Name the twelve months of the year.")
-_NOTE = SystemMessage("It is Sunday.")
+_TALK: Sequence[BaseMessage] = (
+    _SYSTEM,
+    HumanMessage("Hello."),
+    AIMessage("Hello. How can I help?"),
+    ContextMessage(content="It is Sunday."),
+    HumanMessage("Name the twelve months of the year."),
+)
 _SCHEMA = {
     "type": "object",
     "properties": {"ready": {"type": "boolean"}},
@@ -44,7 +51,7 @@ class ModelCheck:
     """Whether the answer came in several pieces."""
     tools: Acceptance = "not checked"
     json_schema: Acceptance = "not checked"
-    messages: MessageForm = "not checked"
+    messages: AcceptedForm = "not checked"
     dimensions: int | None = None
     """Of an embedding."""
     answer_ms: float | None = None
@@ -55,8 +62,14 @@ class ModelCheck:
 
 async def check_models(settings: Settings, models: ChatModels, embedder: Embedder) -> list[ModelCheck]:
     """Ask every configured model, all at once; what a model refuses is remembered for the turns that follow."""
-    checks = [_check(models, ModelCheck(roles, name)) for name, roles in _roles(settings, models).items()]
-    return [*await asyncio.gather(*checks), await _check_embedder(embedder)]
+    checking = [_check(models, ModelCheck(roles, name)) for name, roles in _roles(settings, models).items()]
+    checks = await asyncio.gather(*checking)
+    for check in checks:
+        if settings.llm_messages == "native" and check.messages in {"compatible", "user_only"}:
+            check.advice.append(
+                "It refuses system messages later than the first: ANAMNESIS_LLM_MESSAGES=compatible."
+            )
+    return [*checks, await _check_embedder(embedder)]
 
 
 def _roles(settings: Settings, models: ChatModels) -> dict[str, list[str]]:
@@ -68,29 +81,39 @@ def _roles(settings: Settings, models: ChatModels) -> dict[str, list[str]]:
 
 
 async def _check(models: ChatModels, check: ModelCheck) -> ModelCheck:
-    begun = time.perf_counter()
     pieces: list[str] = []
-    try:
-        await models.probe(check.model, [_SYSTEM, _QUESTION], on_text=pieces.append)
-    except ModelFailed as failure:
-        if failure.topic != "messages":  # nothing else would be answered either
-            check.advice.append(_reason(failure))
-            return check
-        check.messages = "neither"
-        check.advice.append(_reason(failure))
+    form = await _first_answer(models, check, pieces)
+    if form is None:
         return check
-    check.answers, check.streams = True, len(pieces) > 1
-    check.answer_ms = round((time.perf_counter() - begun) * 1000, 1)
-    check.tools = await _check_tools(models, check)
-    check.json_schema = await _check_schema(models, check)
-    check.messages = await _check_messages(models, check)
+    check.answers, check.streams, check.messages = True, len(pieces) > 1, form
+    check.tools = await _check_tools(models, check, form)
+    check.json_schema = await _check_schema(models, check, form)
     return check
 
 
-async def _check_tools(models: ChatModels, check: ModelCheck) -> Acceptance:
+async def _first_answer(models: ChatModels, check: ModelCheck, pieces: list[str]) -> MessageForm | None:
+    """Ask in ever plainer forms of messages; the first that the model accepts, None when it answers to none."""
+    for form in _FORMS:
+        begun = time.perf_counter()
+        try:
+            await models.probe(check.model, _TALK, on_text=pieces.append, form=form)
+        except ModelFailed as failure:
+            if failure.topic != "messages":  # nothing else would be answered either
+                check.advice.append(_reason(failure))
+                return None
+            if form == _FORMS[-1]:
+                check.messages = "none"
+                check.advice.append(_reason(failure))
+            continue
+        check.answer_ms = round((time.perf_counter() - begun) * 1000, 1)
+        return form
+    return None
+
+
+async def _check_tools(models: ChatModels, check: ModelCheck, form: MessageForm) -> Acceptance:
     question = HumanMessage("Call the tool report_ready.")
     try:
-        await models.probe(check.model, [_SYSTEM, question], tools=[report_ready])
+        await models.probe(check.model, [_SYSTEM, question], tools=[report_ready], form=form)
     except ModelFailed as failure:
         if failure.topic == "tools":
             check.advice.append(f"{_reason(failure)} Its turns go without tools.")
@@ -100,35 +123,17 @@ async def _check_tools(models: ChatModels, check: ModelCheck) -> Acceptance:
     return "accepted"
 
 
-async def _check_schema(models: ChatModels, check: ModelCheck) -> Acceptance:
+async def _check_schema(models: ChatModels, check: ModelCheck, form: MessageForm) -> Acceptance:
     question = HumanMessage('Are you ready? Answer with JSON such as {"ready": true}.')
     described = {"type": "json_schema", "json_schema": {"name": "state", "schema": _SCHEMA, "strict": True}}
     try:
-        answer = await models.probe(check.model, [_SYSTEM, question], response_format=described)
+        answer = await models.probe(check.model, [_SYSTEM, question], response_format=described, form=form)
     except ModelFailed as failure:
         refused = failure.failure == "llm_rejected"
         if not refused:
             check.advice.append(f"JSON schema: {_reason(failure)}")
         return "refused" if refused else "not checked"
     return "accepted" if _fits(answer.text) else "ignored"
-
-
-async def _check_messages(models: ChatModels, check: ModelCheck) -> MessageForm:
-    forms: tuple[tuple[MessageForm, Sequence[BaseMessage]], ...] = (
-        ("native", [_SYSTEM, *_EARLIER, _NOTE, _QUESTION]),
-        ("compatible", [_SYSTEM, *_EARLIER, _QUESTION]),
-    )
-    for form, messages in forms:
-        try:
-            await models.probe(check.model, messages)
-        except ModelFailed as failure:
-            if failure.failure not in {"llm_messages_refused", "llm_rejected"}:
-                check.advice.append(f"messages: {_reason(failure)}")
-                return "not checked"
-            continue
-        return form
-    check.advice.append("The model accepts no system message at the beginning of a conversation.")
-    return "neither"
 
 
 async def _check_embedder(embedder: Embedder) -> ModelCheck:

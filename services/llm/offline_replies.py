@@ -112,7 +112,7 @@ _TEXTS: dict[Language, dict[str, str]] = {
         "tool": "（内置离线模型）工具的结果：{quotes}",
         "nothing": "（内置离线模型，只会引用已有的内容）在我看到的内容里没有找到相关的信息。",
         "noted": "（内置离线模型，没有接入大模型）收到，已记在这段对话里。",
-        "changed": "（内置离线模型）好的。{changes}",
+        "changed": "（内置离线模型）{changes}",
         "about_me": "（内置离线模型）关于你，我记得：\n{facts}",
         "stranger": "（内置离线模型）我还不知道关于你的事。说些什么吧，以后的对话里我会记得。",
         "greeting": "你好{name}！我是内置离线模型：能记住你说的话，并在你问起时引用。"
@@ -131,7 +131,7 @@ _TEXTS: dict[Language, dict[str, str]] = {
         "nothing": "(Built-in offline model: I can only quote what I was given.) I found nothing about that.",
         "noted": "(Built-in offline model: no language model is configured.) Noted; it is stored in this "
         "conversation.",
-        "changed": "(Built-in offline model.) Done. {changes}",
+        "changed": "(Built-in offline model.) {changes}",
         "about_me": "(Built-in offline model.) This is what I remember about you:\n{facts}",
         "stranger": "(Built-in offline model.) I know nothing about you yet. Tell me something, and I will "
         "remember it in later conversations.",
@@ -158,8 +158,10 @@ def reply_to(prompt: OfflinePrompt) -> str:
     if prompt.results:
         return texts["tool"].format(quotes=_quoted([*prompt.days[:_QUOTES], *prompt.results], texts))
     kind = kind_of(prompt.question)
-    if prompt.changes and kind in {"statement", "request"}:
-        return texts["changed"].format(changes=" ".join(prompt.changes))
+    if prompt.changes:
+        answers = _quoted(closest(prompt), texts)
+        also = [texts["related"].format(quotes=answers)] if answers else []
+        return " ".join([texts["changed"].format(changes=" ".join(prompt.changes)), *also])
     match kind:
         case "about_me":
             known = list(dict.fromkeys([*prompt.facts, *_statements(prompt.recalled), *_statements(prompt.said)]))

@@ -78,14 +78,15 @@ def previous_exchange(language: Language) -> str:
 
 
 def note_for_model(changes: Sequence[MemoryChange], language: Language) -> str:
-    """What the prompt says of the changes that this turn makes; empty where there are none."""
+    """What the prompt says of the changes that this turn makes; empty where there are none.
+
+    Their summaries stand between tags, which they must not be able to close.
+    """
     if not changes:
         return ""
-    lines = [
-        f"{_ASKED[language][change['kind']]}{'' if language == 'zh' else ' '}{change['summary']}"
-        for change in changes
-    ]
-    return "\n".join([*dict.fromkeys(lines), _CONFIRM[language]])
+    asked = dict.fromkeys(_ASKED[language][change["kind"]] for change in changes)
+    done = dict.fromkeys(change["summary"] for change in changes)
+    return "\n".join([*asked, "<memory_changes>", *done, "</memory_changes>", _CONFIRM[language]])
 
 
 def shortened(text: str) -> str:

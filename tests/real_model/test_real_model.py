@@ -101,7 +101,7 @@ async def _failure(models: ChatModels, messages: list[BaseMessage]) -> ModelFail
     return caught.value
 
 
-@pytest.mark.parametrize("model", ["lenient", "strict"])
+@pytest.mark.parametrize("model", ["lenient", "strict", "userfirst"])
 async def test_an_answer_is_streamed_in_pieces_and_counted(make: Make, model: str) -> None:
     pieces: list[str] = []
     answer = await make(model).answer(TALK, on_text=pieces.append)
@@ -114,7 +114,7 @@ async def test_an_answer_is_streamed_in_pieces_and_counted(make: Make, model: st
 
 
 async def test_the_lenient_template_takes_system_messages_anywhere(make: Make) -> None:
-    assert (await make("lenient").probe("lenient", LATE_SYSTEM)).text
+    assert (await make("lenient").probe("lenient", LATE_SYSTEM, form="native")).text
 
 
 async def test_a_strict_template_is_recognised_and_the_setting_is_named(make: Make) -> None:
@@ -177,7 +177,12 @@ async def test_what_is_wrong_is_told_apart(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "tools", "messages"), [("lenient", "accepted", "native"), ("strict", "refused", "compatible")]
+    ("model", "tools", "messages"),
+    [
+        ("lenient", "accepted", "native"),
+        ("strict", "refused", "compatible"),
+        ("userfirst", "refused", "user_only"),
+    ],
 )
 async def test_doctor_reports_what_it_accepts(
     make: Make, endpoint: str, model: str, tools: str, messages: str
@@ -188,7 +193,7 @@ async def test_doctor_reports_what_it_accepts(
     assert (checked.tools, checked.messages) == (tools, messages)
 
 
-@pytest.mark.parametrize("model", ["lenient", "strict"])
+@pytest.mark.parametrize("model", ["lenient", "strict", "userfirst"])
 async def test_whole_turns_over_http_are_answered(engines: Engines, endpoint: str, model: str) -> None:
     settings = load_settings(_env_file=None, llm_model=model, llm_base_url=endpoint, llm_api="chat")
     said = ["My sister lives in Bergen and paints boats.", "Where does my sister live?"]
@@ -207,5 +212,5 @@ async def test_whole_turns_over_http_are_answered(engines: Engines, endpoint: st
     assert all(turn["answer"] for turn in done)
     assert all(turn["usage"]["input_tokens"] > 0 for turn in done)
     sizes = [turn["context_report"]["tokens"]["system"] for turn in done]
-    if model == "strict":  # the tools that it refused are not counted
+    if model != "lenient":  # the tools that it refused are not counted
         assert max(sizes) < 400

@@ -84,6 +84,12 @@ class Received:
         return shown
 
     @property
+    def roles(self) -> list[str]:
+        """The roles of the messages as they were sent."""
+        items = self.body.get("messages") or self.body.get("input") or []
+        return [str(item.get("role", item.get("type", ""))) for item in items]
+
+    @property
     def said(self) -> list[str]:
         """The texts of the user and the model alone: without the prompt's own parts, such as the time."""
         return [text for role, text in self.prompt if role in {"user", "assistant"}]

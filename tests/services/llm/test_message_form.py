@@ -94,5 +94,6 @@ def test_roles_alternate_from_the_user_on_and_nothing_said_is_lost(messages: lis
     assert roles == ["human" if place % 2 == 0 else "ai" for place in range(len(roles))]
     everything = "".join(message.text for message in formed)
     assert all(
-        message.text.replace("<", "") in everything.replace("‹", "").replace("<", "") for message in messages
+        message.text.replace("‹", "").replace("<", "") in everything.replace("‹", "").replace("<", "")
+        for message in messages
     )

@@ -59,14 +59,14 @@ def strict(received: Received) -> Reply:
         return Reply(status=400, error_message="main does not support tools")
     if _wants_schema(received):
         return Reply(status=400, error_message="response_format is not supported")
-    if "system" in [role for role, _ in received.prompt[1:]]:
+    if "system" in received.roles[1:]:
         return Reply(status=400, error_message="System message must be at the beginning.")
     return Reply(["January, February, March."])
 
 
 def without_system_role(received: Received) -> Reply:
     """A model whose chat template knows users and assistants alone."""
-    if "system" in [role for role, _ in received.prompt]:
+    if "system" in received.roles:
         return Reply(status=400, error_message="System role not supported")
     return Reply(["January."])
 
@@ -85,13 +85,30 @@ async def test_a_model_that_accepts_little(model_server: ModelServer, api: str) 
     main, _ = await _check(model_server, api)
     assert (main.answers, main.streams) == (True, False)
     assert (main.tools, main.json_schema, main.messages) == ("refused", "refused", "compatible")
-    assert "main does not support tools" in main.advice[0]
+    assert "main does not support tools" in main.advice[-1]
 
 
 async def test_what_answers_without_the_schema_ignored_it(model_server: ModelServer, api: str) -> None:
     model_server.default = Reply(["Yes", "."])
     main, _ = await _check(model_server, api)
     assert (main.tools, main.json_schema) == ("accepted", "ignored")
+
+
+async def test_a_model_without_a_system_role_gets_its_text_in_the_users_message(
+    model_server: ModelServer, api: str
+) -> None:
+    model_server.default = without_system_role
+    main, _ = await _check(model_server, api)
+    assert (main.answers, main.messages) == (True, "user_only")
+
+
+async def test_the_setting_of_the_messages_is_named_where_the_model_cannot_take_them(
+    model_server: ModelServer, api: str
+) -> None:
+    model_server.default = strict
+    main, _ = await _check(model_server, api, llm_messages="native")
+    assert main.messages == "compatible"
+    assert any("ANAMNESIS_LLM_MESSAGES=compatible" in line for line in main.advice)
 
 
 async def test_every_model_is_asked_by_its_name(model_server: ModelServer, api: str) -> None:

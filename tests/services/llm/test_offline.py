@@ -459,7 +459,7 @@ def test_a_change_of_memory_that_was_made_is_confirmed() -> None:
     model = OfflineChatModel().bind_tools([forget])
     answer = model.invoke([EXPERT, changed, HumanMessage("Forget the dentist.")])
     assert answer.tool_calls == []
-    assert answer.text.endswith("Done. Removed from memory: the dentist.")
+    assert answer.text == "(Built-in offline model.) Removed from memory: the dentist."
 
 
 @tool

@@ -162,7 +162,7 @@ async def test_results_of_tools_reach_a_model_that_takes_none_as_text(
         [*QUESTION, call, ToolMessage("09:00", name="timetable", tool_call_id="c")], on_text=lambda _: None
     )
     [request] = model_server.requests
-    assert [role for role, _ in request.prompt] == ["system", "user"]
+    assert request.roles == ["system", "user"]
     assert request.prompt[-1][1].startswith("When does the train leave?")
     assert "09:00" in request.prompt[-1][1]
 
@@ -209,6 +209,37 @@ async def test_several_refused_options_are_left_out_one_after_another(
     )
     assert await models.complete(QUESTION, response_format=PLAN) == "{}"
     assert len(model_server.requests) == 3
+
+
+def knows_no_system_role(request: Received) -> Reply:
+    """A model whose chat template knows users and assistants alone."""
+    if "system" in request.roles:
+        return Reply(status=400, error_message="System role not supported")
+    return Reply(["At nine."])
+
+
+async def test_a_template_without_a_system_role_gets_the_text_in_the_users_message(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    model_server.default = knows_no_system_role
+    for _ in range(2):
+        assert (await models.answer(QUESTION, on_text=lambda _: None, tools=TOOLS)).text == "At nine."
+    assert [len(request.prompt) for request in model_server.requests] == [2, 1, 1]
+    assert model_server.requests[-1].prompt == [("user", "You are kind.\n\nWhen does the train leave?")]
+    assert models.takes_tools()
+
+
+async def test_in_the_native_form_a_template_that_refuses_it_is_an_error_that_names_the_setting(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_messages="native")
+    model_server.script(Reply(status=400, error_message="System message must be at the beginning."))
+    with pytest.raises(ModelFailed) as caught:
+        await models.answer(QUESTION, on_text=lambda _: None)
+    assert caught.value.failure == "llm_messages_refused"
+    assert "ANAMNESIS_LLM_MESSAGES=compatible" in caught.value.message
+    assert len(model_server.requests) == 1
 
 
 def _schema_of(request: Received) -> dict[str, Any] | None:
