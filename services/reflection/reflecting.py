@@ -1,6 +1,7 @@
-"""Reflection: after a turn, what the expert thinks of it, kept with the answer and shown to nobody.
+"""Reflection: after a turn, what the expert thinks of it, kept with the answer.
 
-Neither the user nor a model is given it: it stands in `messages.inner_voice`, which only this module writes.
+It stands in `messages.inner_voice`, which only this module writes. The expert's own next prompt to the same user
+shows it as a private note; no answer, export or other prompt does.
 """
 
 import json
