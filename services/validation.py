@@ -11,7 +11,7 @@ _INTEGER = "must be a whole number"
 _FLAG = "must be true or false"
 _LIST = "must be a list"
 _OBJECT = "must be a JSON object"
-_UUID = "must be a UUID such as 0190a000-0000-7000-8000-000000000000"
+_UUID = "must be a UUID: 8-4-4-4-12 hexadecimal digits"
 _TIME = "must be an ISO 8601 time such as 2026-11-21T10:00:00+08:00"
 _DATE = "must be a date such as 2026-11-21"
 

@@ -88,7 +88,7 @@ async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -
         ("GET", "/api/v1/users/u-1/episodes?type=turn", None,
          "type: is not known here; accepted: expert, episode_type"),
         ("GET", "/api/v1/users/u-1/episodes?limit=0", None, "limit: must be 1 or more"),
-        ("GET", "/api/v1/conversations/here", None, "conversation_id: must be a UUID such as "),
+        ("GET", "/api/v1/conversations/here", None, "conversation_id: must be a UUID: "),
         ("POST", "/api/v1/users/u-1/episodes", {"content": "tea", "importance": 8},
          "importance: must be 1 or less"),
         ("POST", "/api/v1/users/u-1/episodes/search", {"query": "tea", "since": "2026-01-01T00:00:00"},

@@ -54,7 +54,7 @@ class _Model(BaseModel):
         ({"items": "a"}, "must be a list"),
         ({"inner": 1}, "must be a JSON object"),
         ({"named": []}, "must be a JSON object"),
-        ({"id": "x"}, "must be a UUID such as 0190a000-0000-7000-8000-000000000000"),
+        ({"id": "x"}, "must be a UUID: 8-4-4-4-12 hexadecimal digits"),
         ({"at": "noon"}, "must be an ISO 8601 time such as 2026-11-21T10:00:00+08:00"),
         ({"at": "2026-01-01T00:00:00"}, "needs an offset, such as +08:00 or Z"),
         ({"day": "noon"}, "must be a date such as 2026-11-21"),
