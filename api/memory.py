@@ -11,6 +11,8 @@ from api.memory_schemas import (
     CoreMemoryPage,
     CoreMemoryRequest,
     CoreMemorySectionView,
+    MemoryAnswerView,
+    MemoryQuestionRequest,
     OperationPage,
     RollbackRequest,
     SectionChangePage,
@@ -129,6 +131,13 @@ async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: 
     """Undo an operation; repeated, it changes nothing. 409 where it cannot be undone, or not any more."""
     caller.act_for(user_id)
     return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
+
+
+@router.post("/memory/ask", response_model=MemoryAnswerView)
+async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
+    """Answer a question about the user from memory, each statement with what it comes from."""
+    owner = await _owner(services, caller, user_id, body.expert)
+    return await services.memory_inquiry.ask(owner, body.question)
 
 
 async def _owner(services: Services, caller: Caller, user_id: str, expert: str) -> Owner:

@@ -1,12 +1,15 @@
 """What requests and answers about memory look like: summaries, topics, core memory, the log of operations."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from api.episode_schemas import Text
+from services.conversations.values import Id
 from services.memory.content import MAX_SECTION_BYTES
+from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 
 
 class PlaceView(BaseModel):
@@ -132,3 +135,56 @@ class OperationPage(BaseModel):
 
     items: list[OperationView]
     next: str | None
+
+
+class MemoryQuestionRequest(BaseModel):
+    """A question about the user."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"question": "What is my dog called?"}]}
+    )
+
+    question: Annotated[Text, StringConstraints(max_length=MAX_QUESTION_CHARACTERS)] | None = Field(
+        None, description="null = what is known about the user at all."
+    )
+    expert: Id = Field("default", description="Name of the expert who remembers it.")
+
+
+class SourceMessageView(BaseModel):
+    """A message that a record comes from."""
+
+    message_id: UUID
+    external_id: str | None
+    role: Literal["user", "assistant"]
+    speaker: str | None
+    content: str = Field(description="Its first 300 characters.")
+    created_at: datetime
+
+
+class RecordView(BaseModel):
+    """What a statement comes from."""
+
+    kind: Literal["core_memory", "episode"]
+    text: str
+    at: datetime | None = Field(description="When it was said or written.")
+    section: str | None = Field(description="Of core memory, with `field`.")
+    field: str | None
+    episode_id: UUID | None
+    messages: list[SourceMessageView]
+
+
+class StatementView(BaseModel):
+    """One thing that is said about the user."""
+
+    text: str
+    sources: list[RecordView]
+
+
+class MemoryAnswerView(BaseModel):
+    """An answer from memory."""
+
+    question: str
+    answer: str = Field(description="All statements, or that there is none.")
+    statements: list[StatementView]
+    answered_by: Literal["model", "records"] = Field(description="`records`: each statement is a record.")
+    degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`, `recall`, `model`.")

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.agent import MemoryAgent
+    from services.memory.inquiry import MemoryInquiry
     from services.memory.opening import Memory
     from services.reflection.reflecting import Reflection
     from services.summaries.daily import DailySummaries
@@ -97,6 +98,7 @@ class Services:
     visits: Visits
     users: Users
     memory: "Memory"
+    memory_inquiry: "MemoryInquiry"
     acquaintances: "Acquaintances"
     tones: ToneStates
     tone_opinions: "ToneOpinions"
@@ -184,6 +186,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             users=Users(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
+            memory_inquiry=_memory_inquiry(memory, models),
             acquaintances=acquaintances,
             tones=tones,
             tone_opinions=_tone_opinions(settings, tones, models, jobs),
@@ -305,6 +308,12 @@ def _make_behind(settings: Settings, connected: _Connected, memory: "Memory") ->
     from services.behind import make_behind  # noqa: PLC0415 — it needs the models
 
     return make_behind(settings, connected.database, memory, connected.models, connected.embedder, connected.jobs)
+
+
+def _memory_inquiry(memory: "Memory", models: "ChatModels") -> "MemoryInquiry":
+    from services.memory.inquiry import MemoryInquiry  # noqa: PLC0415 — it needs the models
+
+    return MemoryInquiry(memory.core, memory.episodes, memory.recall, models)
 
 
 def _tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels", jobs: JobQueue) -> "ToneOpinions":

@@ -233,6 +233,11 @@ def _search_episodes(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, body=body)
 
 
+def _ask_memory(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    body = {"question": more.pick("phrase", chance)} if chance.random() < 0.5 else {}
+    return Ask(_core_memory(me, ids, more, chance).path, body=body)
+
+
 def _write_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     body = {"content": _of(me, more, chance), "episode_type": chance.choice(("preference", "context"))}
     return Ask(_core_memory(me, ids, more, chance).path, body=body)
@@ -351,6 +356,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", f"{CORE_MEMORY}/{{section}}/history"): Entry(_section_history, FOUND, GONE, GONE),
     ("POST", f"{CORE_MEMORY}/{{section}}/rollback"): Entry(_roll_back, FOUND, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
     ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
     ("GET", EPISODES): Entry(_list_episodes, OK, GONE, GONE),
     ("GET", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, FOUND, GONE, GONE),
