@@ -7,20 +7,26 @@ from uuid import UUID
 
 import numpy as np
 
+from services.knowledge.coverage import coverage
 from services.knowledge.forms import Vocabulary
 from services.knowledge.manner import manner_of, views_of
 from services.knowledge.overlap import overlaps, wanted
 from services.llm.language import Language, language_of
-from services.memory.coverage import coverage
 from services.memory.embedding_quality import EmbeddingQuality, cosine_floor
 from services.memory.field import Field
 from services.memory.hits import Unit
 from services.memory.incidence import Values
 from services.memory.queries import RecallQuery
-from services.memory.selection import Floor
 from services.memory.terms import terms
 
 _NO_TIME = datetime(1, 1, 1, tzinfo=UTC)
+
+# The share of a question that a passage covers from which the base is asked about at all, and from which another
+# passage may stand beside that one. Chinese is cut into words differently from text to text, so fewer can recur;
+# where meaning is compared, it finds what words do not.
+_OPENS: dict[Language, float] = {"en": 0.25, "zh": 0.2}
+_FOLLOWS = 0.1
+_OPENS_BESIDE_MEANING, _FOLLOWS_BESIDE = 0.6, 0.3
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ def judged(
         return []
     field = Field([_unit(candidate) for candidate in candidates], timedelta(0))
     names = tuple(dict.fromkeys(terms(question)))
-    lexical = _scaled(field.bm25(field.frequencies_of(names), field.weights(names)) if names else _zeros(field))
+    lexical = _scaled(field.matching_passages(names, field.weights(names))[0] if names else _zeros(field))
     dense = _dense(candidates, lexical)
     language = language_of([question])
     trust = quality[language].quality if language in quality else 0.0
@@ -90,14 +96,15 @@ def relevant(found: Sequence[Judged], question: str, quality: Mapping[Language, 
     """Those that bear on the question: none where not one of them is relevant by itself."""
     language = language_of([question])
     # The message was sent to this base on purpose, as one about oneself is to one's memory.
-    floor = Floor.of(language, cosine_floor(quality, language), own=True)
+    cosine = cosine_floor(quality, language)
+    opens, follows = (_OPENS[language], _FOLLOWS) if cosine is None else (_OPENS_BESIDE_MEANING, _FOLLOWS_BESIDE)
 
     def near(one: Judged) -> bool:
-        return floor.cosine is not None and one.cosine is not None and one.cosine >= floor.cosine
+        return cosine is not None and one.cosine is not None and one.cosine >= cosine
 
-    if not any(one.coverage >= floor.coverage or near(one) for one in found):
+    if not any(one.coverage >= opens or near(one) for one in found):
         return []
-    return [one for one in found if one.coverage >= floor.follows or near(one)]
+    return [one for one in found if one.coverage >= follows or near(one)]
 
 
 def _dense(candidates: Sequence[Candidate], lexical: Values) -> Values:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from services.errors import ConfigurationError
+from services.memory.parameters import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema, MilvusClient
     from pymilvus.milvus_client.index import IndexParams
 
-BM25_K1, BM25_B = 1.2, 0.6
 MODEL, DIMENSION = "anamnesis.model", "anamnesis.dimension"
 """Properties of a collection: whose embeddings it holds, and how many dimensions they have."""
 

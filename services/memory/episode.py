@@ -41,9 +41,13 @@ class StoredUnit:
     """None where the episode was written."""
     previous_id: UUID | None
     """The message before it in its conversation; known of what was found."""
+    question_id: UUID | None = None
+    """Of an answer: the message that it answers."""
+    question: str | None = None
+    """Of an answer: the beginning of that message."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UnitToIndex(StoredUnit):
     """A unit with whose it is."""
 

@@ -27,19 +27,26 @@ WITHIN: LiteralString = """
 AND (%(until)s::timestamptz IS NULL OR coalesce(m.created_at, e.created_at) < %(until)s)
 """
 
+# An answer is shown with its question.
+_QUESTION: LiteralString = """
+LEFT JOIN remembered_messages q ON m.role = 'assistant' AND q.id = ANY(e.source_message_ids) AND q.role = 'user'
+    AND q.id = e.source_message_ids[1]
+"""
+
 UNINDEXED: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id
+SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, left(q.content, 200) AS question
 FROM (
     SELECT * FROM episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
     ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
 ) AS e
 LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+{_QUESTION}
 WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
 ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 """  # noqa: S608 — our own text only
 
 FOUND: LiteralString = f"""
-SELECT {UNIT}, previous.id AS previous_id
+SELECT {UNIT}, previous.id AS previous_id, q.id AS question_id, left(q.content, 200) AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
 JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
 LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
@@ -48,6 +55,7 @@ LEFT JOIN LATERAL (
     WHERE p.conversation_id = m.conversation_id AND p.completed AND (p.created_at, p.id) < (m.created_at, m.id)
     ORDER BY p.created_at DESC, p.id DESC LIMIT 1
 ) AS previous ON true
+{_QUESTION}
 WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
 """  # noqa: S608 — our own text only
 

@@ -10,6 +10,7 @@ import numpy as np
 from services.memory.hits import Unit
 from services.memory.incidence import Incidence, Places, Values, weighted
 from services.memory.parameters import BM25_B, BM25_K1
+from services.memory.passages import Passages
 
 # A term that a message repeats says little more than one that it has once.
 _SATURATION = 0.9
@@ -39,6 +40,7 @@ class Field:
         self._pairs = len(later)
         self._visit_gap = visit_gap
         self._incidence = Incidence([unit.terms for unit in units])
+        self.passages = Passages([unit.terms for unit in units], self._incidence)
 
     @property
     def lengths(self) -> Values:
@@ -56,14 +58,18 @@ class Field:
         """How often each unit (row) holds each of the terms (column), no term given twice."""
         return self._incidence.frequencies_of(terms)
 
-    def bm25(self, frequencies: Values, weights: Values) -> Values:
-        """How well units (rows of term frequencies) match a question: BM25 with the weights given.
+    def matching_passages(self, terms: Sequence[str], weights: Values) -> tuple[Values, Values]:
+        """For each unit its best passage for a question: how well that matches, and how often it holds each term.
 
-        After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+        BM25 with the weights given, after Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and
+        Beyond", 2009.
         """
-        relative = self.lengths / max(float(self.lengths.mean()), 1.0)
+        frequencies = self.passages.frequencies_of(terms)
+        relative = self.passages.lengths / max(float(self.passages.lengths.mean()), 1.0)
         norm = BM25_K1 * (1 - BM25_B + BM25_B * relative)[:, np.newaxis]
-        return weighted(frequencies * (BM25_K1 + 1) / (frequencies + norm), weights)
+        matched = weighted(frequencies * (BM25_K1 + 1) / (frequencies + norm), weights)
+        best = self.passages.best_row(matched)
+        return matched[best], frequencies[best]
 
     def with_neighbours(self, values: Values) -> Values:
         """The values of each unit, row by row, with those of the units before and after it added."""

@@ -1,12 +1,17 @@
 """What recall ranks and what it answers: units, the lists of a search, and results that explain themselves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from services.memory.features import Feature
+
 SearchLeg = Literal["lexical", "dense"]
-Leg = Literal["lexical", "dense", "window", "window_dense", "visit", "association"]
+Leg = Literal["lexical", "dense", "relevance", "window", "window_dense", "visit", "association"]
+
+
+NO_FEATURES: frozenset[Feature] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +20,9 @@ class Unit:
 
     `terms` are those of its indexed text (`services.memory.terms`). `previous` is the unit of the message
     before it in the same conversation, whether or not that was found. `importance` is between 0 and 1.
-    A unit that is not `indexed` is in no list of the index, and is ranked by its terms.
+    A unit that is not `indexed` is in no list of the index, and is ranked by its terms. `by_assistant`: the
+    assistant said it, not a person. `concepts` (`services.memory.concepts`) and `features`
+    (`services.memory.features`) are those of its text. `sources` are the messages that a memory was written from.
     """
 
     id: str
@@ -29,6 +36,10 @@ class Unit:
     episode_type: str = "turn"
     importance: float = 0.5
     indexed: bool = True
+    by_assistant: bool = False
+    concepts: Mapping[str, float] = field(default_factory=dict)
+    features: frozenset[Feature] = NO_FEATURES
+    sources: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +71,13 @@ class LegShare:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A unit at its place (from 1): `score` is the sum of the contributions, times both factors.
+    """A unit at its place (from 1): `score` is the sum of the contributions, times the factors.
 
-    `coverage` is the share (0..1), by weight, of the informative terms of a query or a sentence of it that
-    the unit holds; of those that only its neighbours hold a part counts, where they are about the same, and
-    of a Chinese word whose characters alone it holds.
-    `cosine` is the highest of its dense scores. Unlike the score both are absolute. `duplicate_of` names
-    the better placed unit that says the same. An `echo` is a question that a query merely repeats.
-    `tied` (0..1) is how much it shares, beside the terms of the question, with the best units, of the most that
-    any does. The `legs` are given for the first 40.
+    `relevance` (0..1) is the share, by weight, of what the question is about that the unit meets, in the same
+    words or in others. `cosine` is the highest of its dense scores. Unlike the score both are absolute.
+    `kind_factor` says how likely this kind of text answers the question. `duplicate_of` names the better placed
+    unit with the same content, `version_of` a newer unit that gives another value for the same thing. An `echo` is
+    a question that a query merely repeats. The `legs` are given for the first 40.
     """
 
     unit: Unit
@@ -77,11 +86,12 @@ class Ranked:
     legs: tuple[LegShare, ...]
     importance_factor: float
     age_factor: float
-    coverage: float
+    kind_factor: float
+    relevance: float
     cosine: float | None
     duplicate_of: str | None = None
+    version_of: str | None = None
     echo: bool = False
-    tied: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from services.memory.episode import UnitToIndex
 from services.memory.episodes import FORGET
 from services.memory.index import SHARDS, WRITING, EpisodeIndex
 from services.memory.index_row import IndexRow, as_entity
-from services.memory.terms import indexed_text, terms
+from services.memory.marks import indexed_terms
+from services.memory.terms import indexed_text
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 
@@ -110,7 +111,7 @@ class Indexing:
     async def _rows(self, tenant_id: UUID, units: Sequence[UnitToIndex]) -> list[IndexRow]:
         said = [unit for unit in units if unit.text]
         # In a thread: turns of the same process go on meanwhile.
-        found = await asyncio.to_thread(lambda: [terms(indexed_text(one.speaker or "", one.text)) for one in said])
+        found = await asyncio.to_thread(lambda: [indexed_terms(one.text, one.speaker, one.role) for one in said])
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
         vectors = await self._embedder.embed([indexed_text(one.speaker or "", one.text) for one, _ in full])
         return [

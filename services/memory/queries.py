@@ -38,6 +38,32 @@ _OF_ONE = re.compile(
 )
 
 
+_OF_THE_ASSISTANT: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(
+        r"\b(?:did|have|had|were|do) you\b|\byou (?:said|told|mentioned|recommended|suggested|gave|wrote|"
+        r"explained|listed|showed|taught|made|advised|proposed|came up)\b|\byour (?:answer|advice|suggestion|"
+        r"recommendation|recipe|idea|list|plan)\b"
+    ),
+    "zh": re.compile(
+        r"你[^，。？！,?!]{0,6}?(?:说[过的]|讲[过的]|提到|提[过的]|推荐|建议|写的|列的|教[我过的]|介绍|给我的|告诉我的|解释|安排的|"
+        r"回答)|你的(?:回答|建议|推荐|方案|答案|菜谱)"
+    ),
+}
+
+
+_IN_GENERAL: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(
+        r"^(?:so |and |ok |please )?(?:how (?:do|does|can|should|would|could|to)\b(?! (?:i|we) (?:usually|"
+        r"normally|always|feel|like|know|take|get)\b)|"
+        r"what(?:'s| is| are) (?:an? |the (?:difference|meaning|definition)|the best way)|"
+        r"what does .* (?:mean|stand for)|why (?:do|does|is|are) (?!my\b|i\b|we\b)|explain\b|define\b)"
+    ),
+    "zh": re.compile(
+        r"怎么(?!样|了|啦|受|来|回事|称呼|会|叫)[\u4e00-\u9fff]|如何|什么是|是什么意思|啥意思|的(?:区别|定义|原理|步骤|做法)"
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """A message of the conversation at hand; the speaker as in what is indexed, or empty."""
@@ -94,6 +120,16 @@ def is_about_oneself(message: str, language: Language) -> bool:
     if language == "zh":
         return "我" in _REQUESTS_OF_ONE.sub("", folded)
     return not _OWN.isdisjoint(_english_words(folded)) or bool(_OF_ONE.search(folded))
+
+
+def is_about_the_assistant(message: str, language: Language) -> bool:
+    """Whether a message is about what the assistant said or did ("what did you recommend", 你推荐的)."""
+    return bool(_OF_THE_ASSISTANT[language].search(message.lower()))
+
+
+def asks_in_general(message: str) -> bool:
+    """Whether a message asks how something is done or what it is, for anybody (how do I boil rice, 什么是复利)."""
+    return bool(_IN_GENERAL[language_of([message])].search(message.strip().lower()))
 
 
 def is_small_talk(message: str) -> bool:

@@ -10,19 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.llm.language import Language, language_of
-from services.memory.coverage import coverage
 from services.memory.duplicates import duplicates
 from services.memory.echoes import echoes
+from services.memory.features import expected, fits
 from services.memory.field import Field, matching
 from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
 from services.memory.incidence import Places, Values
 from services.memory.parameters import RankingParameters
-from services.memory.queries import RecallQuery
+from services.memory.queries import RecallQuery, asks, asks_in_general, is_about_oneself, is_about_the_assistant
+from services.memory.relevance import relevance
 from services.memory.terms import terms
+from services.memory.versions import newer_versions
 
 _DEFAULT = RankingParameters()
 # Beyond these nobody asks why.
 _EXPLAINED = 40
+# So far down two versions of a fact are looked for; comparing is quadratic.
+_VERSIONED = 20
+_AHEAD = 1 + 1e-6
 # Of a full match: whoever wants to know whether something was asked before still finds it.
 _ECHO = 0.3
 
@@ -40,14 +45,26 @@ class _Leg:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A query as the legs need it: its share of all weights, its terms with their weights in each unit."""
+    """A query as the legs need it: its share of all weights, its terms with their weights, the units by them."""
 
     place: int
     share: float
     quality: float
     names: tuple[str, ...]
     weights: Values
+    matched: Values
+    """How well the best passage of each unit matches."""
     frequencies: Values
+    """How often that passage holds each term."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Factors:
+    """By what the sum of the legs is multiplied, for each unit."""
+
+    importance: Values
+    age: Values
+    kind: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +114,53 @@ def rank(
     asked = _asked(queries, field, quality)
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
     echoing = _echoing(queries, asked, field)
+    language = language_of([queries[0].text])
+    met = relevance(
+        queries,
+        field.passages,
+        [unit.concepts for unit in field.units],
+        by_concept=parameters.of_general_questions if asks_in_general(queries[0].text) else 1.0,
+        answers_of=_answers(field) if is_about_the_assistant(queries[0].text, language) else None,
+    )
     legs = _legs(asked, lists, _Situation(field, coherence, echoing, parameters))
+    if parameters.relevance > 0:
+        legs.append(_Leg("relevance", None, parameters.relevance, np.where(echoing, 0.0, met)))
     scores = sum((leg.weight * leg.scaled for leg in legs), start=np.zeros(field.size))
     if parameters.association > 0:
         everything = {name for query in asked for name in query.names}
         shared = field.association(np.where(echoing, 0.0, scores), parameters.seeds, everything)
         legs.append(_Leg("association", None, parameters.association, _scaled(shared, shared > 0, parameters)))
         scores = scores + parameters.association * legs[-1].scaled
-    covered = coverage(queries, field, coherence, echoing)
-    return Ranking(_results(field, legs, scores, covered, echoing, now, parameters), coherence)
+    factors = _Factors(
+        importance=1 + parameters.importance * (np.array([unit.importance for unit in field.units]) - 0.5),
+        age=_age_factors(field.units, now, parameters),
+        kind=_kind_factors(field.units, queries[0].text, parameters),
+    )
+    final = scores * factors.importance * factors.age * factors.kind
+    versions = _newer_first(field.units, final, asked[0].names)
+    return Ranking(_results(field, legs, final, factors, met, echoing, versions, parameters), coherence)
+
+
+def _answers(field: Field) -> Places:
+    """For each answer of the assistant the place of the message that it answers; else -1."""
+    by_assistant = np.array([unit.by_assistant for unit in field.units], dtype=np.bool_)
+    return np.where(by_assistant, field.previous, -1)
+
+
+def _newer_first(units: Sequence[Unit], final: Values, asked: Sequence[str]) -> dict[int, int]:
+    """Let the newest of several versions of a fact change places with the best of them.
+
+    Returns for each older one the place of the newest.
+    """
+    order = np.argsort(-final, kind="stable")[:_VERSIONED].tolist()
+    newest = newer_versions([units[place] for place in order], asked)
+    found: dict[int, int] = {}
+    for older, newer in newest.items():
+        old, new = order[older], order[newer]
+        found[old] = new
+        best, worst = max(final[old], final[new]), min(final[old], final[new])
+        final[new], final[old] = best * _AHEAD, worst if worst < best else best
+    return found
 
 
 def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Language, float]) -> list[_Asked]:
@@ -116,8 +171,8 @@ def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Langua
         names = tuple(counts)
         weights = np.array([counts[name] for name in names]) * field.weights(names)
         trusted = min(1.0, max(0.0, quality.get(language_of([query.text]), 0.0)))
-        table = field.frequencies_of(names)
-        found.append(_Asked(place, query.weight / total, trusted, names, weights, table))
+        matched, table = field.matching_passages(names, weights)
+        found.append(_Asked(place, query.weight / total, trusted, names, weights, matched, table))
     return found
 
 
@@ -139,7 +194,7 @@ def _legs(asked: Sequence[_Asked], lists: Sequence[SearchList], at: _Situation) 
     for query in asked:
         # The index's own scores only chose the units: they are those of its segments, each with statistics of
         # its own, and there are none of what is not indexed yet.
-        raw = field.bm25(query.frequencies, query.weights)
+        raw = query.matched
         lexical = _scaled(raw, (raw > 0) & ~at.echoes, parameters)
         lexical[at.echoes & (raw > 0)] = _ECHO
         answering = np.where(at.echoes[:, np.newaxis], 0.0, query.frequencies)
@@ -214,25 +269,24 @@ def _ranks(values: Values) -> Values:
 def _results(
     field: Field,
     legs: Sequence[_Leg],
-    scores: Values,
-    covered: Values,
+    final: Values,
+    factors: _Factors,
+    met: Values,
     echoing: NDArray[np.bool_],
-    now: datetime,
+    versions: Mapping[int, int],
     parameters: RankingParameters,
 ) -> tuple[Ranked, ...]:
-    importance = 1 + parameters.importance * (np.array([unit.importance for unit in field.units]) - 0.5)
-    age = _age_factors(field.units, now, parameters)
-    final = scores * importance * age
     cosines = np.full(field.size, np.nan)
     for leg in legs:
         if leg.name == "dense" and leg.raw is not None:
             cosines = np.fmax(cosines, leg.raw)
-    tied = next((leg.scaled for leg in legs if leg.name == "association"), np.zeros(field.size))
     order = np.argsort(-final, kind="stable")
     repeated = duplicates([field.units[place] for place in order], parameters.duplicate_overlap)
     shares = _shares(legs, order[:_EXPLAINED])
     # Python's own numbers, all at once: an array gives them out singly at ten times the cost.
-    columns = [values[order].tolist() for values in (final, importance, age, covered, cosines, tied)]
+    columns = [
+        values[order].tolist() for values in (final, factors.importance, factors.age, factors.kind, met, cosines)
+    ]
     return tuple(
         Ranked(
             unit=(unit := field.units[place]),
@@ -241,13 +295,14 @@ def _results(
             legs=shares[position - 1] if position <= _EXPLAINED else (),
             importance_factor=important,
             age_factor=aged,
-            coverage=share,
+            kind_factor=kind,
+            relevance=relevant,
             cosine=None if math.isnan(cosine) else cosine,
             duplicate_of=repeated.get(unit.id),
+            version_of=field.units[versions[place]].id if place in versions else None,
             echo=bool(echoing[place]),
-            tied=tie,
         )
-        for position, (place, score, important, aged, share, cosine, tie) in enumerate(
+        for position, (place, score, important, aged, kind, relevant, cosine) in enumerate(
             zip(order.tolist(), *columns, strict=True), start=1
         )
     )
@@ -265,6 +320,29 @@ def _shares(legs: Sequence[_Leg], places: Places) -> list[tuple[LegShare, ...]]:
             known = None if np.isnan(raw[at]) else float(raw[at])
             shares[at].append(LegShare(leg.name, leg.query, int(ranks[at]), known, given[at]))
     return [tuple(each) for each in shares]
+
+
+def _kind_factors(units: Sequence[Unit], question: str, parameters: RankingParameters) -> Values:
+    """How likely each unit answers a question at all, by what kind of text it is."""
+    language = language_of([question])
+    wanted = expected(question, language) if asks(question, language) else frozenset()
+    own = is_about_oneself(question, language)
+    of_assistant = is_about_the_assistant(question, language)
+    found = np.ones(len(units))
+    for place, unit in enumerate(units):
+        if unit.by_assistant:
+            found[place] = 1.0 if of_assistant else parameters.by_assistant
+        elif unit.message_id is None:
+            found[place] = parameters.written
+        elif "states" not in unit.features:
+            found[place] = parameters.only_asks
+        elif own and "oneself" in unit.features:
+            found[place] = parameters.oneself
+        if wanted and fits(unit.features, wanted):
+            found[place] *= parameters.fitting
+        if "corrects" in unit.features:
+            found[place] *= parameters.corrects
+    return found
 
 
 def _age_factors(units: Sequence[Unit], now: datetime, parameters: RankingParameters) -> Values:

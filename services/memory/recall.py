@@ -21,11 +21,12 @@ from services.memory.episode import StoredUnit
 from services.memory.episodes import EpisodeStore
 from services.memory.hits import Ranking, SearchLeg, SearchList, Unit
 from services.memory.index import EpisodeIndex, Scope, UnitHit
+from services.memory.marks import marked, sought_terms
 from services.memory.parameters import SEARCH_DEPTH, RankingParameters
-from services.memory.queries import RecallQuery, Said, asks, is_about_oneself, is_small_talk, make_queries
+from services.memory.queries import RecallQuery, Said, asks, is_about_the_assistant, is_small_talk, make_queries
 from services.memory.ranking import rank
 from services.memory.selection import Floor
-from services.memory.terms import indexed_text, terms
+from services.memory.terms import terms
 from services.platform.metrics import RECALL_SECONDS
 from services.platform.milvus import CollectionMissing
 from services.time_reference.days import named_day
@@ -41,8 +42,10 @@ _LEFT_FOR_SEARCH, _LEFT_FOR_RANKING = 0.4, 0.2
 """Shares of a turn's budget: what is late is left out while there is time for the rest."""
 _PREFERRED = 1.5
 """Times its score counts what was said in the time that a message refers to."""
+_ASSISTANTS = frozenset(["assistant", "ai", "bot", "chatbot", "助手", "ai助手", "机器人", "智能助手"])
+"""How imports name an assistant; another name is that of a person."""
 _NOTHING = Ranking((), 0.0)
-_WORDS_ONLY = Floor.of("en")
+_USUAL = Floor.of(asks=True)
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +79,7 @@ class RecallResult:
     milliseconds: float = 0.0
     message_vector: Sequence[float] | None = None
     """The embedding of the message, where one was made."""
-    floor: Floor = _WORDS_ONLY
+    floor: Floor = _USUAL
     """From where on something is relevant at all."""
 
 
@@ -205,14 +208,17 @@ class Recall:
         for unit in waiting:
             if str(unit.unit_id) not in stored:
                 stored[str(unit.unit_id)] = unit
-                words = terms(indexed_text(unit.speaker or "", unit.text))
-                units.append(_unit(unit, words, indexed=False))
+                units.append(_unit(unit, (), indexed=False))
         ranking = rank(queries, lists, units, now=now, quality=weights(quality), parameters=self._parameters)
         if then is not None:
             ranking = _preferring(ranking, then)
         language = language_of([queries[0].text])
-        own = is_about_oneself(queries[0].text, language)
-        floor = Floor.of(language, cosine_floor(quality, language), own=own)
+        floor = Floor.of(
+            asks=asks(queries[0].text, language),
+            of_assistant=is_about_the_assistant(queries[0].text, language),
+            cosine=cosine_floor(quality, language),
+            then=(then.since, then.until) if then is not None and then.since and then.until else None,
+        )
         message_vector = vectors[0] if vectors else None
         return RecallResult(queries, ranking, stored, degraded, message_vector=message_vector, floor=floor)
 
@@ -249,7 +255,7 @@ class Recall:
         *,
         trusted: bool,
     ) -> tuple[list[SearchList], dict[str, UnitHit]]:
-        words = [terms(query.text) for query in queries]
+        words = [sought_terms(query.text) if query.kind == "message" else terms(query.text) for query in queries]
         dense = SEARCH_DEPTH if trusted else _DEPTH_OF_A_WEAK_EMBEDDING
         within_s = None if ends is None else ends - perf_counter() - _LEFT_FOR_RANKING * self._budget_s
         try:
@@ -324,16 +330,21 @@ def _lists(leg: SearchLeg, found: Iterable[Sequence[UnitHit]]) -> list[SearchLis
 
 
 def _unit(unit: StoredUnit, words: Sequence[str], *, indexed: bool) -> Unit:
+    known = marked(words, unit.text, unit.speaker, unit.role)
     return Unit(
         id=str(unit.unit_id),
         episode_id=str(unit.episode_id),
         conversation_id=str(unit.conversation_id or ""),
         created_at=unit.created_at,
         text=unit.text,
-        terms=tuple(words),
+        terms=known.terms,
         previous=str(unit.previous_id) if unit.previous_id else None,
         message_id=str(unit.message_id) if unit.message_id else None,
         episode_type=unit.episode_type,
         importance=unit.importance,
         indexed=indexed,
+        by_assistant=unit.role == "assistant" and (unit.speaker or "assistant").lower() in _ASSISTANTS,
+        concepts=known.concepts,
+        features=known.features,
+        sources=frozenset() if unit.message_id else frozenset(map(str, unit.source_message_ids)),
     )

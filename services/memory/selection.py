@@ -1,27 +1,31 @@
-"""Which of the ranked units are shown: by episode, and for a prompt only what is relevant, new and fits."""
+"""Which of the ranked units are shown: by episode, and for a prompt only what is relevant, new and fits.
+
+What is shown depends on how far the best unit is relevant, and on how close the others come to it. A question is
+never shown without its answer, nor an answer of the assistant without its question.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from services.llm.language import Language
 from services.memory.hits import Excluded, Ranked, Ranking
 
 SHOWN_IN_WINDOW = "shown in the window"
-BELOW_FLOOR = "below the floor"
+BELOW_FLOOR = "not relevant enough"
+FAR_BEHIND = "far behind the best"
 ASKS_THE_SAME = "asks the same"
+STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-# A general question in passing shares a word with something that was said: it takes more to open the memory
-# than one about the user. Chinese is cut into words differently from text to text, so fewer can recur.
-_OPENS: dict[Language, float] = {"en": 0.42, "zh": 0.31}
-_OPENS_FOR_OWN: dict[Language, float] = {"en": 0.25, "zh": 0.2}
-# Where meaning is compared, it finds what words do not: by words alone nearly all has to be there, and what
-# only follows is judged by more, too.
-_OPENS_BESIDE_MEANING = 0.6
-_FOLLOWS = 0.1
-_FOLLOWS_BESIDE_MEANING = 0.3
-_TIED = 0.3
+_OPENS_FOR_QUESTION = 0.28
+_OPENS_FOR_TALK = 0.45
+_OPENS_FOR_ANSWERS = 0.6
+"""Relevance of what the assistant said, where the question is not about that."""
+_RELEVANCE = 6.0
+"""Weight of the relevance beside the score: the score orders what is about as relevant."""
+_CLOSE = (0.6, 0.7, 0.8, 0.9)
+"""Share of the best one's value that the second and each further item must have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,45 +39,48 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """When units are relevant at all.
+    """From where on units are relevant at all.
 
-    A unit is whose `coverage` of a query or `cosine` to one reaches this; no cosine is given where the
-    embedding is not good enough for the language to be believed. Where there is such a unit, the memory is
-    what is asked about, and less admits the others: a coverage of `follows`, or being `tied` to the best.
+    A unit is whose `relevance` to the question, or whose `cosine` to it, reaches this. No cosine is given where
+    the embedding is not good enough for the language to be believed. What the assistant said has to reach the
+    relevance `of_answers`.
     """
 
-    coverage: float
+    relevance: float
+    of_answers: float
     cosine: float | None = None
-    follows: float = 1.0
-    tied: float | None = None
+    then: tuple[datetime, datetime] | None = None
+    """The time that the message refers to: where nothing is relevant, what was said in it is shown."""
 
     @classmethod
-    def of(cls, language: Language, cosine: float | None = None, *, own: bool = False) -> "Floor":
-        """The floor for a question.
+    def of(
+        cls,
+        *,
+        asks: bool,
+        of_assistant: bool = False,
+        cosine: float | None = None,
+        then: tuple[datetime, datetime] | None = None,
+    ) -> "Floor":
+        """The floor for a message.
 
         Args:
-            language: that of the question.
+            asks: it asks something; otherwise it goes on talking, and less bears on it.
+            of_assistant: it is about what the assistant said.
             cosine: what the embedding's probe found for the language.
-            own: the question is about the user's own affairs.
+            then: from when until when something was said that it refers to.
         """
-        if cosine is not None:
-            opens = _OPENS_FOR_OWN[language] if own else _OPENS_BESIDE_MEANING
-            return cls(opens, cosine, _FOLLOWS_BESIDE_MEANING)
-        return cls(_OPENS_FOR_OWN[language] if own else _OPENS[language], None, _FOLLOWS, _TIED)
+        relevance = _OPENS_FOR_QUESTION if asks else _OPENS_FOR_TALK
+        return cls(relevance, relevance if of_assistant else _OPENS_FOR_ANSWERS, cosine, then)
 
     def admits(self, ranked: Ranked) -> bool:
         """Whether the unit is relevant by itself."""
-        if ranked.echo:
-            return False
-        if ranked.coverage >= self.coverage:
+        if ranked.relevance >= (self.of_answers if ranked.unit.by_assistant else self.relevance):
             return True
         return self.cosine is not None and ranked.cosine is not None and ranked.cosine >= self.cosine
 
-    def admits_beside(self, ranked: Ranked) -> bool:
-        """Whether the unit is relevant where another one is by itself."""
-        if self.admits(ranked) or ranked.coverage >= self.follows:
-            return True
-        return self.tied is not None and ranked.tied >= self.tied
+    def admits_by_time(self, ranked: Ranked) -> bool:
+        """Whether the unit was said in the time that the message refers to."""
+        return self.then is not None and self.then[0] <= ranked.unit.created_at < self.then[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,11 @@ def by_episode(ranking: Ranking, depth: int = 20) -> tuple[Recalled, ...]:
     return _gathered(ranking.results[:depth])
 
 
+def value(ranked: Ranked) -> float:
+    """How much a unit is worth showing; comparable within one ranking."""
+    return ranked.score + _RELEVANCE * ranked.relevance * ranked.kind_factor
+
+
 def select(
     ranking: Ranking,
     *,
@@ -101,23 +113,31 @@ def select(
 ) -> Selection:
     """Choose episodes for a prompt.
 
-    Left out, each with its reason, are units whose message is among those `shown` (ids), what repeats a
-    better unit, and what the floor does not admit; of an episode that does not fit into `max_tokens`
-    its best unit may still fit. What lies beyond `depth` units is not considered.
+    Left out, each with its reason, are units whose message is among those `shown` (ids), what repeats a better
+    unit or only asks, what the floor does not admit, and what is far behind the best; of an episode that does not
+    fit into `max_tokens` its best unit may still fit. What lies beyond `depth` units is not considered.
     """
     excluded: list[Excluded] = []
-    candidates: list[Ranked] = []
-    considered = ranking.results[:depth]
-    opened = any(floor.admits(ranked) for ranked in considered)
-    for ranked in considered:
-        reason = _unfit(ranked, shown) or (None if opened and floor.admits_beside(ranked) else BELOW_FLOOR)
+    fit: list[Ranked] = []
+    considered = [(ranked, _unfit(ranked, shown)) for ranked in ranking.results[:depth]]
+    relevant = any(floor.admits(ranked) for ranked, unfit in considered if unfit is None)
+    for ranked, unfit in considered:
+        admitted = floor.admits(ranked) if relevant else floor.admits_by_time(ranked)
+        reason = unfit or (None if admitted else BELOW_FLOOR)
         if reason:
             excluded.append(Excluded(ranked.unit.id, reason))
         else:
-            candidates.append(ranked)
+            fit.append(ranked)
     chosen: list[Recalled] = []
     left = max_tokens
-    for recalled in _gathered(candidates):
+    ordered = _gathered(_in_order(fit))
+    for recalled in ordered:
+        if chosen and value(recalled.best) < _CLOSE[min(len(chosen), len(_CLOSE)) - 1] * value(ordered[0].best):
+            excluded.extend(Excluded(ranked.unit.id, FAR_BEHIND) for ranked in recalled.units)
+            continue
+        if written := _written_as_memory(recalled, chosen):
+            excluded.extend(Excluded(ranked.unit.id, f"in the memory {written}") for ranked in recalled.units)
+            continue
         fitting = _fitting(recalled, left, count_tokens) if len(chosen) < max_items else None
         kept = fitting.units if fitting else ()
         excluded.extend(Excluded(ranked.unit.id, OVER_BUDGET) for ranked in recalled.units if ranked not in kept)
@@ -128,16 +148,36 @@ def select(
 
 
 def _unfit(ranked: Ranked, shown: Collection[str]) -> str | None:
-    if ranked.unit.message_id in shown:
+    unit = ranked.unit
+    if unit.message_id in shown:
         return SHOWN_IN_WINDOW
     if ranked.echo:
         return ASKS_THE_SAME
     if ranked.duplicate_of:
         return f"near duplicate of {ranked.duplicate_of}"
+    if unit.message_id and not unit.by_assistant and "states" not in unit.features:
+        return STATES_NOTHING
     return None
 
 
-def _gathered(results: tuple[Ranked, ...] | list[Ranked]) -> tuple[Recalled, ...]:
+def _in_order(fit: Sequence[Ranked]) -> list[Ranked]:
+    """By what they are worth; an older version of a fact stands behind the newer one."""
+    worth = {ranked.unit.id: value(ranked) for ranked in fit}
+    for ranked in fit:
+        if ranked.version_of in worth:
+            newer, older = worth[ranked.version_of], worth[ranked.unit.id]
+            worth[ranked.version_of], worth[ranked.unit.id] = max(newer, older), min(newer, older)
+    behind = {ranked.unit.id: ranked.version_of in worth for ranked in fit}
+    return sorted(fit, key=lambda ranked: (-worth[ranked.unit.id], behind[ranked.unit.id]))
+
+
+def _written_as_memory(recalled: Recalled, chosen: Sequence[Recalled]) -> str | None:
+    """The memory among those chosen that was written from what the episode says."""
+    said = {ranked.unit.message_id for ranked in recalled.units}
+    return next((other.best.unit.id for other in chosen if said <= other.best.unit.sources), None)
+
+
+def _gathered(results: Sequence[Ranked]) -> tuple[Recalled, ...]:
     episodes: defaultdict[str, list[Ranked]] = defaultdict(list)
     for ranked in results:
         episodes[ranked.unit.episode_id].append(ranked)

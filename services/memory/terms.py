@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from services.llm.lexical import STOP_WORDS
-from services.memory.cues import WEAK_WORDS
+from services.memory.cues import EVERYDAY_WORDS, WEAK_WORDS
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _RUN = re.compile(
@@ -23,6 +23,7 @@ _RUN = re.compile(
     rf"|[{_HAN}]+"
 )
 _CHINESE = re.compile(f"[{_HAN}]")
+_ENGLISH_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _PART = re.compile(r"[^\W_]+")
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 
@@ -61,6 +62,21 @@ def warm() -> None:
 def simplified(text: str) -> str:
     """With its traditional Chinese characters folded to simplified ones."""
     return _tools().simplify(text) if _CHINESE.search(text) else text
+
+
+def simplified_text(text: str) -> str:
+    """Folded to half width and lower case, with its traditional Chinese characters simplified."""
+    return simplified(unicodedata.normalize("NFKC", text).lower())
+
+
+def english_words(text: str) -> list[str]:
+    """All English words and numbers of a text in lower case, in order, stop words among them."""
+    return _ENGLISH_WORD.findall(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower())
+
+
+def english_stems(text: str) -> list[str]:
+    """The stems of `english_words`."""
+    return [_stem(word) for word in english_words(text)]
 
 
 def indexed_text(speaker: str, text: str) -> str:
@@ -114,6 +130,17 @@ def _runs(text: str) -> list[str]:
 def is_weak(term: str) -> bool:
     """Whether a term is so general that sharing it means nothing by itself."""
     return term in _weak_terms()
+
+
+def is_everyday(term: str) -> bool:
+    """Whether a term is in so many sentences that sharing it says little."""
+    return term in _everyday_terms()
+
+
+@lru_cache(maxsize=1)
+def _everyday_terms() -> frozenset[str]:
+    words = EVERYDAY_WORDS["en"] | EVERYDAY_WORDS["zh"]
+    return frozenset(term for word in words for term in terms(word) if len(term) > 1)
 
 
 @lru_cache(maxsize=1)

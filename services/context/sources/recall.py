@@ -26,6 +26,8 @@ from state.section import Item, Section
 _DEPTH = 20
 _REPORTED = 12
 _MOST_TOKENS_OF_ONE = 110
+_LONGEST_QUESTION = 160
+"""Characters that are shown of the question that an answer belongs to."""
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*\s*")
 SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "User", "assistant": "You"},
@@ -159,9 +161,8 @@ def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> l
         if why.by in ranked and why.by not in outdated:
             old, new = ranked[unit], ranked[why.by]
             cosine = max((each for each in (old.cosine, new.cosine) if each is not None), default=None)
-            ranked[why.by] = replace(
-                new, score=max(old.score, new.score), coverage=max(old.coverage, new.coverage), cosine=cosine
-            )
+            relevance, score = max(old.relevance, new.relevance), max(old.score, new.score)
+            ranked[why.by] = replace(new, score=score, relevance=relevance, cosine=cosine)
     holding = [each for unit, each in ranked.items() if unit not in outdated]
     return sorted(holding, key=lambda each: -each.score)
 
@@ -194,8 +195,11 @@ def _shortened(ranked: Ranked, asked: Collection[str], tokens: TokenEstimator) -
 
 def _shown(recalled: Recalled, found: RecallResult, language: Language, timezone: str) -> RecalledEpisode:
     lines = []
+    shown = {ranked.unit.message_id for ranked in recalled.units}
     for ranked in recalled.units:
         stored = found.units[ranked.unit.id]
+        if stored.question and str(stored.question_id) not in shown:
+            lines.append(f"{SPEAKERS[language]['user']}: {_beginning(stored.question)}")
         who = stored.speaker or SPEAKERS[language][stored.role]
         said = " ".join(ranked.unit.text.split())
         lines.append(f"{who}: {said}" if stored.message_id else said)
@@ -206,6 +210,11 @@ def _shown(recalled: Recalled, found: RecallResult, language: Language, timezone
         text="\n  ".join(lines),
         score=round(recalled.best.score, 4),
     )
+
+
+def _beginning(question: str) -> str:
+    text = " ".join(question.split())
+    return text if len(text) <= _LONGEST_QUESTION else f"{text[:_LONGEST_QUESTION]}…"
 
 
 def _day(at: datetime, timezone: str) -> str:
@@ -230,7 +239,7 @@ def _hit(ranked: Ranked, reasons: Mapping[str, str]) -> dict[str, Any]:
         "unit_id": ranked.unit.id,
         "episode_id": ranked.unit.episode_id,
         "score": round(ranked.score, 4),
-        "coverage": round(ranked.coverage, 3),
+        "relevance": round(ranked.relevance, 3),
         "ranks": {
             leg.leg if leg.query is None else f"{leg.leg}:{leg.query}": leg.rank
             for leg in ranked.legs

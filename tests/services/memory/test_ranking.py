@@ -13,7 +13,21 @@ from services.memory.ranking import rank
 from services.memory.terms import terms
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-PLAIN = RankingParameters(window=0, window_dense=0, visit=0, association=0, age=0, importance=0)
+PLAIN = RankingParameters(
+    window=0,
+    window_dense=0,
+    visit=0,
+    association=0,
+    age=0,
+    importance=0,
+    relevance=0,
+    by_assistant=1,
+    only_asks=1,
+    written=1,
+    oneself=1,
+    fitting=1,
+    corrects=1,
+)
 
 
 def unit(name: str, text: str, *, conversation: str = "", previous: str | None = None, minutes: float = 0) -> Unit:
@@ -92,7 +106,8 @@ def test_every_score_is_the_sum_of_what_is_explained() -> None:
     lists = [found("lexical", a=3.0, b=1.0), found("dense", b=0.9, c=0.4)]
     for result in ranked("red, green pears", lists, [A, B, C], RankingParameters()).results:
         explained = sum(leg.contribution for leg in result.legs)
-        assert result.score == pytest.approx(explained * result.importance_factor * result.age_factor)
+        factors = result.importance_factor * result.age_factor * result.kind_factor
+        assert result.score == pytest.approx(explained * factors)
     first, second, _ = ranked("red, green pears", lists, [C, A, B]).results
     assert [(leg.leg, leg.rank) for leg in first.legs] == [("lexical", 1), ("dense", 1)]
     assert [(leg.leg, leg.rank) for leg in second.legs] == [("lexical", 2)]
@@ -197,18 +212,18 @@ def test_two_texts_that_say_the_same_are_marked_and_a_negation_is_not_the_same()
     assert {one.unit.id: one.duplicate_of for one in result.results if one.duplicate_of} == {"same": "one"}
 
 
-def test_coverage_is_absolute() -> None:
+def test_relevance_is_absolute() -> None:
     units = [unit("a", "The lighthouse on the island"), unit("b", "A kettle for the kitchen")]
     result = ranked("Which lighthouse keeper fed the seagulls?", [found("lexical", a=1.0, b=0.9)], units)
     assert result.results[0].score == pytest.approx(0.5)
-    assert 0 < result.results[0].coverage < 0.5
-    assert result.results[1].coverage == 0
+    assert 0 < result.results[0].relevance < 0.5
+    assert result.results[1].relevance == 0
 
 
 def test_of_a_word_that_is_cut_differently_the_characters_count_a_part() -> None:
     units = [unit("a", "我养了一只叫布鲁诺的狗"), unit("b", "猫在睡觉"), unit("c", "我的狗叫布鲁诺")]
     found_ = [found("lexical", a=1.0, b=1.0, c=1.0)]
-    covered = {one.unit.id: one.coverage for one in ranked("我的狗叫什么名字", found_, units).results}
+    covered = {one.unit.id: one.relevance for one in ranked("我的狗叫什么名字", found_, units).results}
     assert 0 == covered["b"] < covered["a"] < covered["c"]
 
 
@@ -246,5 +261,5 @@ def test_whatever_is_found_is_ranked_once(
     assert [one.position for one in result.results] == list(range(1, len(result.results) + 1))
     scores = [one.score for one in result.results]
     assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 2 for score in scores)
+    assert all(0 <= score <= 2.5 for score in scores)
     assert 0 <= result.coherence <= 1

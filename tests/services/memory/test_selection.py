@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.llm.language import Language
+from services.memory.features import Feature
 from services.memory.hits import Ranked, Ranking, Unit
 from services.memory.selection import Floor, Recalled, by_episode, select
 
@@ -13,16 +13,34 @@ def result(
     name: str,
     *,
     episode: str = "",
-    coverage: float = 1.0,
+    relevance: float = 1.0,
+    score: float = 1.0,
     cosine: float | None = None,
     duplicate_of: str | None = None,
     echo: bool = False,
-    tied: float = 0.0,
+    version_of: str | None = None,
+    features: tuple[Feature, ...] = ("states",),
+    by_assistant: bool = False,
+    sources: frozenset[str] | None = None,
     text: str = "one two three",
     second: int = 0,
 ) -> Ranked:
-    unit = Unit(name, episode or name, "c", NOW + timedelta(seconds=second), text, (), message_id=f"m-{name}")
-    return Ranked(unit, 1, 1.0, (), 1.0, 1.0, coverage, cosine, duplicate_of, echo, tied)
+    unit = Unit(
+        name,
+        episode or name,
+        "c",
+        NOW + timedelta(seconds=second),
+        text,
+        (),
+        message_id=None if sources else f"m-{name}",
+        by_assistant=by_assistant,
+        features=frozenset(features),
+        sources=sources or frozenset(),
+    )
+    return Ranked(unit, 1, score, (), 1.0, 1.0, 1.0, relevance, cosine, duplicate_of, version_of, echo)
+
+
+QUESTION = Floor.of(asks=True)
 
 
 def ids(recalled: tuple[Recalled, ...]) -> list[list[str]]:
@@ -43,58 +61,78 @@ def test_everything_that_is_left_out_says_why() -> None:
         result("seen"),
         result("good"),
         result("again", duplicate_of="good"),
-        result("far", coverage=0.05, cosine=0.9),
+        result("far", relevance=0.05, cosine=0.9),
     )
-    chosen = select(Ranking(found, 0.0), floor=Floor.of("en"), shown={"m-seen"}, count_tokens=count)
+    chosen = select(Ranking(found, 0.0), floor=QUESTION, shown={"m-seen"}, count_tokens=count)
     assert ids(chosen.recalled) == [["good"]]
     assert {one.unit_id: one.reason for one in chosen.excluded} == {
         "seen": "shown in the window",
         "again": "near duplicate of good",
-        "far": "below the floor",
+        "far": "not relevant enough",
     }
 
 
-def test_what_only_follows_is_admitted_beside_what_is_asked_about() -> None:
-    following = (result("little", coverage=0.1), result("tied", coverage=0.0, tied=0.4))
-    asked, other = result("asked", coverage=0.5), result("other", coverage=0.0, tied=0.1)
-    opened, shut = (
-        select(Ranking(found, 0.0), floor=Floor.of("en"), shown=(), count_tokens=count)
-        for found in ((*following, asked, other), (*following, other))
-    )
-    assert [one.episode_id for one in opened.recalled] == ["little", "tied", "asked"]
-    assert shut.recalled == ()
+def chosen_of(*found: Ranked, floor: Floor = QUESTION) -> list[str]:
+    selection = select(Ranking(found, 0.0), floor=floor, shown=(), count_tokens=count)
+    return [one.best.unit.id for one in selection.recalled]
 
 
-def test_a_unit_that_asks_the_same_opens_nothing() -> None:
-    found = (result("again", echo=True), result("little", coverage=0.1))
-    chosen = select(Ranking(found, 0.0), floor=Floor.of("en"), shown=(), count_tokens=count)
-    assert chosen.recalled == ()
-    assert {one.unit_id: one.reason for one in chosen.excluded} == {
-        "again": "asks the same",
-        "little": "below the floor",
-    }
+def test_the_best_is_shown_if_it_is_relevant_and_others_only_if_they_come_close() -> None:
+    assert chosen_of(result("first", relevance=0.5), result("close", relevance=0.4)) == ["first", "close"]
+    assert chosen_of(result("first", relevance=0.9), result("far", relevance=0.3)) == ["first"]
+    assert chosen_of(result("first", relevance=0.2), result("close", relevance=0.19)) == []
 
 
-def test_where_meaning_is_compared_words_have_to_prove_more() -> None:
-    some = Ranking((result("some", coverage=0.45, cosine=0.1), result("tied", coverage=0.0, tied=1.0)), 0.0)
-    admitted = [
-        ids(select(some, floor=floor, shown=(), count_tokens=count).recalled)
-        for floor in (Floor.of("en", 0.4), Floor.of("en", 0.4, own=True), Floor.of("en"))
+def test_the_relevance_decides_and_the_score_orders_what_is_as_relevant() -> None:
+    assert chosen_of(result("matches words", score=1.2, relevance=0.4), result("answers", score=0.2)) == [
+        "answers"
     ]
-    assert admitted == [[], [["some"]], [["some"], ["tied"]]]
+    assert chosen_of(result("second", score=0.5), result("first", score=0.9)) == ["first", "second"]
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_less_opens_the_memory_to_a_question_about_the_users_own_affairs(language: Language) -> None:
-    some = result("some", coverage=0.27)
-    assert Floor.of(language, own=True).admits(some)
-    assert not Floor.of(language).admits(some)
+def test_a_message_that_goes_on_talking_shows_less() -> None:
+    some = result("some", relevance=0.35)
+    assert chosen_of(some) == ["some"]
+    assert chosen_of(some, floor=Floor.of(asks=False)) == []
+
+
+def test_what_the_assistant_said_is_shown_where_it_is_asked_for() -> None:
+    answer = result("answer", relevance=0.4, by_assistant=True)
+    assert chosen_of(answer) == []
+    assert chosen_of(answer, floor=Floor.of(asks=True, of_assistant=True)) == ["answer"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "reason"),
+    [
+        (result("again", echo=True), "asks the same"),
+        (result("order", features=()), "asks or orders something and states nothing"),
+    ],
+)
+def test_questions_and_orders_of_the_user_are_never_shown_alone(unit: Ranked, reason: str) -> None:
+    chosen = select(Ranking((unit,), 0.0), floor=QUESTION, shown=(), count_tokens=count)
+    assert chosen.recalled == ()
+    assert [one.reason for one in chosen.excluded] == [reason]
+
+
+def test_the_newer_version_of_a_fact_comes_first_and_the_older_never_alone() -> None:
+    older, newer = result("older", relevance=0.9, version_of="newer"), result("newer", relevance=0.7)
+    assert chosen_of(older, newer) == ["newer", "older"]
+
+
+def test_a_memory_stands_for_the_turn_that_it_was_written_from() -> None:
+    memory, turn = result("memory", sources=frozenset({"m-turn", "m-answer"})), result("turn", score=0.9)
+    chosen = select(Ranking((memory, turn), 0.0), floor=QUESTION, shown=(), count_tokens=count)
+    assert ids(chosen.recalled) == [["memory"]]
+    assert [one.reason for one in chosen.excluded] == ["in the memory memory"]
 
 
 def test_a_cosine_admits_where_it_is_believed() -> None:
-    far = Ranking((result("far", coverage=0.1, cosine=0.5),), 0.0)
-    assert ids(select(far, floor=Floor.of("en", 0.4), shown=(), count_tokens=count).recalled) == [["far"]]
-    assert select(far, floor=Floor.of("en", 0.6), shown=(), count_tokens=count).recalled == ()
+    far = Ranking((result("far", relevance=0.1, cosine=0.5),), 0.0)
+    assert ids(select(far, floor=Floor.of(asks=True, cosine=0.4), shown=(), count_tokens=count).recalled) == [
+        ["far"]
+    ]
+    assert select(far, floor=Floor.of(asks=True, cosine=0.6), shown=(), count_tokens=count).recalled == ()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +140,7 @@ def test_a_cosine_admits_where_it_is_believed() -> None:
 )
 def test_the_budget_is_kept(items: int, tokens: int, kept: list[str]) -> None:
     found = Ranking((result("a"), result("b")), 0.0)
-    chosen = select(found, floor=Floor.of("en"), shown=(), count_tokens=count, max_items=items, max_tokens=tokens)
+    chosen = select(found, floor=QUESTION, shown=(), count_tokens=count, max_items=items, max_tokens=tokens)
     assert [one.episode_id for one in chosen.recalled] == kept
     assert {one.reason for one in chosen.excluded} <= {"over the budget"}
     assert len(chosen.excluded) == 2 - len(kept)
@@ -110,6 +148,6 @@ def test_the_budget_is_kept(items: int, tokens: int, kept: list[str]) -> None:
 
 def test_of_an_episode_that_is_too_long_the_best_message_is_shown_alone() -> None:
     found = Ranking((result("short", episode="e"), result("long", episode="e", text="word " * 99)), 0.0)
-    chosen = select(found, floor=Floor.of("en"), shown=(), count_tokens=count, max_tokens=10)
+    chosen = select(found, floor=QUESTION, shown=(), count_tokens=count, max_tokens=10)
     assert ids(chosen.recalled) == [["short"]]
     assert [(one.unit_id, one.reason) for one in chosen.excluded] == [("long", "over the budget")]

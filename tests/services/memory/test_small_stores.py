@@ -8,10 +8,11 @@ import pytest
 from services.llm.language import Language
 from services.llm.lexical import LexicalEmbeddings
 from services.memory.hits import Ranking, SearchList, Unit
-from services.memory.queries import is_about_oneself, make_queries
+from services.memory.marks import marked
+from services.memory.queries import make_queries
 from services.memory.ranking import rank
 from services.memory.selection import ASKS_THE_SAME, Floor, select
-from services.memory.terms import indexed_text, terms
+from services.memory.terms import terms
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -80,9 +81,21 @@ def store(talks: Sequence[Sequence[str]], *, speaker: str = "", indexed: bool = 
         for text in talk:
             name = str(len(units))
             at = NOW - timedelta(hours=100 - number, minutes=-len(units))
-            words = tuple(terms(indexed_text(speaker, text)))
+            known = marked((), text, speaker, "user")
             units.append(
-                Unit(name, str(number), str(number), at, text, words, before, f"m{name}", indexed=indexed)
+                Unit(
+                    name,
+                    str(number),
+                    str(number),
+                    at,
+                    text,
+                    known.terms,
+                    before,
+                    f"m{name}",
+                    indexed=indexed,
+                    concepts=known.concepts,
+                    features=known.features,
+                )
             )
             before = name
     return units
@@ -147,7 +160,7 @@ def test_a_fact_that_is_asked_for_is_shown_and_a_general_question_shows_none(que
     shown = [
         [one.best.unit.text for one in select(ask(asked, units), floor=floor, shown=(), count_tokens=len).recalled]
         for asked in (question, "What is the capital of France?", "怎么煮米饭？")
-        for floor in [Floor.of(language(asked), own=is_about_oneself(asked, language(asked)))]
+        for floor in [Floor.of(asks=True)]
     ]
     assert shown[0][0] == fact
     assert shown[1:] == [[], []]
@@ -157,7 +170,7 @@ def test_a_question_alone_answers_nothing_and_is_not_shown() -> None:
     units = store([["我的狗叫什么名字？", "不知道"]], speaker="安娜")
     found = ask("我的狗叫什么名字", units)
     assert [result.echo for result in found.results if result.unit.id == "0"] == [True]
-    chosen = select(found, floor=Floor.of("zh", 0.2), shown=(), count_tokens=len)
+    chosen = select(found, floor=Floor.of(asks=True), shown=(), count_tokens=len)
     assert "0" not in {ranked.unit.id for one in chosen.recalled for ranked in one.units}
     assert ("0", ASKS_THE_SAME) in {(one.unit_id, one.reason) for one in chosen.excluded}
 

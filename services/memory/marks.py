@@ -1,0 +1,67 @@
+"""What is indexed of a unit beside its words: the concepts it speaks of and what kind of text it is.
+
+They stand in front of the terms of its row, as terms that no text has, so that a search finds them and a hit
+brings them back. Rows of an older version have none; then they are made from the text.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from services.memory.concepts import concepts, telling_concepts, widened
+from services.memory.features import FEATURES, Feature, features
+from services.memory.terms import indexed_text, terms
+
+VERSION = "2"
+"""Of what is indexed of a text."""
+
+_VERSION, _NAMED, _BROADER, _FEATURE = f"0v{VERSION}", "0c", "0b", "0f"
+_MARKS = 2
+"""Characters that tell a mark from a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A unit's words, and what was marked of it."""
+
+    terms: tuple[str, ...]
+    concepts: Mapping[str, float]
+    features: frozenset[Feature]
+
+
+def indexed_terms(text: str, speaker: str | None, role: Literal["user", "assistant"]) -> list[str]:
+    """The terms under which a message or a memory is indexed; none where it has no word."""
+    words = terms(indexed_text(speaker or "", text))
+    if not words:
+        return []
+    spoken = concepts(text)
+    named = [f"{_NAMED}{name}" for name, weight in spoken.items() if weight == 1.0]
+    broader = [f"{_BROADER}{name}" for name, weight in spoken.items() if weight < 1.0]
+    kinds = [f"{_FEATURE}{feature}" for feature in sorted(features(text, role))]
+    return [_VERSION, *named, *broader, *kinds, *words]
+
+
+def sought_terms(question: str) -> list[str]:
+    """The terms by which a question is searched for: its words, and what it is about in any words."""
+    marks = [f"{kind}{name}" for name in telling_concepts(question) for kind in (_NAMED, _BROADER)]
+    return [*marks, *terms(question)]
+
+
+def marked(found: Sequence[str], text: str, speaker: str | None, role: Literal["user", "assistant"]) -> Marked:
+    """What a row's terms say, or where it is of another version, what its text does."""
+    if not found or found[0] != _VERSION:
+        found = indexed_terms(text, speaker, role)
+    known: frozenset[str] = frozenset(FEATURES)
+    named = [term[_MARKS:] for term in found if term.startswith(_NAMED)]
+    kinds = frozenset(kind for kind in FEATURES if f"{_FEATURE}{kind}" in found)
+    words = tuple(term for term in found if not (term[:1] == "0" and _is_mark(term, known)))
+    return Marked(words, widened(named), kinds)
+
+
+def _is_mark(term: str, kinds: frozenset[str]) -> bool:
+    if term == _VERSION:
+        return True
+    rest = term[_MARKS:]
+    return (term[:_MARKS] in (_NAMED, _BROADER) and rest.isalpha()) or (
+        term[:_MARKS] == _FEATURE and rest in kinds
+    )
