@@ -1,31 +1,53 @@
 """`anamnesis chat`: talk to the running service in the terminal."""
 
-import contextlib
 import getpass
-import json
-import signal
-import sys
-import time
+from dataclasses import dataclass
 from typing import Annotated, Any
-from uuid import uuid4
 
 import httpx
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from api.cli.shell import fail, settings_or_exit
+from api.cli.chat_answer import show_answer
+from api.cli.chat_service import ChatService, Refused
+from api.cli.chat_views import show_conversations, show_memory, show_model, show_report
+from api.cli.shell import WRONG_USE, fail, settings_or_exit
 from services.platform.settings import KEY_VARIABLE
 
 _SHOWN_ON_RETURN = 6
-_TRIES = 8
-_BETWEEN_TRIES_S = 0.5
+_LONGEST_NAME = 128
+_COMMANDS = {
+    "/new [NAME]": "start a new conversation",
+    "/list": "list your conversations",
+    "/open NAME": "go on with another conversation",
+    "/memory": "show what is remembered of you",
+    "/forget TEXT": "forget what the text describes",
+    "/why": "show what the last answer was based on",
+    "/model": "show which expert and model answer",
+    "/help": "show these commands",
+    "/quit": "leave; so does Ctrl-D",
+}
 
 console = Console()
 
 
+@dataclass
+class _Talk:
+    """Where the person at the terminal is."""
+
+    service: ChatService
+    user: str
+    session: str
+    expert: str | None
+    """Of the conversation, or of the one that begins; None = the default one."""
+    turn_id: str | None = None
+    """Of the last answer."""
+
+
 def chat(
     session: Annotated[str, typer.Option(help="Name of the conversation.")] = "terminal",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with your newest conversation.")] = False,
     user: Annotated[str | None, typer.Option(help="Who you are; your login name by default.")] = None,
     expert: Annotated[str | None, typer.Option(help="Expert of a new conversation.")] = None,
     url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
@@ -33,138 +55,143 @@ def chat(
         str | None, typer.Option(envvar=KEY_VARIABLE, help="API key or token, where the service asks for one.")
     ] = None,
 ) -> None:
-    """Talk to the running service. Ctrl-C stops an answer; Ctrl-D or /quit ends.
+    """Talk to the running service. Ctrl-C stops an answer; /help lists commands, Ctrl-D or /quit ends.
 
     Example: `anamnesis chat --session holiday`
     """
     settings = settings_or_exit()
     address = url or f"http://{settings.host}:{settings.port}"
-    request = {"user_id": user or getpass.getuser(), "session_id": session, "expert": expert}
+    name = user or getpass.getuser()
+    for option, value in (("--user", name), ("--session", session), ("--expert", expert)):
+        if value is not None and (problem := _problem_of_name(value)):
+            fail(f"{option}: {problem}", WRONG_USE)
     headers = {"Authorization": f"Bearer {key}"} if key else None
-    with httpx.Client(base_url=address, headers=headers, timeout=httpx.Timeout(10, read=None)) as client:
-        try:
-            _show_history(client, request)
-            _talk(client, request)
-        except httpx.ConnectError:
-            fail(f"nothing answers at {address}; start the service with: make run")
+    try:
+        with httpx.Client(base_url=address, headers=headers, timeout=httpx.Timeout(10, read=None)) as client:
+            talk = _Talk(ChatService(client), name, session, expert)
+            if resume and (newest := talk.service.conversations(name, limit=1)):
+                talk.session = newest[0]["session_id"]
+            _enter(talk)
+            _read_lines(talk)
+    except httpx.ConnectError:
+        fail(f"No service is running at {address}; start one with: anamnesis serve")
+    except httpx.HTTPError as error:
+        fail(f"The service at {address} does not answer ({str(error) or type(error).__name__}).")
+    except Refused as error:
+        fail(error.message, WRONG_USE if error.wrong_use else 1)
 
 
-def _talk(client: httpx.Client, request: dict[str, Any]) -> None:
-    while True:
-        try:
-            message = console.input("[bold cyan]you[/]  ").strip()
-        except (EOFError, KeyboardInterrupt):
-            console.print()
-            return
-        if message in {"/quit", "/exit"}:
-            return
-        if message:
-            _ask(client, {**request, "message": message})
+def _enter(talk: _Talk) -> None:
+    """Show where a conversation stands, or that it is new.
 
-
-def _show_history(client: httpx.Client, request: dict[str, Any]) -> None:
-    """The end of this conversation, if there is one."""
-    found = client.get(
-        "/api/v1/conversations", params={"user_id": request["user_id"], "session_id": request["session_id"]}
-    )
-    _check(found)
-    if not (conversations := found.json()["items"]):
-        console.print(f"[dim]A new conversation, {escape(request['session_id'])}. Ctrl-D ends it.[/]")
+    Raises:
+        Refused: it belongs to another expert than the one that was asked for, or there is no such expert.
+    """
+    found = talk.service.conversation(talk.user, talk.session)
+    if found is None:
+        if talk.expert is not None:
+            talk.service.expert(talk.expert)
+        with_expert = f" with {escape(talk.expert)}" if talk.expert else ""
+        console.print(f"[dim]New conversation “{escape(talk.session)}”{with_expert}. /help lists commands.[/]")
         return
-    last: list[dict[str, Any]] = []
-    after: str | None = ""
-    while after is not None:
-        parameters = {"limit": "200"} | ({"after": after} if after else {})
-        page = client.get(f"/api/v1/conversations/{conversations[0]['id']}/messages", params=parameters).json()
-        last, after = [*last, *page["items"]][-_SHOWN_ON_RETURN:], page["next"]
-    for message in last:
+    if talk.expert is not None and found["expert"] != talk.expert:
+        raise Refused(
+            f"The conversation “{talk.session}” belongs to the expert {found['expert']}. "
+            f"To talk to {talk.expert}, name another conversation with --session.",
+            wrong_use=True,
+        )
+    talk.expert = found["expert"]
+    console.print(f"[dim]Conversation “{escape(talk.session)}” with {escape(found['expert'])}, continued.[/]")
+    for message in talk.service.last_messages(found["id"], _SHOWN_ON_RETURN):
         name = "you " if message["role"] == "user" else "anam"
-        unfinished = "" if message["completed"] else " [dim](broke off)[/]"
+        unfinished = "" if message["completed"] else " [dim](incomplete)[/]"
         console.print(f"[dim]{name} {escape(message['content'])}[/]{unfinished}")
 
 
-def _ask(client: httpx.Client, body: dict[str, Any]) -> None:
-    """Show the answer as it comes. Ctrl-C cancels it; what there is of it is kept."""
-    console.print("[bold green]anam[/] ", end="")
-    before = signal.getsignal(signal.SIGINT)
-    answer = _Answer(client)
-    try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        answer.show(body)
-    except KeyboardInterrupt:
-        answer.cancel()
-        console.print("\n[dim](stopped; what there is of the answer is kept in the conversation)[/]")
-    except httpx.HTTPError as error:
-        console.print(f"\n[red]The connection broke: {escape(str(error) or type(error).__name__)}[/]")
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-class _Answer:
-    """One answer as it comes, over as many connections as it takes."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
-        self._key = {"Idempotency-Key": uuid4().hex}
-        self._turn_id = ""
-        self._seen = 0
-
-    def show(self, body: dict[str, Any]) -> None:
-        """Send the message and show its answer; a connection that breaks is taken up where it broke."""
-        for attempt in range(_TRIES):
-            try:
-                if self._turn_id:
-                    address, headers = f"/api/v1/turns/{self._turn_id}/stream", {"Last-Event-ID": str(self._seen)}
-                    ended = self._read("GET", address, headers, None)
-                else:
-                    ended = self._read("POST", "/api/v1/chat/stream", self._key, body)
-                if ended:
-                    return
-            except httpx.HTTPError:
-                if attempt == _TRIES - 1:
-                    raise
-            time.sleep(_BETWEEN_TRIES_S)
-
-    def cancel(self) -> None:
-        """Stop the turn."""
-        if self._turn_id:
-            with contextlib.suppress(httpx.HTTPError):
-                self._client.post(f"/api/v1/turns/{self._turn_id}/cancel", timeout=5)
-
-    def _read(self, method: str, address: str, headers: dict[str, str], body: dict[str, Any] | None) -> bool:
-        with self._client.stream(method, address, headers=headers, json=body) as response:
-            _check(response)
-            for line in response.iter_lines():
-                if line.startswith("id: "):
-                    self._seen = int(line.removeprefix("id: "))
-                elif line.startswith("data: "):
-                    event = json.loads(line.removeprefix("data: "))
-                    if event["status"] == "turn":
-                        self._turn_id = event["content"]["turn_id"]
-                    _show(event)
-                    if event["status"] in {"done", "error"}:
-                        return True
-        return False
-
-
-def _show(event: dict[str, Any]) -> None:
-    content = event["content"]
-    match event["status"]:
-        case "token":
-            sys.stdout.write(content)
-            sys.stdout.flush()
-        case "tool_call":
-            console.print(f"[dim]({escape(content['name'])} …)[/] ", end="")
-        case "done":
+def _read_lines(talk: _Talk) -> None:
+    while True:
+        try:
+            line = console.input("[bold cyan]you[/]  ").strip()
+        except (EOFError, KeyboardInterrupt):
             console.print()
-            if content["degraded"]:
-                console.print(f"[yellow]without: {escape(', '.join(content['degraded']))}[/]")
-        case "error":
-            again = " Try again." if content["retryable"] else ""
-            console.print(f"\n[red]{escape(content['message'])}{again}[/]")
+            return
+        if line in {"/quit", "/exit"}:
+            return
+        if line.startswith("//"):
+            _send(talk, line[1:])
+        elif line.startswith("/"):
+            command, _, rest = line.partition(" ")
+            _obey(talk, command, rest.strip())
+        elif line:
+            _send(talk, line)
 
 
-def _check(response: httpx.Response) -> None:
-    if response.is_error:
-        response.read()
-        fail(response.json()["detail"])
+def _send(talk: _Talk, message: str) -> None:
+    body = {"user_id": talk.user, "session_id": talk.session, "expert": talk.expert, "message": message}
+    talk.turn_id = show_answer(console, talk.service.client, body) or talk.turn_id
+
+
+def _obey(talk: _Talk, command: str, rest: str) -> None:
+    """Carry out a command; neither it nor what comes of it reaches the model or memory."""
+    try:
+        match command:
+            case "/new":
+                _go_to(talk, rest or talk.service.unused_name(talk.user), expert=talk.expert)
+            case "/open" if rest:
+                _go_to(talk, rest, expert=None)
+            case "/list":
+                show_conversations(console, talk.service.conversations(talk.user, limit=20), talk.session)
+            case "/memory":
+                show_memory(console, talk.service, talk.user, talk.expert or "default")
+            case "/forget" if rest:
+                change = talk.service.forget(talk.user, talk.expert or "default", rest)
+                console.print(f"[dim]{escape(change['summary'])}[/]")
+            case "/why":
+                _show_why(talk)
+            case "/model":
+                show_model(console, talk.service, talk.expert or "default")
+            case "/help":
+                _show_help()
+            case "/open" | "/forget":
+                console.print(f"[yellow]{command} needs a text; see /help[/]")
+            case _:
+                console.print(f"[yellow]There is no command {escape(command)}; nothing was sent.[/]")
+                _show_help()
+    except Refused as error:
+        console.print(f"[red]{escape(error.message)}[/]")
+    except httpx.HTTPError as error:
+        console.print(f"[red]The service does not answer: {escape(str(error) or type(error).__name__)}[/]")
+
+
+def _go_to(talk: _Talk, session: str, *, expert: str | None) -> None:
+    if problem := _problem_of_name(session):
+        raise Refused(problem)
+    there = _Talk(talk.service, talk.user, session, expert)
+    _enter(there)
+    talk.session, talk.expert, talk.turn_id = there.session, there.expert, None
+
+
+def _show_why(talk: _Talk) -> None:
+    if talk.turn_id is None:
+        console.print("[dim]There is no answer yet; ask something first.[/]")
+        return
+    turn: dict[str, Any] = talk.service.turn(talk.turn_id)
+    show_report(console, talk.service, talk.user, turn)
+
+
+def _show_help() -> None:
+    for command, what in _COMMANDS.items():
+        console.print(f"  [bold]{escape(command):<14}[/] {what}")
+    console.print("[dim]  A message that begins with a slash is sent with two: //home is a folder.[/]")
+
+
+def _problem_of_name(name: str) -> str | None:
+    """Say what is wrong with a user's, a conversation's or an expert's name."""
+    allowed = "use 1 to 128 letters without accents, digits and . _ : @ -"
+    if not 1 <= len(name) <= _LONGEST_NAME:
+        return f"a name of {len(name)} characters is not accepted; {allowed}"
+    for character in name:
+        if not (character.isascii() and (character.isalnum() or character in "._:@-")):
+            what = "a space" if character == " " else f"the character {character!r}"
+            return f"the name {name!r} has {what}; {allowed}"
+    return None

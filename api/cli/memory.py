@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from services.memory.blocks import Block, Owner
     from services.memory.episode import WrittenEpisode
     from services.memory.items import ItemChange
+    from state.memory import MemoryChange
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -199,6 +200,33 @@ def delete(
 
     _with_memory(tenant, user, expert, remove)
     typer.echo(f"Deleted {thing}.")
+
+
+@app.command()
+def forget(
+    user: OfUser,
+    what: Annotated[str, typer.Argument(help="What to forget, in the words in which it was told.")],
+    tenant: OfTenant = "default",
+    expert: OfExpert = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Forget what a text describes: remove it from core memory and recall. Messages stay in their conversation.
+
+    Example: `anamnesis memory forget u-1 "diabetes"`
+    """
+    if not what.strip():
+        fail("what to forget is empty", WRONG_USE)
+
+    async def apply(services: "Services", owner: "Owner") -> "MemoryChange":
+        from services.memory.operations import Trigger  # noqa: PLC0415 — help needs none of it
+
+        return await services.memory.forgetting.forget(owner, what, Trigger("user"))
+
+    change = _with_memory(tenant, user, expert, apply)
+    if as_json:
+        print_json(change)
+    else:
+        typer.echo(change["summary"])
 
 
 def _change(

@@ -11,6 +11,7 @@ from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
 from services.memory.core import CoreMemory
 from services.memory.episodes import EpisodeStore
+from services.memory.forgetting import Forgetting
 from services.memory.index import EpisodeIndex
 from services.memory.indexing import Indexing
 from services.memory.operations import OperationLog
@@ -41,6 +42,7 @@ class Memory:
     resolution: Resolution
     retraction: Retraction
     undo: Undo
+    forgetting: Forgetting
 
 
 def make_memory(
@@ -67,6 +69,7 @@ def make_memory(
     core = CoreMemory(
         database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
     )
+    resolution = Resolution(database, core)
     retraction = Retraction(core, episodes, operations, jobs, remaking)
     return Memory(
         core=core,
@@ -78,7 +81,8 @@ def make_memory(
         recall=recall,
         archive=Archive(database, episodes, recall, operations),
         catalog=EpisodeCatalog(database, operations),
-        resolution=Resolution(database, core),
-        retraction=retraction,
         undo=Undo(database, core, retraction, operations),
+        resolution=resolution,
+        retraction=retraction,
+        forgetting=Forgetting(database, resolution, retraction),
     )

@@ -85,7 +85,8 @@ def test_without_its_database_doctor_and_serve_end_with_one_line(engines: Engine
 def test_chat_without_a_service_says_how_to_start_one() -> None:
     done = _anamnesis("chat", ANAMNESIS_PORT=str(free_port()))
     assert done.returncode == 1
-    assert "start the service with: make run" in done.stderr
+    assert "anamnesis: No service is running at http://127.0.0.1:" in done.stderr
+    assert done.stderr.endswith("; start one with: anamnesis serve\n")
 
 
 def test_an_embedded_service_that_doctor_starts_itself_is_well(data_dir: Path) -> None:
@@ -205,7 +206,7 @@ class _Terminal:
 def test_a_conversation_in_the_terminal(service: ServiceProcess, model_server: ModelServer) -> None:
     address = {"ANAMNESIS_PORT": service.url.rsplit(":", 1)[1]}
     terminal = _Terminal("chat", "--user", "ada", **address)
-    terminal.sees("A new conversation")
+    terminal.sees("New conversation")
     terminal.types("Hello [bold]there[/]\n")
     terminal.sees("Certainly, here is the answer.")
 
@@ -213,14 +214,14 @@ def test_a_conversation_in_the_terminal(service: ServiceProcess, model_server: M
     terminal.types("Count.\n")
     terminal.sees("one ")
     terminal.types("\x03")
-    terminal.sees("what there is of the answer is kept")
+    terminal.sees("what has come of the answer is kept")
     terminal.types("Still there?\n")
     terminal.sees("Certainly, here is the answer.")
     assert terminal.leaves() == 0
 
     again = _Terminal("chat", "--user", "ada", **address)
     again.sees("Hello [bold]there[/]")
-    again.sees("(broke off)")
+    again.sees("(incomplete)")
     again.sees("Still there?")
     assert again.leaves() == 0
 
@@ -228,7 +229,7 @@ def test_a_conversation_in_the_terminal(service: ServiceProcess, model_server: M
 def test_an_answer_goes_on_where_its_connection_broke(service: ServiceProcess, model_server: ModelServer) -> None:
     with CuttingProxy(int(service.url.rsplit(":", 1)[1]), cut_at=b"three ") as proxy:
         terminal = _Terminal("chat", "--user", "ada", ANAMNESIS_PORT=str(proxy.port))
-        terminal.sees("A new conversation")
+        terminal.sees("New conversation")
         model_server.script(Reply(["one ", "two ", "three ", "four ", "five"], gap_s=0.3))
         terminal.types("Count.\n")
         terminal.sees("one two three four five")
@@ -240,7 +241,7 @@ def test_an_answer_goes_on_where_its_connection_broke(service: ServiceProcess, m
 
 def test_an_error_is_shown_and_the_program_goes_on(service: ServiceProcess, model_server: ModelServer) -> None:
     terminal = _Terminal("chat", "--user", "ada", ANAMNESIS_PORT=service.url.rsplit(":", 1)[1])
-    terminal.sees("A new conversation")
+    terminal.sees("New conversation")
     model_server.script(Reply(status=401))
     terminal.types("Hello\n")
     terminal.sees("check ANAMNESIS_LLM_API_KEY")

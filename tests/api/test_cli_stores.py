@@ -132,6 +132,16 @@ def test_a_written_memory_is_edited_and_what_was_said_is_not(anamnesis: Anamnesi
     assert (refused.exit_code, "what was said cannot be rewritten" in refused.stderr) == (1, True)
 
 
+def test_what_a_text_describes_is_forgotten(talked: Anamnesis) -> None:
+    assert talked("memory", "edit", "u-1", "home", "Lyon").exit_code == 0
+    done = _json(talked("memory", "forget", "u-1", "that I live in Lyon", "--json"))
+    assert (done["kind"], done["operation_id"] is not None) == ("forget", True)
+    assert _json(talked("memory", "show", "u-1", "--json"))["core_memory"][0]["content"] == {}
+    assert "Lyon" not in talked("memory", "search", "u-1", "Where do I live?").stdout
+    again = talked("memory", "forget", "u-1", "that I live in Lyon")
+    assert (again.exit_code, again.stdout.count("\n")) == (0, 1)
+
+
 def test_users_are_listed_by_their_beginning_and_shown(talked: Anamnesis) -> None:
     (listed,) = _json(talked("users", "list", "--prefix", "u-", "--json"))
     assert (listed["user_id"], listed["conversations"], listed["messages"]) == ("u-1", 1, 2)
@@ -196,6 +206,8 @@ def test_a_knowledge_base_is_changed_and_searched(anamnesis: Anamnesis, tmp_path
         (["memory", "edit", "u-1", "home", "x", "--importance", "1"], 2, "--importance is for a memory"),
         (["memory", "edit", "u-1", "01a1fd62-e395-7407-b7b8-45bfb81ca93b", "--add", "x"], 2, "of a memory"),
         (["memory", "edit", "u-1", "01a1fd62-e395-7407-b7b8-45bfb81ca93b", "x"], 1, "There is no episode"),
+        (["memory", "forget", "nobody", "x"], 1, "There is no user 'nobody'."),
+        (["memory", "forget", "u-1", " "], 2, "what to forget is empty"),
         (["users", "show", "nobody"], 1, "There is no user 'nobody'."),
         (["memory", "search", "u-1", " "], 2, "the query is empty"),
         (["memory", "delete", "u-1", "nothing", "--yes"], 1, "There is no section 'nothing'."),

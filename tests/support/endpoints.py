@@ -243,6 +243,10 @@ def _write_episode(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, body=body)
 
 
+def _forget(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_core_memory(me, ids, more, chance).path, body={"what": _of(me, more, chance)})
+
+
 def _list_episodes(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     query = _page(more, chance)
     if chance.random() < 0.3:
@@ -357,6 +361,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", f"{CORE_MEMORY}/{{section}}/rollback"): Entry(_roll_back, FOUND, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memory/forget"): Entry(_forget, OK, GONE, GONE),
     ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
     ("GET", EPISODES): Entry(_list_episodes, OK, GONE, GONE),
     ("GET", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, FOUND, GONE, GONE),

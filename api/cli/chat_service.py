@@ -1,0 +1,131 @@
+"""What `anamnesis chat` asks the running service, beside answers."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+import httpx
+
+from services.platform.settings import KEY_VARIABLE
+
+_PAGE = 200
+_WRITTEN_TYPES = ("preference", "decision", "context", "outcome", "consolidated")
+
+
+class Refused(Exception):
+    """The service, or the program itself, refuses something; the message is for the person at the terminal."""
+
+    def __init__(self, message: str, *, wrong_use: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.wrong_use = wrong_use
+
+
+class ChatService:
+    """The service over HTTP. Methods raise `Refused` where it refuses, and `httpx.HTTPError` where it is away."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self.client = client
+
+    def conversations(self, user: str, *, limit: int) -> list[dict[str, Any]]:
+        """The user's conversations, newest first."""
+        return self._items("/api/v1/conversations", {"user_id": user, "limit": limit})
+
+    def conversation(self, user: str, session: str) -> dict[str, Any] | None:
+        """The user's conversation of this name."""
+        found = self._items("/api/v1/conversations", {"user_id": user, "session_id": session})
+        return found[0] if found else None
+
+    def unused_name(self, user: str) -> str:
+        """A name that no conversation of the user has yet: `terminal-2` and so on."""
+        names = {each["session_id"] for each in self._pages("/api/v1/conversations", {"user_id": user})}
+        return next(name for number in range(2, len(names) + 3) if (name := f"terminal-{number}") not in names)
+
+    def last_messages(self, conversation_id: str, count: int) -> list[dict[str, Any]]:
+        """The last messages of a conversation, oldest first."""
+        last: list[dict[str, Any]] = []
+        for message in self._pages(f"/api/v1/conversations/{conversation_id}/messages", {}):
+            last = [*last, message][-count:]
+        return last
+
+    def expert(self, name: str) -> dict[str, Any]:
+        """An expert."""
+        response = self.client.get(f"/api/v1/experts/{name}")
+        if response.status_code == HTTPStatus.NOT_FOUND:
+            raise Refused(f"There is no expert {name}; see: anamnesis experts list", wrong_use=True)
+        return _content(response)
+
+    def turn(self, turn_id: str) -> dict[str, Any]:
+        """A turn, with the report of what its prompt was made of."""
+        return _content(self.client.get(f"/api/v1/turns/{turn_id}"))
+
+    def core_memory(self, user: str, expert: str) -> list[dict[str, Any]]:
+        """The sections of core memory; none of a user who has not said anything yet."""
+        response = self.client.get(f"/api/v1/users/{user}/core-memory", params={"expert": expert})
+        if response.status_code == HTTPStatus.NOT_FOUND:
+            return []
+        items: list[dict[str, Any]] = _content(response)["items"]
+        return items
+
+    def written_memories(self, user: str, expert: str, *, limit: int) -> list[dict[str, Any]]:
+        """The newest memories that were written down, newest first."""
+        found: list[dict[str, Any]] = []
+        for kind in _WRITTEN_TYPES:
+            query: dict[str, Any] = {"expert": expert, "episode_type": kind, "limit": limit}
+            response = self.client.get(f"/api/v1/users/{user}/episodes", params=query)
+            if response.status_code == HTTPStatus.NOT_FOUND:
+                return []
+            found += _content(response)["items"]
+        return sorted(found, key=lambda each: str(each["created_at"]), reverse=True)[:limit]
+
+    def episode(self, user: str, episode_id: str) -> dict[str, Any] | None:
+        """An episode; None when it is not there any more."""
+        response = self.client.get(f"/api/v1/users/{user}/episodes/{episode_id}")
+        return None if response.status_code == HTTPStatus.NOT_FOUND else _content(response)
+
+    def forget(self, user: str, expert: str, what: str) -> dict[str, Any]:
+        """Have something forgotten; return what was done."""
+        body = {"what": what, "expert": expert}
+        return _content(self.client.post(f"/api/v1/users/{user}/memory/forget", json=body))
+
+    def model(self) -> str:
+        """What the service says of its model."""
+        ready = self.client.get("/readyz").json()
+        return next((str(each["detail"]) for each in ready["dependencies"] if each["name"] == "llm"), "unknown")
+
+    def _items(self, path: str, query: dict[str, Any]) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = _content(self.client.get(path, params=query))["items"]
+        return items
+
+    def _pages(self, path: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        after: str | None = ""
+        while after is not None:
+            page = _content(
+                self.client.get(path, params={**query, "limit": _PAGE, **({"after": after} if after else {})})
+            )
+            yield from page["items"]
+            after = page["next"]
+
+
+def refusal_of(response: httpx.Response) -> Refused | None:
+    """What a response refuses, in words; None when it refuses nothing."""
+    if not response.is_error:
+        return None
+    response.read()
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
+        return Refused(f"The service refuses the key; set {KEY_VARIABLE}, or use --key.")
+    try:
+        detail = str(response.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        detail = f"{response.status_code} {response.reason_phrase}; is that the address of Anamnesis?"
+    return Refused(detail)
+
+
+def _content(response: httpx.Response) -> dict[str, Any]:
+    if refusal := refusal_of(response):
+        raise refusal
+    try:
+        content: dict[str, Any] = response.json()
+    except ValueError:
+        raise Refused("The answer is not one of Anamnesis; is the address right?") from None
+    return content

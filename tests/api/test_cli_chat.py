@@ -1,0 +1,121 @@
+"""What `anamnesis chat` does by itself: its commands, and what it says before anything is sent."""
+
+import asyncio
+import subprocess
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from tests.conftest import free_port
+from tests.support.command import run_command
+from tests.support.model_server import ModelServer
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+Chat = Callable[..., Awaitable["subprocess.CompletedProcess[str]"]]
+
+
+@pytest.fixture
+def chat(url: str) -> Chat:
+    """Type lines into a chat of the user ada and wait for its end."""
+
+    async def type_lines(*lines: str, options: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
+        typed = "".join(f"{line}\n" for line in lines)
+        arguments = ("chat", "--url", url, "--user", "ada", *options)
+        return await asyncio.to_thread(run_command, *arguments, variables={}, typed=typed, measured=False)
+
+    return type_lines
+
+
+async def test_commands_reach_neither_the_model_nor_memory(
+    chat: Chat, client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    done = await chat("/help", "/memory", "/why", "/model", "/list", "/forget", "/nonsense", "/quit")
+    assert done.returncode == 0, done.stderr
+    assert "New conversation “terminal”" in done.stdout
+    for command in ("/new", "/list", "/open", "/memory", "/forget", "/why", "/model", "/help", "/quit"):
+        assert command in done.stdout
+    assert "Nothing is remembered of you" in done.stdout
+    assert "There is no answer yet; ask something first." in done.stdout
+    assert "The expert default answers with: scripted" in done.stdout
+    assert "There are no conversations yet." in done.stdout
+    assert "/forget needs a text" in done.stdout
+    assert "There is no command /nonsense; nothing was sent." in done.stdout
+    assert model_server.requests == []
+    assert (await client.get("/api/v1/conversations")).json()["items"] == []
+
+
+async def test_a_doubled_slash_sends_one(chat: Chat, client: httpx.AsyncClient) -> None:
+    done = await chat("//home is a folder")
+    assert "Certainly, here is the answer." in done.stdout
+    (conversation,) = (await client.get("/api/v1/conversations")).json()["items"]
+    messages = (await client.get(f"/api/v1/conversations/{conversation['id']}/messages")).json()["items"]
+    assert [each["content"] for each in messages] == ["/home is a folder", "Certainly, here is the answer."]
+
+
+async def test_what_an_answer_was_based_on_is_shown(chat: Chat) -> None:
+    await chat("My violin teacher is called Odile.", options=("--session", "first"))
+    done = await chat("What is my violin teacher called?", "/why", options=("--session", "second"))
+    assert "of 4000 tokens, the message not counted" in done.stdout
+    assert "instructions and tools" in done.stdout
+    assert "Recalled, of " in done.stdout
+    assert "My violin teacher is called Odile." in done.stdout
+
+
+async def test_memory_is_shown_and_forgotten(chat: Chat, client: httpx.AsyncClient) -> None:
+    await chat("I have a cat called Miso.")
+    known = {"content": {"pets": ["a cat called Miso"], "home": "Lyon"}}
+    assert (await client.put("/api/v1/users/ada/core-memory/human", json=known)).status_code == 200
+    memory = {"content": "Plays the cello on Mondays.", "episode_type": "context"}
+    assert (await client.post("/api/v1/users/ada/episodes", json=memory)).status_code == 201
+    shown = await chat("/memory", "/forget my cat Miso", "/memory")
+    before, after = shown.stdout.split("/forget")[0], shown.stdout.rsplit("you", 2)[1]
+    assert "pets: a cat called Miso" in before
+    assert "Plays the cello on Mondays." in before
+    assert ("home: Lyon" in after, "Miso" in after) == (True, False)
+    found = await client.post("/api/v1/users/ada/episodes/search", json={"query": "cat Miso"})
+    assert "Miso" not in found.text
+
+
+async def test_conversations_are_listed_begun_and_continued(chat: Chat, client: httpx.AsyncClient) -> None:
+    await chat("Hello.")
+    done = await chat("/new", "Hello in the second.", "/list", "/open terminal", "/new holiday", "Sun!")
+    assert "New conversation “terminal-2”" in done.stdout
+    assert "Conversation “terminal” with default, continued." in done.stdout
+    names = [each["session_id"] for each in (await client.get("/api/v1/conversations")).json()["items"]]
+    assert names == ["holiday", "terminal-2", "terminal"]
+    resumed = await chat(options=("--resume",))
+    assert "Conversation “holiday” with default, continued." in resumed.stdout
+
+
+async def test_an_expert_is_honoured_or_refused(chat: Chat, client: httpx.AsyncClient) -> None:
+    critic = {"name": "critic", "system_prompt": "You review films."}
+    assert (await client.post("/api/v1/experts", json=critic)).status_code == 201
+    await chat("Hello.", options=("--session", "films", "--expert", "critic"))
+    (conversation,) = (await client.get("/api/v1/conversations")).json()["items"]
+    assert (conversation["session_id"], conversation["expert"]) == ("films", "critic")
+    other = await chat("Hello?", options=("--session", "films", "--expert", "default"))
+    assert (other.returncode, other.stdout) == (2, "")
+    assert other.stderr.startswith("anamnesis: The conversation “films” belongs to the expert critic. ")
+    unknown = await chat("Hello?", options=("--session", "new", "--expert", "nobody"))
+    assert (unknown.returncode, unknown.stderr) == (
+        2,
+        "anamnesis: There is no expert nobody; see: anamnesis experts list\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (("--user", "my name"), 2, "--user: the name 'my name' has a space; use 1 to 128 letters"),
+        (("--session", "北京"), 2, "--session: the name '北京' has the character '北'"),
+        (("--expert", ""), 2, "--expert: a name of 0 characters is not accepted"),
+        ((), 1, "No service is running at http://127.0.0.1:"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_human_line(options: tuple[str, ...], code: int, says: str) -> None:
+    done = run_command("chat", *options, variables={"ANAMNESIS_PORT": str(free_port())}, measured=False)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(f"anamnesis: {says}")
+    assert done.stderr.count("\n") == 1
