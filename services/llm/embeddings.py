@@ -26,6 +26,9 @@ _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _FEW = 4
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
+_TOO_MANY = re.compile(
+    r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
+)
 
 
 class LocalEmbeddings(Embeddings):
@@ -108,6 +111,7 @@ class Embedder:
         """
         self._http = http
         self._secrets = secrets
+        self._at_once = _AT_ONCE
         self.answered = False
         """Whether it has made embeddings since the start."""
         self._embeddings = embeddings
@@ -143,14 +147,14 @@ class Embedder:
             await self._http.aclose()
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """A vector for each text; one call for up to 64 of them.
+        """A vector for each text; one call for up to 64 of them, or as many as the endpoint takes.
 
         Raises:
             Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
         """
         vectors: list[list[float]] = []
-        for start in range(0, len(texts), _AT_ONCE):
-            vectors += await self._embed(list(texts[start : start + _AT_ONCE]))
+        while len(vectors) < len(texts):
+            vectors += await self._embed(list(texts[len(vectors) : len(vectors) + self._at_once]))
         return vectors
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
@@ -175,12 +179,16 @@ class Embedder:
         return vectors
 
     async def _ask(self, texts: list[str]) -> list[list[float]]:
-        """Ask the endpoint, and once more without dimensions where it refuses to be told them."""
+        """Ask the endpoint, and again without dimensions or with fewer texts where it refuses these."""
         try:
             return await self._embeddings.aembed_documents(texts)
         except openai.APIStatusError as error:
+            said, half = endpoint_message(error), len(texts) // 2
             plain = _without_dimensions(self._embeddings)
-            if plain is None or not _DIMENSIONS.search(endpoint_message(error)):
+            if half and _TOO_MANY.search(said):
+                self._at_once = half
+                return [*await self._ask(texts[:half]), *await self._ask(texts[half:])]
+            if plain is None or not _DIMENSIONS.search(said):
                 raise
         vectors = await plain.aembed_documents(texts)
         self._embeddings = plain

@@ -115,6 +115,8 @@ class EmbeddingsScript:
     delay_s: float = 0.0
     dimensions: int | None = None
     """Of its vectors, whatever was asked for."""
+    most_texts: int | None = None
+    """It refuses requests with more texts."""
     refuses_dimensions: bool = False
     """It refuses requests that name dimensions."""
     from_texts: int = 1
@@ -228,6 +230,9 @@ class ModelServer:
         await asyncio.sleep(how.delay_s)
         if how.status != 200:
             return web.json_response({"error": {"message": f"scripted {how.status}"}}, status=how.status)
+        if how.most_texts is not None and len(texts) > how.most_texts:
+            message = f"batch size is invalid, it should not be larger than {how.most_texts}"
+            return web.json_response({"error": {"message": message}}, status=400)
         if how.refuses_dimensions and "dimensions" in body:
             message = "This model does not support matryoshka representation"
             return web.json_response({"error": {"message": message}}, status=400)

@@ -114,3 +114,16 @@ async def test_a_failure_is_logged_with_what_the_endpoint_said_and_what_to_chang
     assert (line["model"], line["reason"]) == ("e-1", "scripted 401")
     assert "ANAMNESIS_EMBEDDING_API_KEY" in line["advice"]
     await embedder.close()
+
+
+async def test_an_endpoint_that_takes_fewer_texts_gets_fewer(
+    settings: Settings, model_server: ModelServer
+) -> None:
+    model_server.embeddings = EmbeddingsScript(most_texts=10)
+    embedder = Embedder.of(settings)
+    texts = [f"text {number}" for number in range(70)]
+    assert await embedder.embed(texts) == [pytest.approx(vector_of(text, 8)) for text in texts]
+    model_server.requests.clear()
+    await embedder.embed(texts[:16])
+    assert [len(request.body["input"]) for request in model_server.requests] == [8, 8]
+    await embedder.close()
