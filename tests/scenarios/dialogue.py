@@ -44,6 +44,8 @@ class Answer(Strict):
     """The whole body, byte for byte."""
     tools: list[ToolAsked] = []
     status: int = 200
+    error: str | None = None
+    """The message of an error; None = it says nothing in particular."""
     ending: Ending = "complete"
     delay_s: float = 0.0
     gap_s: float = 0.0

@@ -24,6 +24,7 @@ def reply_of(answer: Answer) -> Reply:
             for number, tool in enumerate(answer.tools, 1)
         ],
         status=answer.status,
+        error_message=answer.error,
         ending=answer.ending,
         delay_s=answer.delay_s,
         gap_s=answer.gap_s,
