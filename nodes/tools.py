@@ -1,5 +1,6 @@
 """tools: what the model asked for, run at once."""
 
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -20,5 +21,6 @@ async def tools(
     def on_event(status: str, content: dict[str, Any]) -> None:
         runtime.stream_writer({"status": status, "content": content})
 
-    results = await executor.run(calls, runtime.context, on_event)
+    done = tuple(change["summary"] for change in state.get("memory_changes", []) if change["operation_id"])
+    results = await executor.run(calls, replace(runtime.context, memory_changes=done), on_event)
     return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}

@@ -141,7 +141,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(routing.close)
         days = _past_days(settings, database, summaries)
         tools = await asyncio.to_thread(
-            ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http)
+            ToolRegistry.of_builtin_tools, _tool_services(settings, memory, days, http), settings.tools_offered
         )
         tool_executor = ToolExecutor(tools)
         tones = ToneStates(database)
@@ -250,6 +250,7 @@ async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) 
 def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: OutgoingHttp) -> ToolServices:
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
+        editor=memory.editor if settings.memory_core or settings.memory_episodes else None,
         archive=memory.archive if settings.memory_episodes else None,
         past_days=days,
         http=http,

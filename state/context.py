@@ -33,3 +33,5 @@ class TurnContext:
     """IANA name, or an offset such as `+08:00`."""
     debug: bool = False
     """Whether nodes report what they did in `execution_logs`."""
+    memory_changes: tuple[str, ...] = ()
+    """What the turn itself does to memory at the user's word, in words: tools do not do it again."""

@@ -93,6 +93,10 @@ class Subject:
         weight = sum(self.weights[term] for term in shared)
         return weight / sum(self.weights.values()) >= _NEARLY_ALL
 
+    def shares_with(self, text: str) -> bool:
+        """Whether a text has any of its words."""
+        return bool(self.terms & frozenset(terms(text)))
+
     def touches(self, text: str) -> bool:
         """Whether a statement has any of its names, or enough of its words to give it away."""
         shared = self.terms & frozenset(terms(text))

@@ -10,6 +10,7 @@ from services.memory.archive import Archive
 from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
 from services.memory.core import CoreMemory
+from services.memory.editor import MemoryEditor
 from services.memory.episodes import EpisodeStore
 from services.memory.forgetting import Forgetting
 from services.memory.index import EpisodeIndex
@@ -43,6 +44,7 @@ class Memory:
     retraction: Retraction
     undo: Undo
     forgetting: Forgetting
+    editor: MemoryEditor
 
 
 def make_memory(
@@ -81,6 +83,7 @@ def make_memory(
         recall=recall,
         archive=Archive(database, episodes, recall, operations),
         catalog=EpisodeCatalog(database, operations),
+        editor=MemoryEditor(database, resolution, retraction),
         undo=Undo(database, core, retraction, operations),
         resolution=resolution,
         retraction=retraction,

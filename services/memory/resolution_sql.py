@@ -43,3 +43,14 @@ JOIN remembered_messages answer
 WHERE asked.id = ANY(%(message_ids)s) AND asked.tenant_id = %(tenant_id)s AND asked.role = 'user'
   AND answer.role = 'assistant' AND answer.completed
 """
+
+# Of a turn its messages; of a written memory none: it stands for itself.
+ONE_EPISODE: LiteralString = """
+SELECT coalesce(e.content, (
+           SELECT string_agg(m.content, ' / ' ORDER BY m.created_at, m.id) FROM remembered_messages m
+           WHERE m.id = ANY(e.source_message_ids)
+       ), ''), CASE WHEN e.content IS NULL THEN e.source_message_ids ELSE '{}' END
+FROM episodes e
+WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+  AND e.retracted_at IS NULL
+"""

@@ -189,6 +189,9 @@ class Settings(BaseSettings):
     # Tools
     tools_quick: bool = Field(True, description="on or off")
     tools_filler: bool = Field(True, description="on or off")
+    tools_offered: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="names of tools that models are offered beside the usual ones, separated by commas"
+    )
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
     weather_url: str | None = Field(
         None, description="http(s)://… of an Open-Meteo forecast API; unset = no weather"
@@ -197,7 +200,7 @@ class Settings(BaseSettings):
         None, description="http(s)://… of an Open-Meteo geocoding API; unset = WEATHER_URL"
     )
 
-    @field_validator("llm_fallback_models", mode="before")
+    @field_validator("llm_fallback_models", "tools_offered", mode="before")
     @classmethod
     def _split_names(cls, value: Any) -> Any:
         if isinstance(value, str):

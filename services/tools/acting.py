@@ -6,6 +6,8 @@ from uuid import UUID
 from langgraph.prebuilt import ToolRuntime
 
 from services.memory.blocks import Owner
+from services.memory.editor import Editing
+from services.memory.mentions import Subject
 from services.memory.operations import Trigger
 from state.context import TurnContext
 
@@ -13,6 +15,23 @@ from state.context import TurnContext
 def owner_of(context: TurnContext) -> Owner:
     """Whose memory the turn may read and change: that of its user with its expert."""
     return Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id))
+
+
+def editing_of(runtime: "ToolRuntime[TurnContext, Any]") -> Editing:
+    """For which turn a tool changes memory."""
+    context = runtime.context
+    return Editing(
+        owner_of(context), UUID(context.conversation_id), UUID(context.user_message_id), trigger_of(runtime)
+    )
+
+
+def done_already(context: TurnContext, text: str) -> str:
+    """What the turn itself does to memory at the user's word, if a call asks for the same; else empty."""
+    subject = Subject.of(text)
+    for done in context.memory_changes:
+        if subject.shares_with(done):
+            return done
+    return ""
 
 
 def trigger_of(runtime: "ToolRuntime[TurnContext, Any]") -> Trigger:

@@ -51,13 +51,28 @@ class ToolExecutor:
     async def run(self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent) -> list[ToolMessage]:
         """Run every call on behalf of the turn that `context` names; report each when it starts and when it ends.
 
+        All run at once, but for those that change what others read: they run first, one after the other.
+
         Returns:
             One message for each call, in the order of the calls.
         """
         _tell(calls, on_event)
+        results: dict[int, ToolMessage] = {}
+        for place, call in enumerate(calls):
+            if self._runs_alone(call):
+                results[place] = await self._report(call, context, on_event)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._report(call, context, on_event)) for call in calls]
-        return [task.result() for task in tasks]
+            tasks = {
+                place: group.create_task(self._report(call, context, on_event))
+                for place, call in enumerate(calls)
+                if place not in results
+            }
+        results |= {place: task.result() for place, task in tasks.items()}
+        return [results[place] for place in range(len(calls))]
+
+    def _runs_alone(self, call: ToolCall) -> bool:
+        registered = self._registry.get(call["name"])
+        return registered is not None and registered.alone
 
     @asynccontextmanager
     async def running(

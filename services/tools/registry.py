@@ -9,6 +9,7 @@ from functools import cached_property
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
+from services.errors import ConfigurationError
 from services.tools import builtin
 from services.tools.quick import calls_in
 from services.tools.tool import RegisteredTool, ToolServices
@@ -19,19 +20,28 @@ from state.prompt import Feature
 class ToolRegistry:
     """All tools, by priority and name."""
 
-    def __init__(self, tools: Sequence[RegisteredTool]) -> None:
+    def __init__(self, tools: Sequence[RegisteredTool], more: Collection[str] = ()) -> None:
+        """Take the tools; models are offered those that are so by default, and `more` by their names."""
+        self._more = frozenset(more)
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
         self._with: dict[frozenset[str], ToolRegistry] = {}
         self._quick = [(registered.name, registered.quick) for registered in ordered if registered.quick]
 
     @classmethod
-    def of_builtin_tools(cls, services: ToolServices) -> "ToolRegistry":
-        """Every `TOOL` of the modules in `services.tools.builtin`: adding a module adds a tool."""
+    def of_builtin_tools(cls, services: ToolServices, more: Collection[str] = ()) -> "ToolRegistry":
+        """Every `TOOL` of the modules in `services.tools.builtin`: adding a module adds a tool.
+
+        Raises:
+            ConfigurationError: `more` names a tool that does not exist, or is switched off.
+        """
         names = sorted(module.name for module in pkgutil.iter_modules(builtin.__path__))
         found = [importlib.import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
         made = [tool if isinstance(tool, RegisteredTool) else tool(services) for tool in found]
-        return cls([tool for tool in made if tool is not None])
+        there = [tool for tool in made if tool is not None]
+        if unknown := sorted(set(more) - {tool.name for tool in there}):
+            raise ConfigurationError(f"ANAMNESIS_TOOLS_OFFERED names {', '.join(unknown)}: there is no such tool.")
+        return cls(there, more)
 
     def with_features(self, on: Collection[Feature]) -> "ToolRegistry":
         """The tools that belong to a feature that is on, or to none."""
@@ -40,13 +50,17 @@ class ToolRegistry:
             return self
         names = frozenset(registered.name for registered in kept)
         if names not in self._with:
-            self._with[names] = ToolRegistry(kept)
+            self._with[names] = ToolRegistry(kept, self._more)
         return self._with[names]
 
     @property
     def for_model(self) -> list[BaseTool]:
         """The tools as they are offered to the model, always in the same order."""
-        return [registered.tool for registered in self._tools.values()]
+        return [
+            registered.tool
+            for registered in self._tools.values()
+            if registered.offered or registered.name in self._more
+        ]
 
     @cached_property
     def described(self) -> str:

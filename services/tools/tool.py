@@ -15,6 +15,7 @@ from state.prompt import Feature
 if TYPE_CHECKING:
     from services.memory.archive import Archive
     from services.memory.core import CoreMemory
+    from services.memory.editor import MemoryEditor
     from services.summaries.past_days import PastDays
 
 USUAL_PRIORITY = 100
@@ -26,6 +27,8 @@ class ToolServices:
 
     core_memory: "CoreMemory | None" = None
     """None = core memory is switched off."""
+    editor: "MemoryEditor | None" = None
+    """None = memory is switched off."""
     archive: "Archive | None" = None
     """None = episodes are switched off."""
     past_days: "PastDays | None" = None
@@ -48,6 +51,10 @@ class RegisteredTool:
     """Questions that ask for this tool so plainly that it runs without a model deciding; None = there are none."""
     feature: Feature | None = None
     """The feature that it belongs to: an expert without that goes without the tool; None = to none."""
+    offered: bool = True
+    """Whether models are offered it by default; else only where a setting names it."""
+    alone: bool = False
+    """Whether other calls of the same step wait for it: it changes what they read."""
     priority: int = USUAL_PRIORITY
     """Lower comes first: in the list that the model is offered, and among the quick calls of a message. Tools of
     one priority stand in the order of their names."""

@@ -276,6 +276,11 @@ def _undo(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask({**_core_memory(me, ids, more, chance).path, "run_id": ids.pick("episode", chance)})
 
 
+def _undo_operation(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    # Nobody has a run of an episode's id.
+    return Ask({**_core_memory(me, ids, more, chance).path, "operation_id": ids.pick("episode", chance)})
+
+
 def _of(me: Party, more: Names, chance: Random) -> str:
     return f"You are of {me.canary}, who says {more.pick('phrase', chance)}"[:3000]
 
@@ -362,6 +367,9 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/forget"): Entry(_forget, OK, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memory-operations/{operation_id}/undo"): Entry(
+        _undo_operation, GONE, GONE, GONE
+    ),
     ("POST", f"{EPISODES}/search"): Entry(_search_episodes, OK, GONE, GONE),
     ("GET", EPISODES): Entry(_list_episodes, OK, GONE, GONE),
     ("GET", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, FOUND, GONE, GONE),

@@ -183,8 +183,7 @@ WITH summary AS (
     SELECT run_id, gen_random_uuid(), tenant_id, user_id, id, 'represented', 1 FROM draft
 ), feedback AS (
     INSERT INTO feedback (message_id, tenant_id, rating, comment, tags)
-    SELECT %(answer_message_id)s, tenant_id, -1, %(text)s, ARRAY[%(text)s] FROM conversations
-    WHERE id = %(conversation_id)s
+    SELECT id, tenant_id, -1, %(text)s, ARRAY[%(text)s] FROM messages WHERE id = %(answer_message_id)s
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s

@@ -31,7 +31,11 @@ _HEADING = (
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if episodes are on."""
-    return RegisteredTool(_over(services.archive), timeout_s=10.0, feature="recall") if services.archive else None
+    return (
+        RegisteredTool(_over(services.archive), timeout_s=10.0, offered=False, feature="recall")
+        if services.archive
+        else None
+    )
 
 
 def _over(archive: Archive) -> BaseTool:

@@ -31,7 +31,9 @@ Patch = Annotated[
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
     return (
-        RegisteredTool(_over(services.core_memory), timeout_s=5.0, feature="core_memory")
+        RegisteredTool(
+            _over(services.core_memory), timeout_s=5.0, offered=False, alone=True, feature="core_memory"
+        )
         if services.core_memory
         else None
     )

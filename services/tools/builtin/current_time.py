@@ -63,4 +63,6 @@ def get_current_time(runtime: ToolRuntime[TurnContext], timezone: str | None = N
     return f"{now:%Y-%m-%d %H:%M:%S} {now:%A} ({name})"
 
 
-TOOL = RegisteredTool(get_current_time, timeout_s=2.0, quick=QuickMatch(_QUESTIONS, _zone), priority=10)
+TOOL = RegisteredTool(
+    get_current_time, timeout_s=2.0, offered=False, quick=QuickMatch(_QUESTIONS, _zone), priority=10
+)

@@ -35,7 +35,7 @@ _ABOUT_ITSELF = "persona"
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
     return (
-        RegisteredTool(_over(services.core_memory), timeout_s=5.0, feature="core_memory")
+        RegisteredTool(_over(services.core_memory), timeout_s=5.0, offered=False, feature="core_memory")
         if services.core_memory
         else None
     )

@@ -38,7 +38,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if there are days to tell of and episodes to search."""
     if services.past_days is None or services.archive is None:
         return None
-    return RegisteredTool(_over(services.past_days, services.archive), timeout_s=10.0)
+    return RegisteredTool(_over(services.past_days, services.archive), timeout_s=10.0, offered=False)
 
 
 def _over(past_days: PastDays, archive: Archive) -> BaseTool:

@@ -1,0 +1,125 @@
+"""Changes of memory that a model asks for by a tool: kept, corrected or forgotten at once, logged and undoable."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from psycopg.rows import tuple_row
+from uuid_utils.compat import uuid7
+
+from services.llm.language import Language, language_of
+from services.memory import resolution_sql as sql
+from services.memory.blocks import Owner
+from services.memory.change_wording import summary_of
+from services.memory.commands import recognise
+from services.memory.operations import Trigger
+from services.memory.resolution import Asking, Resolution
+from services.memory.retraction import Retraction
+from services.platform.postgres import Database
+from state.memory import Command, MemoryChange, PlannedChange, Recognised
+
+
+@dataclass(frozen=True)
+class Editing:
+    """For which turn memory is changed."""
+
+    owner: Owner
+    conversation_id: UUID
+    message_id: UUID
+    trigger: Trigger
+
+
+class MemoryEditor:
+    """Keeps, corrects and forgets what a caller names."""
+
+    def __init__(self, database: Database, resolution: Resolution, retraction: Retraction) -> None:
+        self._database = database
+        self._resolution = resolution
+        self._retraction = retraction
+
+    async def remember(self, editing: Editing, text: str, *, replaces: str = "") -> MemoryChange:
+        """Keep a fact or a standing wish; with `replaces`, in place of what is remembered otherwise.
+
+        Raises:
+            InvalidInput: it cannot be stored.
+            NotFound: the user was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if replaces:
+            asking = _asking(editing, f"{replaces} {text}")
+            removed = await self._resolution.named(asking, "forget", replaces)
+            await self._commit(editing, removed)
+        is_wish = any(command.kind == "standing" for command in recognise(text).commands)
+        command = Command("standing" if is_wish else "remember", "stated", target=text)
+        planned = await self._resolution.plan(_asking(editing, text, command))
+        if not planned:
+            return _unchanged("remember", text)
+        await self._commit(editing, planned[0])
+        return planned[0]["change"]
+
+    async def forget(self, editing: Editing, what: str) -> MemoryChange:
+        """Remove what an id or a description names, from core memory and from recall.
+
+        Raises:
+            NotFound: the user was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        planned = await self._by_id(editing, what) or await self._resolution.named(
+            _asking(editing, what), "forget", what
+        )
+        await self._commit(editing, planned)
+        return planned["change"]
+
+    async def _commit(self, editing: Editing, planned: PlannedChange) -> None:
+        planned["own"] = "keep"
+        async with self._database.tenant(editing.owner.tenant_id) as connection:
+            await self._retraction.commit(connection, editing.owner, planned, editing.trigger)
+
+    async def _by_id(self, editing: Editing, what: str) -> PlannedChange | None:
+        """The plan for a memory that is named by its id."""
+        try:
+            episode_id = UUID(what.strip())
+        except ValueError:
+            return None
+        values = {**vars(editing.owner), "id": episode_id}
+        rows = await self._database.fetch(editing.owner.tenant_id, sql.ONE_EPISODE, values, tuple_row)
+        if not rows:
+            return None
+        text, message_ids = rows[0]
+        language = language_of([text])
+        return PlannedChange(
+            change=MemoryChange(
+                kind="forget",
+                summary=summary_of("forget", [text], language),
+                operation_id=str(uuid7()),
+                items=[text],
+            ),
+            target=text,
+            messages=[{"message_id": str(each), "memory_text": None} for each in message_ids],
+            episodes=[str(episode_id)],
+            items=[],
+            written=[],
+            own="keep",
+            own_text=None,
+            gives_away="",
+        )
+
+
+def _asking(editing: Editing, text: str, *commands: Command) -> Asking:
+    return Asking(
+        owner=editing.owner,
+        conversation_id=editing.conversation_id,
+        message_id=editing.message_id,
+        message=text,
+        language=language_of([text]),
+        recognised=Recognised(commands),
+    )
+
+
+def _unchanged(kind: str, text: str) -> MemoryChange:
+    language: Language = language_of([text])
+    return MemoryChange(
+        kind="forget" if kind == "forget" else "remember",
+        summary=summary_of("remember", [], language, target=text, found=False),
+        operation_id=None,
+        items=[],
+    )

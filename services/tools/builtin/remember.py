@@ -1,0 +1,45 @@
+"""`remember`: the model keeps or corrects a fact, a preference or a standing wish of the user."""
+
+from typing import Annotated
+
+from langchain_core.tools import BaseTool, ToolException, tool
+from langgraph.prebuilt import ToolRuntime
+from pydantic import Field
+
+from services.errors import AnamnesisError, InvalidInput
+from services.memory.editor import MemoryEditor
+from services.tools.acting import done_already, editing_of
+from services.tools.tool import RegisteredTool, ToolServices
+from state.context import TurnContext
+
+Text = Annotated[str, Field(description="One short sentence, in the user's words")]
+Replaces = Annotated[str, Field(description="Id or words of the outdated memory, if any")]
+
+
+def make_tool(services: ToolServices) -> RegisteredTool | None:
+    """The tool, if core memory is on."""
+    if services.editor is None:
+        return None
+    return RegisteredTool(_over(services.editor), timeout_s=5.0, feature="core_memory", alone=True)
+
+
+def _over(editor: MemoryEditor) -> BaseTool:
+    @tool
+    async def remember(text: Text, runtime: ToolRuntime[TurnContext], replaces: Replaces = "") -> str:
+        """Save or correct a lasting fact, preference or standing wish. Call it when the user asks or states one."""
+        if not text.strip():
+            raise ToolException("text is empty: there is nothing to remember.")
+        if done := done_already(runtime.context, text):
+            return done
+        try:
+            change = await editor.remember(editing_of(runtime), text, replaces=replaces)
+        except InvalidInput as error:
+            raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
+        except AnamnesisError as error:
+            raise ToolException(f"Nothing was changed: {error.message}") from error
+        return change["summary"]
+
+    return remember
+
+
+TOOL = make_tool

@@ -1,0 +1,126 @@
+"""`remember`, `forget` and `search_memory`, over the real stores."""
+
+from dataclasses import replace
+
+import pytest
+from langchain_core.messages import ToolCall, ToolMessage
+
+from services.bootstrap import Services
+from services.errors import ConfigurationError
+from services.identity.tenants import DEFAULT_TENANT
+from services.llm.tokens import count_tokens
+from services.tools.registry import ToolRegistry
+from services.tools.tool import ToolServices
+from state.context import TurnContext
+from tests.support.turns import exchange, new_turn
+
+pytestmark = pytest.mark.anyio
+
+
+async def _context(services: Services) -> TurnContext:
+    turn = await services.turns.open(new_turn("question", session_key="asks"))
+    return TurnContext(
+        tenant_id=str(DEFAULT_TENANT),
+        user_id=str(turn.user_id),
+        conversation_id=str(turn.conversation_id),
+        expert_id=str(turn.expert_id),
+        user_message_id=str(turn.user_message_id),
+        turn_id=str(turn.turn_id),
+    )
+
+
+async def _call(
+    services: Services, context: TurnContext, *calls: tuple[str, dict[str, object]]
+) -> list[ToolMessage]:
+    asked = [ToolCall(name=name, args=arguments, id=str(place)) for place, (name, arguments) in enumerate(calls)]
+    return await services.tool_executor.run(asked, context, lambda *_: None)
+
+
+async def _core(services: Services) -> dict[str, object]:
+    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+    blocks = await services.memory.core.read(owner)
+    return dict(blocks[0].content) if blocks else {}
+
+
+async def test_models_are_offered_three_tools_of_memory_and_the_others_by_name(services: Services) -> None:
+    offered = {tool.name for tool in services.tools.for_model}
+    assert {"remember", "forget", "search_memory"} <= offered
+    assert not offered & {"core_memory_update", "archival_memory_search", "get_user_profile"}
+    assert services.tools.get("core_memory_update") is not None
+    with pytest.raises(ConfigurationError, match="no_such_tool"):
+        ToolRegistry.of_builtin_tools(ToolServices(), ["no_such_tool"])
+
+
+async def test_the_three_tools_cost_few_tokens(services: Services) -> None:
+    assert count_tokens(services.tools.described) <= 350
+
+
+async def test_what_is_remembered_replaces_what_it_corrects(services: Services) -> None:
+    context = await _context(services)
+    (kept,) = await _call(services, context, ("remember", {"text": "Plays the oboe."}))
+    assert kept.text == "Saved to memory: Plays the oboe."
+    (corrected,) = await _call(
+        services, context, ("remember", {"text": "Plays the clarinet.", "replaces": "plays the oboe"})
+    )
+    assert corrected.status == "success"
+    assert await _core(services) == {"facts": ["Plays the clarinet"]}
+
+
+async def test_a_wish_about_answers_is_kept_as_one(services: Services) -> None:
+    (kept,) = await _call(services, await _context(services), ("remember", {"text": "以后用法语回答我。"}))
+    assert kept.text == "已记下今后的要求：以后用法语回答我。"
+    assert await _core(services) == {"wishes": ["以后用法语回答我"]}
+
+
+async def test_what_is_forgotten_is_returned_and_gone_from_search(services: Services) -> None:
+    await exchange(services.turns, "My sister Ines breeds alpacas.", "How nice.", session_key="s-1")
+    context = await _context(services)
+    (found,) = await _call(services, context, ("search_memory", {"query": "alpacas"}))
+    assert "user: My sister Ines breeds alpacas." in found.text
+    (forgotten,) = await _call(services, context, ("forget", {"what": "my sister Ines and her alpacas"}))
+    assert "Ines" in forgotten.text
+    (gone,) = await _call(services, context, ("search_memory", {"query": "alpacas"}))
+    assert gone.text == "Nothing in memory matches."
+
+
+async def test_a_memory_is_forgotten_by_its_id(services: Services) -> None:
+    await exchange(services.turns, "我在学陶艺。", "真好。", session_key="s-1")
+    context = await _context(services)
+    (found,) = await _call(services, context, ("search_memory", {"query": "陶艺"}))
+    episode_id = found.text.rsplit("(id ", 1)[1].rstrip(")")
+    (forgotten,) = await _call(services, context, ("forget", {"what": episode_id}))
+    assert forgotten.text.startswith("已从记忆中删除")
+    (gone,) = await _call(services, context, ("search_memory", {"query": "陶艺"}))
+    assert gone.text == "记忆里没有相符的内容。"
+
+
+async def test_what_matches_nothing_is_said(services: Services) -> None:
+    (nothing,) = await _call(services, await _context(services), ("forget", {"what": "my yacht"}))
+    assert nothing.text == "Nothing matching “my yacht” was found in memory; nothing was changed."
+
+
+async def test_a_search_can_be_limited_to_days(services: Services) -> None:
+    await exchange(services.turns, "I planted three pear trees.", "Good.", session_key="s-1")
+    context = await _context(services)
+    (recent,) = await _call(services, context, ("search_memory", {"query": "pear trees", "days": 2}))
+    assert "pear trees" in recent.text
+    (before,) = await _call(services, context, ("search_memory", {"query": "pear trees", "until": "2020-01-01"}))
+    assert before.text == "Nothing in memory matches."
+    (wrong,) = await _call(services, context, ("search_memory", {"query": "pear trees", "since": "May"}))
+    assert (wrong.text, wrong.status) == ("Dates are written as 2026-12-24.", "error")
+
+
+async def test_what_the_turn_itself_does_is_not_done_again(services: Services) -> None:
+    context = replace(await _context(services), memory_changes=("Saved to memory: my locker is 218.",))
+    (told,) = await _call(services, context, ("remember", {"text": "The locker is 218."}))
+    assert told.text == "Saved to memory: my locker is 218."
+    assert await _core(services) == {}
+
+
+async def test_reads_of_the_same_step_see_what_it_writes(services: Services) -> None:
+    context = await _context(services)
+    profile, kept = await _call(
+        services, context, ("get_user_profile", {}), ("remember", {"text": "Collects stamps."})
+    )
+    assert "Collects stamps" in profile.text
+    assert kept.status == "success"
