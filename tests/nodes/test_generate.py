@@ -107,12 +107,9 @@ async def test_tool_calls_are_returned_for_the_tools_node(services: Services, mo
     ]
     assert update["answer"] == "Let me see. "
     assert [tool["name"] for tool in model_server.requests[0].body["tools"]] == [
-        "get_current_time",
-        "archival_memory_insert",
-        "archival_memory_search",
-        "core_memory_update",
-        "get_user_profile",
-        "search_chat_history",
+        "forget",
+        "remember",
+        "search_memory",
     ]
 
 
@@ -190,7 +187,7 @@ async def test_what_the_endpoint_reports_corrects_the_estimate(
     services: Services, model_server: ModelServer
 ) -> None:
     before = services.estimators.of("").count("word " * 200)
-    model_server.input_tokens = lambda _: 600
+    model_server.input_tokens = lambda _: 300
     await _generate(services, state(message="word " * 30), [])
     assert services.estimators.of("").count("word " * 200) < before
 

@@ -26,7 +26,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 def _over(editor: MemoryEditor) -> BaseTool:
     @tool
     async def remember(text: Text, runtime: ToolRuntime[TurnContext], replaces: Replaces = "") -> str:
-        """Save or correct a lasting fact, preference or standing wish. Call it when the user asks or states one."""
+        """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
         if not text.strip():
             raise ToolException("text is empty: there is nothing to remember.")
         if done := done_already(runtime.context, text):
