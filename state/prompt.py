@@ -86,12 +86,15 @@ class RecalledEpisode(TypedDict):
 class TimeReference(TypedDict):
     """The past conversation that a message refers to."""
 
-    kind: Literal["days", "last_visit", "just_now"]
-    """Days that it names; or, without a date, the visit before this one, or what was said a moment ago."""
+    kind: Literal["days", "last_visit", "just_now", "past"]
+    """Days that it names; or, without a date, the visit before this one, what was said a moment ago, or any time
+    before."""
     start_date: date | None
     """The user's local day, inclusive; None where no date is named."""
     end_date: date | None
     """The same; today at the latest."""
+    hours: tuple[int, int] | None
+    """The local hours of the one day, where a part of it is named; beyond 24 those of the night that follows."""
     matched_text: str
     """The words that name the time."""
     detail: bool
@@ -127,6 +130,8 @@ class AskedDays(TypedDict):
     end: str
     closest: list[str]
     """Where nothing was said then: the nearest days with a record, at most one on either side."""
+    whole_day: bool
+    """Whether nothing was said in the hours that the message names, so that the whole day is shown."""
     known: bool
     """False = what was said then could not be read."""
     summaries: list[DaySummary]
@@ -135,6 +140,8 @@ class AskedDays(TypedDict):
     """In order, where a detail is asked for."""
     to_summarise: list[str]
     """Ids of visits whose days are summarised behind the answer."""
+    message_ids: list[str]
+    """Messages that the summaries quote."""
     dropped: list[dict[str, Any]]
     """What the budget left no room for, for the report."""
 

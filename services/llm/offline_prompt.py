@@ -15,9 +15,14 @@ _RECALLED = re.compile(rf"^- {_DATE} (?:[^:：\n]{{1,40}}: )?")
 """Before what was said in another conversation stand its time and its speaker."""
 _OWN_ANSWER = re.compile(rf"^(?:- {_DATE}| ) (?:You|你): .*$", re.MULTILINE)
 """Of what is recalled, what the expert said."""
-_DAY = re.compile(r"^- \[(?:[A-Z][a-z]+day, [\d-]+|\d+年\d+月\d+日星期.)\] (.+)$", re.MULTILINE)
-"""The record of a day that the question asks about."""
-_ABOUT_DAYS = re.compile(r"^(?:The user asks about what was said on|用户问的是).*$", re.MULTILINE)
+_DAY = re.compile(
+    r"^(?:- \[(?:[A-Z][a-z]+day, [\d-]+|\d+年\d+月\d+日星期.)\] |  (?=\d\d:\d\d ))"
+    r"(?:\d\d:\d\d (?!(?:You|你): )[^:：\n]{1,40}: )?(?!\d\d:\d\d )(.+)$",
+    re.MULTILINE,
+)
+"""The record of a day that the question refers to; where it is what was said, the user's part."""
+_OWN_THEN = re.compile(r"^(?:- \[.*?\] |  )\d\d:\d\d (?:You|你): .*$", re.MULTILINE)
+_ABOUT_DAYS = re.compile(r"^(?:The user refers to|用户提到的是).*$", re.MULTILINE)
 """Before the records of days stands what is asked; it answers nothing."""
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 
@@ -54,7 +59,9 @@ def read_prompt(messages: Sequence[BaseMessage]) -> OfflinePrompt:
     # The first system message holds the expert's instructions, and in one form of the messages memory as well.
     notes = [_quotable(text, tagged_only=number < first) for number, text in enumerate(systems)]
     said = [message.text for message in messages[first:last] if isinstance(message, HumanMessage)]
-    context = [_ABOUT_DAYS.sub("", _DAY.sub("", _OWN_ANSWER.sub("", text))) for text in [*notes, *said]]
+    context = [
+        _ABOUT_DAYS.sub("", _DAY.sub("", _OWN_THEN.sub("", _OWN_ANSWER.sub("", text)))) for text in [*notes, *said]
+    ]
     return OfflinePrompt(
         question=_CONTEXT.sub("", asked).strip(),
         facts=[fact for block in memory for fact in _facts(block)],

@@ -64,6 +64,8 @@ class TurnAsked:
     since: datetime | None = None
     """The time that the message refers to, if that is known: what was said then comes first."""
     until: datetime | None = None
+    about_past: bool = False
+    """Whether the message refers to what was said before, at whatever time."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,14 @@ class Recall:
                 indexed = situation.indexed_elsewhere
                 ends = begun + self._budget_s
                 found = await self._find(
-                    asked.scope, queries, waiting, asked.now, indexed=indexed, ends=ends, then=then
+                    asked.scope,
+                    queries,
+                    waiting,
+                    asked.now,
+                    indexed=indexed,
+                    ends=ends,
+                    then=then,
+                    about_past=asked.about_past,
                 )
         except (Unavailable, TimeoutError) as error:
             log.warning("recall was left out", reason=type(error).__name__)
@@ -179,6 +188,7 @@ class Recall:
         indexed: bool,
         ends: float | None = None,
         then: Scope | None = None,
+        about_past: bool = False,
     ) -> RecallResult:
         """Find and rank; what is within `then`, a part of the scope, is searched for as well and comes first."""
         if not queries:
@@ -214,7 +224,7 @@ class Recall:
             ranking = _preferring(ranking, then)
         language = language_of([queries[0].text])
         floor = Floor.of(
-            asks=asks(queries[0].text, language),
+            asks=about_past or asks(queries[0].text, language),
             of_assistant=is_about_the_assistant(queries[0].text, language),
             cosine=cosine_floor(quality, language),
             then=(then.since, then.until) if then is not None and then.since and then.until else None,

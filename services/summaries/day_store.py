@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, LiteralString
 from uuid import UUID
 
@@ -11,6 +11,11 @@ from psycopg.types.json import Jsonb
 
 from services.memory.blocks import Owner
 from services.platform.postgres import Database, Query
+
+_BREAK = timedelta(minutes=30)
+"""Within which the user has not got up."""
+_MOST_OF_A_SITTING = 50
+"""Visits that are looked at to find where a sitting began."""
 
 _VISIT: LiteralString = """
 SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.started_at, v.last_active_at, v.ended_at,
@@ -29,11 +34,11 @@ WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = 
 ORDER BY v.started_at, v.id
 """
 
-# Of any conversation; the one that goes on where the question is asked is not before.
+# Of any conversation, the newest first; the one that goes on where the question is asked is not before.
 _BEFORE: LiteralString = f"""{_VISIT}
 WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
   AND v.started_at < %(now)s AND NOT (v.conversation_id = %(conversation_id)s AND v.ended_at IS NULL)
-ORDER BY v.started_at DESC, v.id DESC LIMIT 1
+ORDER BY v.started_at DESC, v.id DESC LIMIT %(limit)s
 """
 
 _NEAREST: LiteralString = """
@@ -190,9 +195,18 @@ class DayStore:
         return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
 
     async def visit_before(self, owner: Owner, conversation_id: UUID, now: datetime) -> DayVisit | None:
-        """The last visit before the one that goes on in this conversation; None if there was none."""
-        values = {**_ids(owner), "conversation_id": conversation_id, "now": now}
+        """The last visit before the user sat down this time; None if there was none.
+
+        Visits in several conversations with only a short break between them are one sitting: "last time" is
+        not the chat of a minute ago. Where there was no other sitting, it is that chat after all.
+        """
+        values = {**_ids(owner), "conversation_id": conversation_id, "now": now, "limit": _MOST_OF_A_SITTING}
         found = await self._database.fetch(owner.tenant_id, _BEFORE, values, class_row(DayVisit))
+        begun = now
+        for visit in found:
+            if begun - visit.last_active_at > _BREAK:
+                return visit
+            begun = min(begun, visit.started_at)
         return found[0] if found else None
 
     async def nearest(self, owner: Owner, lower: datetime, upper: datetime, until: datetime) -> list[datetime]:

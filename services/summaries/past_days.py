@@ -1,7 +1,7 @@
 """The days that a message asks about: what there is to tell of them, without asking a model for it.
 
-Prepared summaries are read as they are. What has none yet is told by the summaries of its visits, or else in the
-user's own words; the summary is then made behind the answer.
+Prepared summaries are read as they are. What has none yet is told by the summaries of its visits, or else by what
+both said, which may also be narrowed to a part of a day; the summary is then made in the background.
 """
 
 from collections import defaultdict
@@ -13,13 +13,12 @@ from uuid import UUID
 from services.memory.blocks import Owner
 from services.summaries.daily import DailySummaries, Day
 from services.summaries.day_store import DayVisit
-from services.summaries.day_writer import by_rule
 from services.summaries.said_then import SaidMessage, SaidThen
-from services.time_reference.local_days import bounds, local_day
+from services.time_reference.local_days import bounds, hours_of, local_day
 from state.prompt import TimeReference
 
-_MOST_SAMPLED = 240
-"""Messages of the user that are read where there are no summaries, of all days together."""
+_MOST_SAMPLED = 120
+"""Exchanges that are read where there are no summaries, of all days together."""
 _LEAST_SAMPLED = 3
 _MOST_RAW = 200
 """Messages that are read as they were said, the newest."""
@@ -46,7 +45,10 @@ class ToldDay:
 
     date: date
     text: str
+    """Its summary, or those of its visits; may be empty."""
     key_topics: Sequence[str]
+    said: Sequence[SaidMessage] = ()
+    """What both said in visits that have no summary yet, some of it, in order."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class DaysFound:
     """A visit of each past day whose summary is missing or stale."""
     closest: Sequence[date] = ()
     """Where nothing was said: the nearest days before today on which something was, at most one on either side."""
+    whole_day: bool = False
+    """Whether nothing was said in the hours that were asked for, so that this is the whole day."""
     known: bool = True
     """False = it could not be read."""
 
@@ -96,11 +100,17 @@ class PastDays:
             DatabaseUnavailable: the database does not answer.
         """
         days, start, end = await self._days(asked)
-        told = await self._told(asked, days)
         today = local_day(asked.now, asked.timezone)
-        unprepared = [day.visits[0].id for day in days if day.fresh is None and day.date < today]
+        unprepared = [day.visits[0].id for day in days if day.fresh is None and day.date < today][-_MOST_PREPARED:]
+        hours = asked.reference["hours"]
+        if hours and days:
+            lower, upper = hours_of(start, hours, asked.timezone)
+            said = await self._said.newest(asked.owner, lower, upper, but=asked.message_id, limit=_MOST_RAW)
+            if said:
+                return DaysFound(start, end, [ToldDay(start, "", (), said)], said, unprepared)
+        told = await self._told(asked, days)
         lower, upper = bounds(start, end, asked.timezone)
-        said: list[SaidMessage] = []
+        said = []
         if asked.reference["detail"] or not told:
             said = await self._said.newest(asked.owner, lower, upper, but=asked.message_id, limit=_MOST_RAW)
         closest: list[date] = []
@@ -108,7 +118,7 @@ class PastDays:
             until, _ = bounds(today, today, asked.timezone)
             nearest = await self._daily.store.nearest(asked.owner, lower, upper, until)
             closest = [local_day(each, asked.timezone) for each in nearest]
-        return DaysFound(start, end, told, said, unprepared[-_MOST_PREPARED:], closest)
+        return DaysFound(start, end, told, said, unprepared, closest, whole_day=bool(hours and told))
 
     async def _days(self, asked: DaysAsked) -> tuple[list[Day], date, date]:
         start, end = asked.reference["start_date"], asked.reference["end_date"]
@@ -123,16 +133,18 @@ class PastDays:
 
     async def _told(self, asked: DaysAsked, days: Sequence[Day]) -> list[ToldDay]:
         visits = [visit for day in days if day.fresh is None for visit in day.visits if not visit.is_summarised]
-        samples = await self._sampled(asked.owner.tenant_id, visits)
+        samples = await self._sampled(asked.owner.tenant_id, visits, but=asked.message_id)
         told = [_told(day, samples) for day in days]
         return [day for day in told if day is not None]
 
-    async def _sampled(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> dict[UUID, list[SaidMessage]]:
+    async def _sampled(
+        self, tenant_id: UUID, visits: Sequence[DayVisit], *, but: UUID
+    ) -> dict[UUID, list[SaidMessage]]:
         samples: dict[UUID, list[SaidMessage]] = defaultdict(list)
         if visits:
             most = max(_LEAST_SAMPLED, _MOST_SAMPLED // len(visits))
             for message in await self._said.sample(tenant_id, [visit.id for visit in visits], most=most):
-                if message.visit_id:
+                if message.visit_id and message.id != but:
                     samples[message.visit_id].append(message)
         return samples
 
@@ -142,15 +154,14 @@ def _told(day: Day, samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
         return ToldDay(day.date, _one_line(day.fresh.summary), day.fresh.key_topics)
     texts: list[str] = []
     topics: list[str] = []
+    said: list[SaidMessage] = []
     for visit in day.visits:
         if visit.is_summarised and visit.summary:
             texts.append(visit.summary)
             topics += visit.key_topics
-        elif said := samples.get(visit.id):
-            written = by_rule([(message.role, message.content) for message in said])
-            texts.append(written.summary)
-            topics += written.key_topics
-    return ToldDay(day.date, _one_line(" ".join(texts)), topics) if texts else None
+        else:
+            said += samples.get(visit.id, [])
+    return ToldDay(day.date, _one_line(" ".join(texts)), topics, said) if texts or said else None
 
 
 def _one_line(text: str) -> str:

@@ -11,18 +11,20 @@ from psycopg.rows import class_row
 from services.memory.blocks import Owner
 from services.platform.postgres import Database
 
-# Some of each visit, from its beginning to its end; under row-level security only bare bounds use the index.
+# Some exchanges of each visit, from its beginning to its end: what the user said, and the answer to it. Under
+# row-level security only bare bounds use the index.
 _SAMPLE: LiteralString = """
 SELECT m.id, v.id AS visit_id, m.role, m.content, m.speaker, m.created_at
 FROM unnest(%(visit_ids)s::uuid[]) AS wanted (id)
 JOIN visits v ON v.id = wanted.id AND v.tenant_id = %(tenant_id)s
 CROSS JOIN LATERAL (
-    SELECT m.*, row_number() OVER (ORDER BY m.created_at, m.id) AS number, count(*) OVER () AS total
+    SELECT m.*, count(*) FILTER (WHERE m.role = 'user') OVER (ORDER BY m.created_at, m.id) AS number,
+        count(*) FILTER (WHERE m.role = 'user') OVER () AS total
     FROM remembered_messages m
-    WHERE m.conversation_id = v.conversation_id AND m.completed AND m.role = 'user'
+    WHERE m.conversation_id = v.conversation_id AND m.completed
       AND m.created_at >= v.started_at AND m.created_at <= v.last_active_at
 ) AS m
-WHERE (m.number * %(most)s) / m.total <> ((m.number - 1) * %(most)s) / m.total
+WHERE m.number > 0 AND (m.number * %(most)s) / m.total <> ((m.number - 1) * %(most)s) / m.total
 ORDER BY m.created_at, m.id
 """
 
@@ -59,7 +61,7 @@ class SaidThen:
         self._database = database
 
     async def sample(self, tenant_id: UUID, visit_ids: Sequence[UUID], *, most: int) -> list[SaidMessage]:
-        """What the user said in each of these visits, `most` messages of each, evenly from all of it, in order."""
+        """What both said in each of these visits, `most` exchanges of each, evenly from all of it, in order."""
         values = {"tenant_id": tenant_id, "visit_ids": list(visit_ids), "most": most}
         return await self._database.fetch(tenant_id, _SAMPLE, values, class_row(SaidMessage))
 

@@ -7,21 +7,32 @@ that time, and a question or a request about them.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Literal
 
 from services.time_reference.asking import Rules
 from services.time_reference.asking_chinese import CHINESE
 from services.time_reference.asking_english import ENGLISH
 from services.time_reference.parse import parse
+from services.time_reference.part_of_day import hours_named
 from services.time_reference.plain import is_plain
-from services.time_reference.undated import undated
-from services.time_reference.wording import DAYS, JUST_NOW, LAST_TALK, LAST_VISIT, TIME, bounded, folded, lowered
+from services.time_reference.undated import PAST, undated
+from services.time_reference.wording import (
+    DAYS,
+    JUST_NOW,
+    LAST_TALK,
+    LAST_VISIT,
+    RECENT,
+    TIME,
+    bounded,
+    folded,
+    lowered,
+)
 from services.time_reference.zones import time_zone
 from state.prompt import TimeReference
 
 _SPEAKS = re.compile(
-    r"[你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|again|please|remember|recall|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
+    r"来着|來著|接着|接著|继续|[给給帮幫替你我咱俩聊说谈讲提讨話话題题約约記记吵问荐议議教答告诉訴吐介總总回]|\b(?:we|you|u|i|i've|our|me|last|where)\b|your|again|please|remember|recall|conversation|chat|discuss|session|talk|topic|advice|recommend|suggest|\btips?\b",
     re.IGNORECASE,
 )
 """Without any of these nothing was said."""
@@ -43,6 +54,8 @@ _TIME_AS_SENTENCE = re.compile(
 )
 """Its end is no end: the question follows ("Last Monday. What did we talk about?")."""
 _SURELY_OVER = re.compile(r"yesterday|\bago\b|\blast\b|\bprevious|just|earlier", re.IGNORECASE)
+_RECENT_DAYS = timedelta(days=13)
+"""Before today: what "lately" means, two weeks in all."""
 _LONGEST_CLAUSE = 300
 _SHORT = 40
 """Characters of a clause whose time may be that of the question after it."""
@@ -51,6 +64,7 @@ _KINDS: dict[str, Literal["days", "last_visit", "just_now"]] = {
     LAST_VISIT: "last_visit",
     LAST_TALK: "last_visit",
     JUST_NOW: "just_now",
+    RECENT: "days",
 }
 
 
@@ -86,17 +100,18 @@ def detect(message: str, timezone: str, now: datetime) -> TimeReference | None:
     if not _SPEAKS.search(text):
         return None
     times, ahead = _times(text, local)
-    if not times:
+    if not times and not PAST.search(text):
         return None
     marked = _marked(text, times)
     clauses = list(_clauses(marked))
+    today = local.date()
     for place, clause in enumerate(clauses):
         if clause.rules.elsewhere.search(clause.text):
             return None
         time = _time_of_talk(clause, times, ahead, text) or _time_beside(clauses, place, times, len(shown))
-        if time is not None and not _is_to_come(clause, time, local.date()):
-            return _reference(shown, marked, clauses, place, time, local.date())
-    return None
+        if time is not None and not _is_to_come(clause, time, today):
+            return _reference(shown, marked, clauses, place, time, today)
+    return None if times else _past(shown, clauses)
 
 
 def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
@@ -105,7 +120,9 @@ def _times(text: str, local: datetime) -> tuple[list[_Time], list[int]]:
     today = local.date()
     found = [_Time(_without_from(text, r.begin), r.stop, DAYS, r.start, r.end) for r in ranges if r.start <= today]
     ahead = [r.begin for r in ranges if r.start > today]
-    found += [_Time(words.begin, words.stop, words.mark) for words in undated(text)]
+    for words in undated(text):
+        since = today - _RECENT_DAYS if words.mark == RECENT else None
+        found.append(_Time(words.begin, words.stop, words.mark, since, today if since else None))
     joined: list[_Time] = []
     for time in sorted(found, key=lambda time: (time.begin, -time.stop)):
         last = joined[-1] if joined else None
@@ -204,10 +221,32 @@ def _reference(
         kind=_KINDS[time.mark],
         start_date=time.start,
         end_date=min(time.end, today) if time.end else None,
+        hours=hours_named(folded(message), time.begin, time.stop)
+        if time.start and time.start == time.end
+        else None,
         matched_text=message[time.begin : time.stop],
         detail=any(clause.rules.detail.search(clause.text) for clause in clauses[max(place - 1, 0) : place + 2]),
         plain=is_plain(marked),
     )
+
+
+def _past(message: str, clauses: list[_Clause]) -> TimeReference | None:
+    """A reference to what the two said at any time before; it narrows nothing."""
+    for place, clause in enumerate(clauses):
+        if clause.rules.elsewhere.search(clause.text):
+            return None
+        past = PAST.search(clause.text)
+        if past and clause.rules.said.search(clause.text) and not clause.rules.intends.search(clause.text):
+            return TimeReference(
+                kind="past",
+                start_date=None,
+                end_date=None,
+                hours=None,
+                matched_text=message[clause.begin + past.start() : clause.begin + past.end()],
+                detail=any(each.rules.detail.search(each.text) for each in clauses[max(place - 1, 0) : place + 2]),
+                plain=False,
+            )
+    return None
 
 
 def _of_then(clause: _Clause) -> bool:

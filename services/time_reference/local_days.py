@@ -27,6 +27,20 @@ def bounds(start: date, end: date, timezone: str) -> tuple[datetime, datetime]:
     return _begins(start, zone), until
 
 
+def hours_of(day: date, hours: tuple[int, int], timezone: str) -> tuple[datetime, datetime]:
+    """The instants, in UTC, between two hours of a day; an hour beyond 24 is of the next day. Half-open.
+
+    Raises:
+        BadTimeZone: there is no such time zone.
+    """
+    zone = time_zone(timezone)
+    begins, ends = (
+        (datetime.combine(day, time()) + timedelta(hours=hour)).replace(tzinfo=zone).astimezone(UTC)
+        for hour in hours
+    )
+    return begins, ends
+
+
 def local_day(instant: datetime, timezone: str) -> date:
     """The day whose bounds hold an instant: the local date, but for an hour that clocks repeat after midnight.
 

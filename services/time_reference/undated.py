@@ -1,11 +1,11 @@
-"""Words that name a time without a date: the visit before this one, the talk at it, a moment ago."""
+"""Words that name a time without a date: the last visit, the talk at it, a moment ago, lately, before."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.time_reference.asking import one_of
-from services.time_reference.wording import JUST_NOW, LAST_TALK, LAST_VISIT
+from services.time_reference.wording import JUST_NOW, LAST_TALK, LAST_VISIT, RECENT
 
 _TALK = "(?:conversation|chat|session|discussion|talk|exchange)s?"
 _TO_OTHERS = r"(?! (?:to|with|between|of|i had with) (?!you\b|u\b|us\b|me\b))"
@@ -46,9 +46,26 @@ _JUST_NOW = (
     rf"|\bjust(?= (?:{_PAST}|\w+ed)\b)|just(?= {_SAYING}\b)|(?:(?<=\bdid i )|(?<=\bdid we )|(?<=\bdid you )"
     rf"|(?<=\bdid u ))just\b"
 )
+_RECENT = (
+    r"最近(?!一[次回]|[的]?一?[次回]|[两三四五六七八九十几\d])|近来|近期|这阵子|这段时间|这些天|这几天|这些日子|前阵子|前段时间|前些日子"
+    r"|\b(?:lately|recently|of late|these days|(?:over |in )?(?:the )?(?:past|last) (?:little )?while"
+    r"|in recent (?:days|weeks))\b"
+)
+PAST = re.compile(
+    r"之前|以前|先前|早前|曾经|那时候?|当时|那会儿|早些时候|原先"
+    r"|\b(?:previously|back then|(?:at|around) that time|in the past|a while (?:ago|back)|(?:ages|long) ago"
+    r"|way back|earlier|once|before(?=\W*$|[,?.!;]))",
+    re.IGNORECASE,
+)
+"""The past without any bounds."""
 _PATTERNS = tuple(
     (mark, re.compile(pattern, re.IGNORECASE))
-    for mark, pattern in ((LAST_TALK, _LAST_TALK), (LAST_VISIT, _LAST_VISIT), (JUST_NOW, _JUST_NOW))
+    for mark, pattern in (
+        (LAST_TALK, _LAST_TALK),
+        (LAST_VISIT, _LAST_VISIT),
+        (JUST_NOW, _JUST_NOW),
+        (RECENT, _RECENT),
+    )
 )
 
 

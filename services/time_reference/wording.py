@@ -8,9 +8,9 @@ import re
 
 QUOTED = "\ue000"
 """Stands for every character of a quotation, a title or code."""
-DAYS, LAST_VISIT, LAST_TALK, JUST_NOW = "\ue001", "\ue002", "\ue003", "\ue004"
-"""Stand for every character of words that name days, the last visit, the talk at it, a moment ago."""
-TIME = f"[{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}]"
+DAYS, LAST_VISIT, LAST_TALK, JUST_NOW, RECENT = "\ue001", "\ue002", "\ue003", "\ue004", "\ue005"
+"""Stand for every character of words that name days, the last visit, the talk at it, a moment ago, lately."""
+TIME = f"[{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}]"
 
 _LONGEST = 500
 """Characters of a message that are looked at whole; of a longer one its beginning and its end are."""
@@ -29,7 +29,7 @@ _SIMPLIFIED = (
 _FOLD = {
     **{ord(old): new for old, new in zip(_TRADITIONAL, _SIMPLIFIED, strict=True)},
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
-    **dict.fromkeys(map(ord, f"\u3000\u00a0\t\r{QUOTED}{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}"), " "),
+    **dict.fromkeys(map(ord, f"\u3000\u00a0\t\r{QUOTED}{DAYS}{LAST_VISIT}{LAST_TALK}{JUST_NOW}{RECENT}"), " "),
     **dict.fromkeys(map(ord, "’‘`´"), "'"),
     **{ord("您"): "你", ord("妳"): "你", ord("喺"): "在", ord("､"): ","},
 }

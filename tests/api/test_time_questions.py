@@ -223,6 +223,59 @@ async def test_the_last_visit_is_told_wherever_it_was(
     assert "吉他" not in told
 
 
+async def test_a_chat_of_the_same_sitting_is_not_the_last_time(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await _tell(services, 9, "我养了一只猫叫团子。", session_id="old")
+    just_before = datetime.now(SHANGHAI) - timedelta(minutes=4)
+    await import_lines(
+        services,
+        said(just_before, "帮我算一下房租。", session_id="minutes-ago"),
+        said(just_before + timedelta(seconds=30), "好的。", role="assistant", session_id="minutes-ago"),
+    )
+    await _ask(client, "我们上次聊了什么？")
+    told = _told(model_server)
+    assert "团子" in told
+    assert "房租" not in told
+
+
+async def test_a_day_without_a_summary_shows_both_sides_with_speakers_and_times(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    at = _days_ago(3, hour=9)
+    await import_lines(
+        services,
+        said(at, "Which tent should I take?"),
+        said(at + timedelta(minutes=1), "Take the two-person dome, it weighs 2 kg.", role="assistant"),
+    )
+    await _ask(client, "What did you recommend three days ago?")
+    told = _told(model_server)
+    assert "09:00 User: Which tent should I take?" in told
+    assert "09:01 You: Take the two-person dome" in told
+    assert model_server.requests[-1].text.count("two-person dome") == 1, "recall does not repeat it"
+
+
+async def test_a_part_of_a_day_is_narrowed_to_its_hours(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    for hour, fact in ((8, "I repotted the fern."), (20, "I baked a plum cake.")):
+        at = _days_ago(1, hour=hour)
+        await import_lines(
+            services,
+            said(at, fact, session_id=f"h-{hour}"),
+            said(at + timedelta(minutes=1), "Nice.", role="assistant", session_id=f"h-{hour}"),
+        )
+    await _ask(client, "What did we talk about yesterday evening?")
+    told = _told(model_server).partition("For the user it is")[0]
+    assert "plum cake" in told
+    assert "fern" not in told
+    await _ask(client, "What did we talk about yesterday afternoon?", session="other")
+    told = _told(model_server)
+    assert "Nothing was said in that part of the day" in told
+    assert "plum cake" in told
+    assert "fern" in told
+
+
 async def test_the_day_is_that_of_the_users_zone(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:

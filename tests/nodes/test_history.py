@@ -368,7 +368,9 @@ async def test_a_turn_that_waited_sees_what_the_one_before_it_did(services: Serv
 async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Services) -> None:
     turn = await services.turns.open(new_turn("昨天我们聊了什么？"))
     day = date(2026, 5, 2)
-    asked = TimeReference(kind="days", start_date=day, end_date=day, matched_text="昨天", detail=False, plain=True)
+    asked = TimeReference(
+        kind="days", start_date=day, end_date=day, hours=None, matched_text="昨天", detail=False, plain=True
+    )
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
     writer = DayWriter(services.models, SummaryWriter(services.models, most_tokens=1), chunk_tokens=1)
     store = DayStore(nowhere)
@@ -387,7 +389,7 @@ async def test_what_was_said_a_moment_ago_is_in_the_conversation_itself(services
     await exchange(services.turns, "My dog is called Bruno.", "A fine name.")
     turn = await services.turns.open(new_turn("What did I just say?"))
     asked = TimeReference(
-        kind="just_now", start_date=None, end_date=None, matched_text="just", detail=False, plain=True
+        kind="just_now", start_date=None, end_date=None, hours=None, matched_text="just", detail=False, plain=True
     )
     assert "asked_days" not in await _history(services, turn, time_reference=asked)
     other = await services.turns.open(new_turn("What did I just say?", session_key="s-2"))
@@ -404,7 +406,7 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
     turn = await services.turns.open(new_turn(question, session_key="s-2"))
     today = local_day(datetime.now(UTC), TurnContext().timezone)
     asked = TimeReference(
-        kind="days", start_date=today, end_date=today, matched_text="today", detail=True, plain=True
+        kind="days", start_date=today, end_date=today, hours=None, matched_text="today", detail=True, plain=True
     )
     update = await _history(services, turn, message=question, time_reference=asked, remembers=False)
     assert update["asked_days"] is not None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.memory.recall import RecallResult
 from services.memory.terms import terms
 from services.summaries.past_days import DaysAsked, DaysFound, PastDays, ToldDay, not_known
-from services.time_reference.local_days import local_day
+from services.time_reference.local_days import bounds, hours_of
 from services.time_reference.zones import time_zone
 from state.prompt import AskedDays, DaySummary, SaidThenLine, TimeReference
 from state.section import Section
@@ -21,6 +22,8 @@ from state.section import Section
 _MOST_SAID = 20
 _SAID_TOKENS = 600
 _TOKENS_OF_ONE = 90
+_TOKENS_OF_A_LINE = 60
+_INDENT = "\n  "
 _LEAST_TOKENS = 30
 """Of a day; of a long stretch the newest days are told, each so far."""
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*\s*")
@@ -30,24 +33,26 @@ _MONTHS = (
 )
 _HEADINGS: dict[Language, Mapping[str, str]] = {
     "en": {
-        "asks": "The user asks about what was said on {days} (“{words}”). The records of that time: tell what "
-        "they say in your own words; what is not in them is not known.",
+        "asks": "The user refers to what was said on {days} (“{words}”). Use the records of that time for what the "
+        "user asks, in your own words; what is not in them is not known.",
+        "whole_day": " Nothing was said in that part of the day: these are the records of the whole day.",
         "said": "What was said then, word for word:",
         "nothing": "The user refers to {days} (“{words}”). There is no record of a conversation then{closest}. "
         "They may be mistaken about the day: use what else you know, do what they ask, and mention that there is "
         "no record of that time only where it matters.",
         "closest": "; the closest days with one are {closest}",
-        "unknown": "The user asks about what was said on {days} (“{words}”). The records of that time cannot be "
+        "unknown": "The user refers to what was said on {days} (“{words}”). The records of that time cannot be "
         "read at the moment: tell them so.",
     },
     "zh": {
-        "asks": "用户问的是{days}（“{words}”）聊过的内容。那段时间的记录如下："
-        "请用自己的话转述；记录里没有的，就是不知道。",
+        "asks": "用户提到的是{days}（“{words}”）聊过的内容。请用下面那段时间的记录完成用户的要求，用自己的话说；"
+        "记录里没有的，就是不知道。",
+        "whole_day": "那个时段没有聊过，这是当天全天的记录。",
         "said": "当时的原话：",
         "nothing": "用户提到的是{days}（“{words}”）。那段时间没有你们的聊天记录{closest}。用户可能记错了日子："
         "请根据其他已知内容完成用户的要求；确实缺少内容时，再说明没有那段时间的记录。",
         "closest": "，离得最近、有记录的是{closest}",
-        "unknown": "用户问的是{days}（“{words}”）聊过的内容。那段时间的记录现在读不到：请告诉用户。",
+        "unknown": "用户提到的是{days}（“{words}”）聊过的内容。那段时间的记录现在读不到：请告诉用户。",
     },
 }
 _NO_RECORD: dict[Language, Mapping[str, str]] = {
@@ -98,7 +103,7 @@ class DaysSource(Source[DaysFound]):
                 "days",
                 days_text(told, known.conversation.language),
                 dropped=told["dropped"],
-                message_ids=frozenset(said["message_id"] for said in told["said"]),
+                message_ids=frozenset([*told["message_ids"], *(said["message_id"] for said in told["said"])]),
                 data=told,
             ),
         )
@@ -108,7 +113,7 @@ def days_asked(turn: PromptTurn) -> DaysAsked | None:
     """The days that a turn's message asks about; None = it asks about none."""
     reference = turn.reference
     # What was said a moment ago is in the conversation itself, unless that has only begun.
-    if reference is None or (reference["kind"] == "just_now" and not turn.begins):
+    if reference is None or reference["kind"] == "past" or (reference["kind"] == "just_now" and not turn.begins):
         return None
     return DaysAsked(
         owner=turn.owner,
@@ -129,7 +134,9 @@ def shown_days(
     The messages are those of that time which bear on the question. Where recall has none, also as it was too late,
     they are looked through by their words, and where none shares one, they are the newest.
     """
-    summaries, dropped = _summaries(found.days, tokens.count, most_tokens)
+    days = [_Day.of(asked, day, tokens) for day in found.days]
+    summaries, dropped = _summaries(days, tokens.count, most_tokens)
+    quoted = {str(day.date): day.message_ids for day in days}
     said: list[SaidThenLine] = []
     if found.known and (asked.reference["detail"] or not found.days):
         said = _said(asked, found, recalled, tokens)
@@ -138,25 +145,58 @@ def shown_days(
         start=str(found.start),
         end=str(found.end),
         closest=[str(day) for day in found.closest],
+        whole_day=found.whole_day,
         known=found.known,
         summaries=summaries,
         said=said,
         to_summarise=[str(visit_id) for visit_id in found.unprepared],
+        message_ids=[name for day in summaries for name in quoted[day["date"]]],
         dropped=dropped,
     )
 
 
+@dataclass(frozen=True)
+class _Day:
+    """A day in words, as long as they come."""
+
+    date: date
+    text: str
+    key_topics: Sequence[str]
+    exchanges: Sequence[Sequence[str]] = ()
+    """What both said, a line for each message: what the user said begins an exchange."""
+    message_ids: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, asked: DaysAsked, day: ToldDay, tokens: TokenEstimator) -> "_Day":
+        words, speakers = set(terms(asked.message)), SPEAKERS[language_of([asked.message])]
+        zone = time_zone(asked.timezone)
+        exchanges: list[list[str]] = []
+        for each in day.said:
+            text = excerpt(" ".join(each.content.split()), words, tokens, _TOKENS_OF_A_LINE)
+            line = f"{each.created_at.astimezone(zone):%H:%M} {each.speaker or speakers[each.role]}: {text}"
+            if each.role == "user" or not exchanges:
+                exchanges.append([])
+            exchanges[-1].append(line)
+        return cls(day.date, day.text, day.key_topics, exchanges, [str(each.id) for each in day.said])
+
+    @property
+    def whole(self) -> str:
+        """All of it; what was said is indented, so that it does not look like another day."""
+        lines = [line for exchange in self.exchanges for line in exchange]
+        return _INDENT.join([self.text, *lines] if self.text else lines)
+
+
 def _summaries(
-    days: Sequence[ToldDay], count: Callable[[str], int], most_tokens: int
+    days: Sequence[_Day], count: Callable[[str], int], most_tokens: int
 ) -> tuple[list[DaySummary], list[dict[str, object]]]:
     dropped: list[dict[str, object]] = []
     most_days = max(1, most_tokens // _LEAST_TOKENS)
     if len(days) > most_days:
         dropped.append({"section": "days", "items": len(days) - most_days, "reason": "over the budget"})
         days = days[-most_days:]
-    sizes = [count(day.text) for day in days]
+    sizes = [count(day.whole) for day in days]
     if sum(sizes) <= most_tokens:
-        return [DaySummary(date=str(day.date), text=day.text) for day in days], dropped
+        return [DaySummary(date=str(day.date), text=day.whole) for day in days], dropped
     # What short days leave is for the long ones.
     share, left, waiting = 0, most_tokens, len(days)
     for size in sorted(sizes):
@@ -166,10 +206,12 @@ def _summaries(
     return [DaySummary(date=str(day.date), text=_cut(day, share, count)) for day in days], dropped
 
 
-def _cut(day: ToldDay, most: int, count: Callable[[str], int]) -> str:
-    """The first sentences that fit, or else what the day was about."""
-    if count(day.text) <= most:
-        return day.text
+def _cut(day: _Day, most: int, count: Callable[[str], int]) -> str:
+    """The first sentences that fit, or else what the day was about; of what was said some of each part."""
+    if count(day.whole) <= most:
+        return day.whole
+    if day.exchanges:
+        return _some_lines(day, most, count)
     kept = ""
     for sentence in _SENTENCE.findall(day.text):
         if count(kept + sentence) > most:
@@ -181,15 +223,34 @@ def _cut(day: ToldDay, most: int, count: Callable[[str], int]) -> str:
     return f"{kept}…"
 
 
+def _some_lines(day: _Day, most: int, count: Callable[[str], int]) -> str:
+    """As many exchanges as fit, evenly from the whole day, each line with as much room as the others."""
+    every = [*([[day.text]] if day.text else []), *day.exchanges]
+    number = min(len(every), max(1, most // (2 * _LEAST_TOKENS)))
+    chosen = [line for place in range(number) for line in every[place * len(every) // number]]
+    room = max(1, most // len(chosen))
+    kept = []
+    for line in chosen:
+        short = line
+        while count(short) > room and len(short) > 1:
+            short = short[: int(len(short) * 0.85)]
+        kept.append(short if short == line else f"{short}…")
+    return _INDENT.join(kept)
+
+
 def _said(
     asked: DaysAsked, found: DaysFound, recalled: RecallResult, tokens: TokenEstimator
 ) -> list[SaidThenLine]:
     """The best of that time first, as many as fit; then in order."""
+    hours = asked.reference["hours"] if not found.whole_day else None
+    lower, upper = (
+        hours_of(found.start, hours, asked.timezone) if hours else bounds(found.start, found.end, asked.timezone)
+    )
     units = [recalled.units[ranked.unit.id] for ranked in recalled.ranking.results]
     best = [
         (unit.created_at, unit.message_id, unit.role, unit.speaker, unit.text)
         for unit in units
-        if unit.message_id and found.start <= local_day(unit.created_at, asked.timezone) <= found.end
+        if unit.message_id and lower <= unit.created_at < upper
     ]
     words, speakers = set(terms(asked.message)), SPEAKERS[language_of([asked.message])]
     if not best:
@@ -220,6 +281,8 @@ def days_text(asked: AskedDays, language: Language) -> str:
     closest = ("、" if language == "zh" else ", ").join(_day_named(day, language) for day in asked["closest"])
     closest = headings["closest"].format(closest=closest) if closest else ""
     heading = headings[kind].format(days=days, words=inert(asked["matched_text"]), closest=closest)
+    if asked["whole_day"]:
+        heading += headings["whole_day"]
     lines = [f"- [{_day_named(each['date'], language)}] {each['text']}" for each in asked["summaries"]]
     if asked["said"]:
         lines.append(headings["said"])

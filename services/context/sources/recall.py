@@ -18,7 +18,7 @@ from services.memory.selection import Recalled, select
 from services.memory.superseded import Superseded, superseded
 from services.memory.terms import terms
 from services.platform.metrics import RECALLED
-from services.time_reference.local_days import bounds
+from services.time_reference.local_days import bounds, hours_of
 from services.time_reference.zones import time_zone
 from state.prompt import RecalledEpisode, RecallLimits
 from state.section import Item, Section
@@ -81,6 +81,8 @@ class RecallSource(Source[RecallResult]):
         since, until = None, None
         if (asked := turn.reference) and asked["start_date"] and asked["end_date"]:
             since, until = bounds(asked["start_date"], asked["end_date"], turn.timezone)
+            if asked["hours"]:
+                since, until = hours_of(asked["start_date"], asked["hours"], turn.timezone)
         return await self._recall.for_turn(
             TurnAsked(
                 scope=Scope(turn.owner.tenant_id, turn.owner.user_id, turn.owner.expert_id),
@@ -91,6 +93,7 @@ class RecallSource(Source[RecallResult]):
                 timezone=turn.timezone,
                 since=since,
                 until=until,
+                about_past=asked is not None,
             )
         )
 

@@ -87,7 +87,7 @@ def _range(time_range: str, now: datetime, timezone: str) -> tuple[date, date]:
 
 def _reference(words: str, start: date, end: date, *, detail: bool) -> TimeReference:
     return TimeReference(
-        kind="days", start_date=start, end_date=end, matched_text=words, detail=detail, plain=True
+        kind="days", start_date=start, end_date=end, hours=None, matched_text=words, detail=detail, plain=True
     )
 
 

@@ -138,6 +138,8 @@ def test_days_that_are_asked_about_are_told(
         start="2026-11-20",
         end="2026-11-20",
         closest=[],
+        whole_day=False,
+        message_ids=[],
         known=True,
         summaries=[DaySummary(date="2026-11-20", text=day) for day in days],
         said=[SaidThenLine(message_id="1", at="2026-11-20 12:00", speaker="User", text=text) for text in said],

@@ -207,6 +207,87 @@ def test_whether_it_asks_for_a_detail(message: str, detail: bool) -> None:
     assert found["detail"] is detail
 
 
+@pytest.mark.parametrize(
+    ("message", "hours"),
+    [
+        ("今天上午我们聊了什么", (6, 13)),
+        ("昨晚我跟你说的那个梦", (17, 28)),
+        ("上週三下午你推薦的茶館叫什麼", (12, 19)),
+        ("what did we talk about this morning?", (4, 13)),
+        ("What did I tell you yesterday evening?", (16, 28)),
+        ("On Monday night you told me a story", (17, 28)),
+        ("what did we talk about yesterday?", None),
+        ("上周我们聊了什么", None),
+    ],
+)
+def test_a_part_of_a_day_has_its_hours(message: str, hours: tuple[int, int] | None) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert found["hours"] == hours
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "最近我们聊了些什么",
+        "这阵子我都跟你抱怨过什么",
+        "近来你给我推荐过的播客有哪些",
+        "What have we been talking about lately?",
+        "Have you recommended any podcasts to me recently?",
+    ],
+)
+def test_lately_is_the_last_two_weeks(message: str) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert (found["kind"], found["start_date"], found["end_date"]) == ("days", day(7), day(20))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "你之前推荐的那家牙科叫什么",
+        "我以前跟你提过的那个同学结婚了",
+        "What was the name of the book you recommended before?",
+        "We talked about my thesis back then, do you still have the outline?",
+    ],
+)
+def test_the_past_without_a_date_narrows_nothing(message: str) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert (found["kind"], found["start_date"], found["plain"]) == ("past", None, False)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *("最近有什么好看的电影你推荐一下", "最近好累", "以前我在北京工作", "吃饭之前要洗手吗"),
+        *(
+            "I've been so tired lately",
+            "I lived in Rome before",
+            "Wash your hands before dinner",
+            "once upon a time",
+        ),
+    ],
+)
+def test_such_words_alone_refer_to_nothing(message: str) -> None:
+    assert detect(message, ZONE, NOW) is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "三天前给猫起的名字叫什么来着",
+        "接着昨天的故事往下讲",
+        "What name did we pick three days ago?",
+        "Continue the story you started yesterday.",
+    ],
+)
+def test_a_reference_may_be_part_of_what_is_asked(message: str) -> None:
+    found = detect(message, ZONE, NOW)
+    assert found is not None
+    assert (found["kind"], found["plain"]) == ("days", False)
+
+
 def test_the_days_are_the_users() -> None:
     late = datetime(2026, 5, 20, 17, 0, tzinfo=UTC)  # the 21st in Shanghai, the 20th in New York
     days = [
