@@ -252,7 +252,7 @@ async def test_a_day_without_a_summary_shows_both_sides_with_speakers_and_times(
     told = _told(model_server)
     assert "09:00 User: Which tent should I take?" in told
     assert "09:01 You: Take the two-person dome" in told
-    assert model_server.requests[-1].text.count("two-person dome") == 1, "recall does not repeat it"
+    assert str(model_server.requests[-1].prompt).count("two-person dome") == 1, "recall does not repeat it"
 
 
 async def test_a_part_of_a_day_is_narrowed_to_its_hours(

@@ -33,8 +33,8 @@ _MONTHS = (
 )
 _HEADINGS: dict[Language, Mapping[str, str]] = {
     "en": {
-        "asks": "The user refers to what was said on {days} (“{words}”). Use the records of that time for what the "
-        "user asks, in your own words; what is not in them is not known.",
+        "asks": "The user refers to what was said on {days} (“{words}”). Use the records of that time for what "
+        "the user asks, in your own words; what is not in them is not known.",
         "whole_day": " Nothing was said in that part of the day: these are the records of the whole day.",
         "said": "What was said then, word for word:",
         "nothing": "The user refers to {days} (“{words}”). There is no record of a conversation then{closest}. "
