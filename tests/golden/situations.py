@@ -232,6 +232,7 @@ SITUATIONS = (
             kind="days",
             start_date=date(2026, 11, 20),
             end_date=date(2026, 11, 20),
+            hours=None,
             matched_text="前天",
             detail=False,
             plain=True,
