@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from services.llm.message_form import ContextMessage
+from services.llm.message_form import ContextMessage, compatible
 from services.llm.token_estimates import TokenEstimator
 from state.prompt import HistoryMessage, Passage, Tone
 from tests.support.prompts import prompt_of
@@ -181,3 +181,17 @@ def test_notes_go_last_of_all_and_as_a_whole() -> None:
     prompt = prompt_of(budget=5, **values)
     assert [entry["section"] for entry in prompt.report["dropped"]] == ["tone", "time", "history"]
     assert [type(message) for message in prompt.messages] == [SystemMessage, HumanMessage]
+
+
+def test_in_the_compatible_form_a_prompt_begins_with_all_of_the_one_before_but_its_last_message() -> None:
+    known = epoch(core_memory={"human": {"name": "Wang"}}, summary="They talk.", summary_version=1)
+    said = [_shown("user", "Hello"), _shown("assistant", "Hi")]
+    before = prompt_of(epoch=known, history=said, message="Where is it?", time_note="It is noon.", tone=TONE)
+    more = [*said, _shown("user", "Where is it?"), _shown("assistant", "Here.")]
+    after = prompt_of(epoch=before.epoch, history=more, message="Thanks.", time_note="It is one.")
+    first, second = compatible(before.messages), compatible(after.messages)
+    assert second[: len(first) - 1] == first[:-1]
+    assert "noon" not in str(second), "what belonged to the message before is not stored with it"
+    assert after.report["prefix"]["tokens"] == sum(
+        before.report["tokens"][name] for name in ("system", "core_memory", "summary", "history")
+    )
