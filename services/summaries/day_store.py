@@ -194,8 +194,10 @@ class DayStore:
         values = {**_ids(owner), "lower": lower, "upper": upper}
         return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
 
-    async def visit_before(self, owner: Owner, conversation_id: UUID, now: datetime) -> DayVisit | None:
-        """The last visit before the user sat down this time; None if there was none.
+    async def visit_before(
+        self, owner: Owner, conversation_id: UUID, now: datetime, *, this_sitting: bool = False
+    ) -> DayVisit | None:
+        """The last visit before the user sat down this time, or with `this_sitting` simply the last; None if none.
 
         Visits in several conversations with only a short break between them are one sitting: "last time" is
         not the chat of a minute ago. Where there was no other sitting, it is that chat after all.
@@ -203,7 +205,7 @@ class DayStore:
         values = {**_ids(owner), "conversation_id": conversation_id, "now": now, "limit": _MOST_OF_A_SITTING}
         found = await self._database.fetch(owner.tenant_id, _BEFORE, values, class_row(DayVisit))
         begun = now
-        for visit in found:
+        for visit in found if not this_sitting else ():
             if begun - visit.last_active_at > _BREAK:
                 return visit
             begun = min(begun, visit.started_at)

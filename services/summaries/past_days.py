@@ -124,7 +124,9 @@ class PastDays:
         start, end = asked.reference["start_date"], asked.reference["end_date"]
         if start is not None and end is not None:
             return await self._daily.days(asked.owner, start, end, asked.timezone), start, end
-        visit = await self._daily.store.visit_before(asked.owner, asked.conversation_id, asked.now)
+        visit = await self._daily.store.visit_before(
+            asked.owner, asked.conversation_id, asked.now, this_sitting=asked.reference["kind"] == "just_now"
+        )
         today = local_day(asked.now, asked.timezone)
         if visit is None:
             return [], today, today

@@ -233,6 +233,8 @@ async def test_a_chat_of_the_same_sitting_is_not_the_last_time(
         said(just_before, "帮我算一下房租。", session_id="minutes-ago"),
         said(just_before + timedelta(seconds=30), "好的。", role="assistant", session_id="minutes-ago"),
     )
+    await _ask(client, "刚才我让你算的是什么？", session="another")
+    assert "房租" in _told(model_server), "a moment ago is this sitting"
     await _ask(client, "我们上次聊了什么？")
     told = _told(model_server)
     assert "团子" in told
