@@ -1,4 +1,4 @@
-"""Working through what is to be made for older conversations: some at once, with a bar, to the end."""
+"""The work of `anamnesis backfill`: some pieces at once, with a bar, and a report of what failed."""
 
 import asyncio
 import json
@@ -17,17 +17,17 @@ _AT_ONCE = 2
 
 @dataclass(frozen=True)
 class Piece:
-    """Something that may have to be made."""
+    """A summary, visit or day that may have to be made."""
 
     tenant: str
     name: str
     make: Callable[[], Awaitable[bool]]
-    """Makes it and says whether there was anything to do."""
+    """Make it, and return whether there was anything to do."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What was not made, and why."""
+    """A piece that could not be made, and the reason."""
 
     tenant: str
     item: str
@@ -36,7 +36,7 @@ class Failure:
 
 @dataclass
 class Outcome:
-    """How far it has come."""
+    """Progress so far."""
 
     made: int = 0
     up_to_date: int = 0
@@ -44,7 +44,7 @@ class Outcome:
 
 
 async def work_through(pieces: Sequence[Piece], outcome: Outcome) -> None:
-    """Make them all; what fails is noted, and the others are made.
+    """Make all pieces; failures are noted, and the others are made.
 
     Raises:
         DatabaseUnavailable: the database does not answer; what was made stays.
@@ -59,7 +59,7 @@ async def work_through(pieces: Sequence[Piece], outcome: Outcome) -> None:
 
 
 def report(outcome: Outcome, *, as_json: bool) -> None:
-    """Say what was made.
+    """Print the outcome.
 
     Raises:
         Exit: with code 1, where something failed.
@@ -77,7 +77,7 @@ def report(outcome: Outcome, *, as_json: bool) -> None:
 async def _one_after_another(
     waiting: Iterator[Piece], outcome: Outcome, advance: Callable[[], None]
 ) -> DatabaseUnavailable | None:
-    """Make what waits until nothing does; return why it ended before."""
+    """Make waiting pieces until none is left; return the error that ended it early."""
     for piece in waiting:
         try:
             if await piece.make():

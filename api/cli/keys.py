@@ -1,4 +1,4 @@
-"""`anamnesis keys`: make, list and revoke API keys."""
+"""`anamnesis keys`: create, list and revoke API keys."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from services.identity.caller import SCOPES, Scope, known_scopes
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Make, list and revoke API keys.", rich_markup_mode="markdown")
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke API keys.", rich_markup_mode="markdown")
 
 _USUAL = [scope for scope in SCOPES if scope != "admin"]
 _Found = list[tuple[Tenant, ApiKey]]
@@ -29,17 +29,15 @@ _Found = list[tuple[Tenant, ApiKey]]
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Option(help="What the key is for; for people only.")],
+    name: Annotated[str, typer.Option(help="What the key is for, as a note for people.")],
     tenant: Named = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(
-            help=f"What its bearer may do: {', '.join(SCOPES)}; again for more. Without one: all but admin."
-        ),
+        typer.Option(help=f"Permission: {', '.join(SCOPES)}; may be repeated. Default: all but admin."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it. It is shown this once: only a hash of it is stored.
+    """Create a key and print it. It is shown only once: just a hash of it is stored.
 
     Example: `anamnesis keys create --name web-shop --scope chat --scope memory:read`
     """
@@ -61,7 +59,7 @@ def create(
 
 @app.command(name="list")
 def list_(tenant: Named = None, as_json: AsJson = False) -> None:
-    """List the keys of all tenants or of one, revoked ones among them.
+    """List the keys of all tenants or of one, including revoked ones.
 
     Example: `anamnesis keys list --tenant default --json`
     """
@@ -80,7 +78,7 @@ def list_(tenant: Named = None, as_json: AsJson = False) -> None:
 def revoke(
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")],
 ) -> None:
-    """Refuse a key from now on, in every process.
+    """Revoke a key at once, in every process.
 
     Example: `anamnesis keys revoke 01a1fd5b-5d9a-76af-bfbd-943965d02fdb`
     """

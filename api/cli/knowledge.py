@@ -58,12 +58,14 @@ def add(
     prefix: OfBase,
     description: Annotated[str, typer.Option(help="What its documents are about, in a sentence or two.")],
     keyword: Annotated[
-        list[str] | None, typer.Option(help="A word that only its subject has; may be repeated.")
+        list[str] | None, typer.Option(help="A word typical of its subject; may be repeated.")
     ] = None,
     question: Annotated[
         list[str] | None, typer.Option(help="A question that it answers; may be repeated.")
     ] = None,
-    system_prompt: Annotated[str, typer.Option(help="What the model is told when it answers from it.")] = "",
+    system_prompt: Annotated[
+        str, typer.Option(help="Instructions for answers from it, beside the expert's.")
+    ] = "",
     handler: Annotated[str | None, typer.Option(help="Name of the strategy that answers from it.")] = None,
     tenant: OfTenant = "default",
 ) -> None:
@@ -89,7 +91,7 @@ def add(
 @app.command()
 def ingest(
     prefix: OfBase,
-    paths: Annotated[list[Path], typer.Argument(help="Files, or folders with all that is in them.")],
+    paths: Annotated[list[Path], typer.Argument(help="Files or folders.")],
     remove_missing: Annotated[
         bool, typer.Option("--remove-missing", help="Remove documents of the base that are not among the files.")
     ] = False,
@@ -308,7 +310,7 @@ def remove(
 
 @asynccontextmanager
 async def _open(settings: Settings, tenant: str) -> AsyncIterator[_Opened]:
-    """Knowledge bases of a tenant over the database alone: who runs the jobs keeps the index."""
+    """Knowledge bases of a tenant over the database alone; a worker updates the index."""
     from services.jobs.queue import JobQueue  # noqa: PLC0415 — help needs none of it
     from services.knowledge.bases import KnowledgeBases  # noqa: PLC0415
     from services.knowledge.documents import Documents  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`anamnesis migrate`: bring the database's schema up to date."""
+"""`anamnesis migrate`: upgrade the database schema."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from services.platform.settings import Settings
 
 
 def migrate() -> None:
-    """Bring the database's schema up to date, as the tables' owner.
+    """Upgrade the database schema, as the tables' owner.
 
     Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis
     ANAMNESIS_MIGRATION_DATABASE_URL=postgresql://owner:…@db/anamnesis anamnesis migrate`
@@ -22,7 +22,9 @@ def migrate() -> None:
         before, after = asyncio.run(_migrate(settings))
     except AnamnesisError as error:
         fail(error.message)
-    typer.echo(f"The schema is at {after}." if before == after else f"The schema went from {before} to {after}.")
+    typer.echo(
+        f"The schema is at {after}." if before == after else f"Upgraded the schema from {before} to {after}."
+    )
 
 
 async def _migrate(settings: Settings) -> tuple[str | None, str]:

@@ -1,4 +1,4 @@
-"""`anamnesis serve`: API and worker in one process; what no address was given for is embedded."""
+"""`anamnesis serve`: API and worker in one process; stores without an address are embedded."""
 
 import asyncio
 import gc
@@ -121,7 +121,7 @@ class _Server(uvicorn.Server):
     """Uvicorn without its own signal handlers: on a signal the turns end first, then their streams."""
 
     def refuse_new_connections(self) -> None:
-        """Listen no more; connections that are open are served on."""
+        """Stop listening; open connections are still served."""
         for listener in self.servers:
             listener.close()
 
@@ -145,7 +145,7 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _greet(settings: Settings) -> None:
-    """Say where it is, what it runs on, and how to try it."""
+    """Say where the service is, what it runs on, and how to talk to it."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     address = f"http://{host}:{settings.port}"
     embedded = [
@@ -157,14 +157,17 @@ def _greet(settings: Settings) -> None:
         )
         if url is None
     ]
-    model = settings.llm_model or "built-in offline model (it only quotes; set ANAMNESIS_LLM_MODEL for a real one)"
+    model = (
+        settings.llm_model or "built-in offline model, which only quotes; set ANAMNESIS_LLM_MODEL for a real one"
+    )
     body = '{"user_id": "me", "session_id": "first", "message": "My dog is called Bruno."}'
     lines = [
         f"Anamnesis is ready at {address}",
-        f"  embedded   {', '.join(embedded) + f', data in {settings.data_dir}' if embedded else 'nothing'}",
+        f"  embedded   {', '.join(embedded) + f'; data in {settings.data_dir}' if embedded else 'nothing'}",
         f"  model      {model}",
         f"  API docs   {address}/docs",
-        "  try it",
+        f"  chat       {sys.argv[0]} chat",
+        "  or",
         f"    curl -N {address}/api/v1/chat/stream -H 'Content-Type: application/json' \\",
         *([] if settings.auth == "none" else ['      -H "Authorization: Bearer $KEY" \\']),
         f"      -d '{body}'",

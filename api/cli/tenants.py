@@ -1,4 +1,4 @@
-"""`anamnesis tenants`: make and list tenants."""
+"""`anamnesis tenants`: create and list tenants."""
 
 import asyncio
 import json
@@ -15,12 +15,12 @@ from services.errors import AnamnesisError, NotFound
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Make and list tenants.", rich_markup_mode="markdown")
+app = typer.Typer(no_args_is_help=True, help="Create and list tenants.", rich_markup_mode="markdown")
 
 
 @app.command()
 def create(name: Annotated[str, typer.Argument(help="1 to 128 of letters, digits and ._:@-")]) -> None:
-    """Make a tenant: users, conversations and keys that no other tenant can see.
+    """Create a tenant: its users, conversations and keys are invisible to other tenants.
 
     Example: `anamnesis tenants create web-shop`
     """
@@ -29,7 +29,7 @@ def create(name: Annotated[str, typer.Argument(help="1 to 128 of letters, digits
         tenant = asyncio.run(_create(settings, name))
     except AnamnesisError as error:
         fail(error.message)
-    typer.echo(f"The tenant {tenant.name} is there; its id is {tenant.id}.")
+    typer.echo(f"Created the tenant {tenant.name} with the id {tenant.id}.")
 
 
 @app.command(name="list")

@@ -1,4 +1,4 @@
-"""`anamnesis import` and `anamnesis export`: bring conversations from elsewhere, and take a user's along."""
+"""`anamnesis import` and `anamnesis export`: conversations and memories as JSON Lines."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def import_(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Import messages, or an export. Good lines are stored and bad ones named; what is stored already is skipped.
+    """Import messages or an export. Valid lines are stored, invalid ones reported, known ones skipped.
 
     Example: `anamnesis import conversations.jsonl --tenant web-shop`
     """
@@ -39,9 +39,9 @@ def import_(
         with _opened(file) as source:
             report = asyncio.run(_import(settings, tenant, source))
     except AnamnesisError as error:
-        fail(f"{error.message} What was stored before stays; the same command stores the rest.")
+        fail(f"{error.message} Lines stored so far are kept; run the command again for the rest.")
     except KeyboardInterrupt:
-        fail("stopped; what was stored stays, and the same command stores the rest")
+        fail("stopped; lines stored so far are kept, run the command again for the rest")
     _show(report, as_json=as_json)
     if report.refused:
         raise typer.Exit(FAILED)
@@ -54,7 +54,7 @@ def export(
     ] = None,
     tenant: OfTenant = "default",
 ) -> None:
-    """Write everything that is stored for a user, as JSON Lines that `anamnesis import` takes.
+    """Export everything stored for a user, as JSON Lines that `anamnesis import` accepts.
 
     Example: `anamnesis export u-1 -o u-1.jsonl`
     """
@@ -66,7 +66,7 @@ def export(
     except OSError as error:
         fail(f"{output or 'the standard output'} cannot be written: {error.strerror}")
     except KeyboardInterrupt:
-        fail("stopped; the export is not whole")
+        fail("stopped; the export is incomplete")
     if output is not None:
         typer.echo(f"{count} lines are in {output}.", err=True)
 

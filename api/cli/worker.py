@@ -1,4 +1,4 @@
-"""`anamnesis worker`: run background jobs in a process of their own."""
+"""`anamnesis worker`: run background jobs in a separate process."""
 
 import asyncio
 import signal
@@ -13,7 +13,7 @@ from services.platform.settings import Settings
 
 
 def worker() -> None:
-    """Run background jobs, beside services that were started with ANAMNESIS_WORKER=external.
+    """Run background jobs for services that were started with ANAMNESIS_WORKER=external.
 
     Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis anamnesis worker`
     """

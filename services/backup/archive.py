@@ -5,7 +5,9 @@ was cut off has no directory at its end, so it cannot be opened; what was damage
 """
 
 import hashlib
+import lzma
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +24,8 @@ FORMAT = 1
 _MANIFEST = "manifest.json"
 _BLOCK = 1024 * 1024
 _LARGEST_MANIFEST = 16 * 1024 * 1024
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, ValueError)
+"""Errors of `zipfile` over damaged bytes, which may ask it for another compression, or for a password."""
 
 
 class StoredTable(BaseModel):
@@ -114,12 +118,13 @@ class Archive:
             InvalidInput: the file cannot be read, or is no complete backup.
         """
         try:
-            with zipfile.ZipFile(path) as file:
-                yield cls(path, file, _manifest_of(path, file))
+            file = zipfile.ZipFile(path)
         except OSError as error:
             raise InvalidInput(str(path), f"cannot be read: {error.strerror}") from None
-        except zipfile.BadZipFile:
+        except _DAMAGE:
             raise _broken(path, "it is no backup, or was cut off") from None
+        with file:
+            yield cls(path, file, _manifest_of(path, file))
 
     def verify(self, on_rows: Callable[[int], None]) -> None:
         """Read everything and compare it with the manifest.
@@ -153,7 +158,7 @@ class Archive:
             with self._file.open(_member(table.name)) as member:
                 while block := member.read(_BLOCK):
                     yield block
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError):
+        except (OSError, *_DAMAGE):
             raise _broken(self._path, f"the table {table.name} cannot be read") from None
 
 
@@ -164,7 +169,7 @@ def _manifest_of(path: Path, file: zipfile.ZipFile) -> Manifest:
         manifest = Manifest.model_validate_json(file.read(_MANIFEST))
     except KeyError:
         raise _broken(path, "it has no manifest") from None
-    except (ValidationError, zlib.error, EOFError, NotImplementedError):
+    except (ValidationError, OSError, *_DAMAGE):
         raise _broken(path, "its manifest cannot be read") from None
     if manifest.format != FORMAT:
         raise InvalidInput(str(path), f"has the format {manifest.format}; this version reads {FORMAT}")
