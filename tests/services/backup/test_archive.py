@@ -1,6 +1,7 @@
 """The file of a backup: whatever happens to its bytes, what is accepted holds the rows that were written."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,16 +45,18 @@ def test_damaged_bytes_are_refused_or_change_no_row(tmp_path: Path, seed: int) -
         (tmp_path / "d.zip").write_bytes(bytes(damaged))
         try:
             assert _read(tmp_path / "d.zip") == ROWS  # a date in a header, say
-        except InvalidInput as error:
-            assert "not a whole backup" in error.message or "has the format" in error.message
+        except InvalidInput:
             refused += 1
     assert refused > 100
 
 
 def test_a_file_that_was_not_finished_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), new_archive(tmp_path / "b.zip") as archive:
-        archive.add_table("users", ["number"], [b"1\n"])
-        raise RuntimeError
+    def broken() -> Iterator[bytes]:
+        yield b"1\n"
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError), new_archive(tmp_path / "b.zip") as archive:
+        archive.add_table("users", ["number"], broken())
     assert list(tmp_path.iterdir()) == []
 
 
