@@ -116,7 +116,9 @@ async def _check_tools(models: ChatModels, check: ModelCheck, form: MessageForm)
         await models.probe(check.model, [_SYSTEM, question], tools=[report_ready], form=form)
     except ModelFailed as failure:
         if failure.topic == "tools":
-            check.advice.append(f"{_reason(failure)} Its turns go without tools.")
+            check.advice.append(
+                f"It takes no tools, so its turns go without, unless ANAMNESIS_LLM_TOOLS=on ({failure.detail})."
+            )
             return "refused"
         check.advice.append(f"tools: {_reason(failure)}")
         return "not checked"
