@@ -11,9 +11,10 @@ from services.transfer.report import MOST_ERRORS
 def message_schema() -> dict[str, Any]:
     """What the OpenAPI document says of a line that is a message."""
     schema = MessageLine.model_json_schema()
-    del schema["$defs"]
+    defined = schema.pop("$defs")
+    feedback = {"anyOf": [defined["FeedbackPart"], {"type": "null"}], "default": None}
     images = {"type": "array", "items": {"type": "object"}, "description": "Images as OpenAI content parts."}
-    schema["properties"]["parts"] = images
+    schema["properties"] |= {"parts": images, "feedback": feedback}
     return schema
 
 

@@ -1,3 +1,6 @@
+from collections.abc import Iterator
+from typing import Any
+
 import httpx
 import pytest
 
@@ -67,6 +70,23 @@ async def test_a_removed_conversation_is_gone_and_its_user_stays(
     assert (await client.get("/api/v1/users/u-1")).status_code == 200
     [entry] = (await client.get("/api/v1/users/u-1/memory-operations")).json()["items"]
     assert (entry["type"], entry["field"]) == ("conversation_delete", str(turn.conversation_id))
+
+
+async def test_every_reference_of_the_document_leads_somewhere(client: httpx.AsyncClient) -> None:
+    document = (await client.get("/openapi.json")).json()
+
+    def references(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            yield from [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+            value = list(value.values())
+        for inner in value if isinstance(value, list) else []:
+            yield from references(inner)
+
+    for reference in references(document):
+        place = document
+        for name in reference.removeprefix("#/").split("/"):
+            assert name in place, reference
+            place = place[name]
 
 
 async def test_health_metrics_and_documentation_are_served(client: httpx.AsyncClient) -> None:

@@ -9,6 +9,8 @@ from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.engines import Engines
 from services.errors import ConfigurationError, NotFound
+from services.experiments.assignment import Variant
+from services.experiments.experiments import Experiments, NewExperiment
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.base import NewBase
@@ -47,6 +49,8 @@ ISOLATED = (
     "compression_runs",
     "compression_drafts",
     "compression_sources",
+    "feedback",
+    "experiments",
 )
 
 
@@ -70,6 +74,8 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
     for tenant_id in (DEFAULT_TENANT, OTHER):
         base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
         await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])
+        variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
+        await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
     turns = Turns(database, jobs)
     await remember(database, await exchange(turns, "ours", "answer"))
     await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER))
