@@ -82,7 +82,7 @@ def _met(
     places = {name: at for at, name in enumerate(names)}
     held = passages.frequencies_of(names) > 0
     by_words = np.stack([_by_words(facet, held, places) for facet in asked], axis=1)
-    by_concept = trusted * np.array([[_shared(facet, of) for facet in asked] for of in spoken])
+    by_concept = trusted * _by_concept(asked, spoken)
     breadth = np.array([min(1.0, _CONCEPTS_OF_A_MESSAGE / max(len(of), 1)) for of in spoken])
     by_concept = (by_concept * breadth[:, np.newaxis])[passages.unit]
     met = np.maximum(by_words, by_concept)
@@ -97,6 +97,16 @@ def _met(
         whole[answered] = np.maximum(whole[answered], _OF_ITS_QUESTION * whole[answers_of[answered]])
         return weighted(whole, weights * (1.0 / float(weights.sum())))
     return passages.best_of(weighted(met, weights * (1.0 / float(weights.sum()))))
+
+
+def _by_concept(asked: Sequence[Facet], spoken: Sequence[Mapping[str, float]]) -> Values:
+    found = np.zeros((len(spoken), len(asked)))
+    for at, facet in enumerate(asked):
+        if facet.concepts:
+            for place, of in enumerate(spoken):
+                if not facet.concepts.keys().isdisjoint(of):
+                    found[place, at] = _shared(facet, of)
+    return found
 
 
 def _by_words(facet: Facet, held: NDArray[np.bool_], places: Mapping[str, int]) -> Values:

@@ -40,6 +40,7 @@ def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, i
             for other, newer in enumerate(units)
             if newer.created_at > older.created_at
             and held[other]
+            and written[other]
             and not newer.by_assistant
             and _differ_in_one_place(written[place], written[other], wanted)
         ]
@@ -58,6 +59,8 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 
 def _differ_in_one_place(one: Sequence[str], other: Sequence[str], asked: frozenset[str]) -> bool:
+    if one[0] != other[0] and one[-1] != other[-1]:
+        return False
     shortest = min(len(one), len(other))
     begins = next((at for at in range(shortest) if one[at] != other[at]), shortest)
     ends = next((at for at in range(shortest - begins) if one[-1 - at] != other[-1 - at]), shortest - begins)

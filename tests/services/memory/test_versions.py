@@ -49,6 +49,11 @@ def test_statements_about_something_else_are_no_versions(question: str, one: str
     assert newer_versions(units(one, other), terms(question)) == {}
 
 
+def test_a_long_text_is_no_version_of_a_statement() -> None:
+    long = "The office is on Elm Row. " + "We walked there and back. " * 30
+    assert newer_versions(units("The office is on Mill Lane.", long), terms("Where is the office?")) == {}
+
+
 def test_what_the_assistant_says_is_no_version() -> None:
     found = units("The office is on Mill Lane.", "The office is on Elm Row.", by_assistant=True)
     assert newer_versions(found, terms("Where is the office?")) == {}
