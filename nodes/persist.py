@@ -7,10 +7,11 @@ from langgraph.runtime import Runtime
 
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
-from services.memory.schedule import jobs_of_turn
+from services.memory.schedule import DECIDE_COMMAND, jobs_of_turn
 from services.tone.schedule import GIVE_OPINION
 from state.context import TurnContext
 from state.conversation import ConversationState
+from state.memory import Recognised
 
 
 async def persist(
@@ -32,7 +33,15 @@ async def persist(
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
     remembers = "memory_agent" in state["features"] and asks_model
+    kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
+    # What the turn itself has kept is not filed a second time.
+    remembers = remembers and not kept & {"remember", "standing"}
     own_jobs = jobs_of_turn(state["message"], state["answer"]) if remembers else []
+    recognised = state.get("memory_commands", Recognised())
+    planned = state.get("memory_plan", [])
+    held = recognised.unclear and not planned
+    if held:
+        own_jobs.insert(0, DECIDE_COMMAND)
     if tone_opinion and state.get("tone"):
         own_jobs.append(GIVE_OPINION)
     total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
@@ -49,7 +58,8 @@ async def persist(
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
         jobs=state.get("after_turn", []),
-        memory=state.get("memory_plan", []),
+        memory=planned,
+        held=held,
         own_jobs=own_jobs,
         visits_to_summarise=[UUID(each) for each in asked_days["to_summarise"]] if asked_days else [],
     )

@@ -9,6 +9,7 @@ from services.llm.embeddings import Embedder
 from services.memory.agent import MemoryAgent
 from services.memory.agent_deciding import Deciding
 from services.memory.agent_store import AgentStore
+from services.memory.held import HeldTurns
 from services.memory.opening import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -22,6 +23,7 @@ class BehindAnswers:
     memory_agent: MemoryAgent
     compressing: Compressing
     reflection: Reflection
+    held: HeldTurns
 
 
 def make_behind(
@@ -50,4 +52,5 @@ def make_behind(
         agent,
         make_compression(settings, database, models, embedder, memory.operations, jobs),
         Reflection(database, models, jobs, on=settings.memory_reflection),
+        HeldTurns(database, store, models, memory.resolution, memory.retraction, jobs),
     )

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.agent import MemoryAgent
+    from services.memory.held import HeldTurns
     from services.memory.inquiry import MemoryInquiry
     from services.memory.opening import Memory
     from services.reflection.reflecting import Reflection
@@ -106,6 +107,7 @@ class Services:
     memory_agent: "MemoryAgent"
     compressing: "Compressing"
     reflection: "Reflection"
+    held: "HeldTurns"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -194,6 +196,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             memory_agent=behind.memory_agent,
             compressing=behind.compressing,
             reflection=behind.reflection,
+            held=behind.held,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,

@@ -1,6 +1,7 @@
 """What users ask memory to do, over HTTP: done with the turn, told in its answer, and undone again."""
 
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
 
@@ -182,3 +183,28 @@ async def test_a_change_of_core_memory_is_undone_item_by_item(
 )
 async def test_a_mention_is_no_command(client: httpx.AsyncClient, message: str) -> None:
     assert (await _say(client, message, "s-1"))["memory_changes"] == []
+
+
+async def test_what_rules_are_not_sure_of_is_held_until_a_model_has_decided(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    answer = await _say(client, "I might sell the bakery. Keep that between us.", "s-1")
+    assert answer["memory_changes"] == []
+    assert "bakery" not in await _found(client, "bakery")
+    turn_id = UUID(answer["turn_id"])
+    model_server.script(Reply(['{"command": "none"}']))
+    assert await services.held.decide(DEFAULT_TENANT, turn_id) == "none"
+    assert "bakery" in await _found(client, "bakery")
+
+
+async def test_a_held_turn_is_left_out_where_a_model_says_so(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    answer = await _say(client, "我可能要卖掉面包店，这个你知道就行。", "s-1")
+    model_server.script(Reply(['{"command": "leave_out"}']))
+    assert await services.held.decide(DEFAULT_TENANT, UUID(answer["turn_id"])) == "leave_out"
+    assert "面包店" not in await _found(client, "面包店")
+    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
+    change = next(each for each in operations if each["type"] == "memory_command")
+    await _undo(client, change["id"])
+    assert "面包店" in await _found(client, "面包店")
