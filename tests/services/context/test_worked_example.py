@@ -40,7 +40,8 @@ def test_the_worked_example_works(tmp_path: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    module, line, test = re.findall(r"```python\n(.*?)```", _section(), re.DOTALL)
+    module, test = re.findall(r"```python\n(.*?)```", _section(), re.DOTALL)
+    (line,) = re.findall(r"```text\n(.*)\n```", _section())
     source, tested = "services/context/sources/birthday.py", "tests/services/context/test_birthday.py"
     (tmp_path / source).write_text(module, encoding="utf-8")
     (tmp_path / tested).write_text(test, encoding="utf-8")
@@ -49,7 +50,9 @@ def test_the_worked_example_works(tmp_path: Path) -> None:
     imported = f"from services.context.sources.birthday import BirthdaySource\n{known}"
     wired = wiring.read_text(encoding="utf-8").replace(known, imported)
     assert wired.count("        TimeSource(),\n") == 1
-    wiring.write_text(wired.replace("        TimeSource(),\n", f"{line}        TimeSource(),\n"), encoding="utf-8")
+    wiring.write_text(
+        wired.replace("        TimeSource(),\n", f"        {line}\n        TimeSource(),\n"), encoding="utf-8"
+    )
     _run(tmp_path, "-m", "ruff", "check", source, tested)
     _run(tmp_path, "-m", "ruff", "format", "--check", source, tested)
     basetemp = f"--basetemp={tmp_path / 'run'}"
