@@ -64,6 +64,8 @@ class TurnAsked:
     since: datetime | None = None
     """The time that the message refers to, if that is known: what was said then comes first."""
     until: datetime | None = None
+    only_then: bool = False
+    """Whether it asks for that time and nothing else: then nothing else is recalled."""
     about_past: bool = False
     """Whether the message refers to what was said before, at whatever time."""
 
@@ -119,10 +121,14 @@ class Recall:
                     then: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
                 else:
                     then = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
+                scope = asked.scope
+                if then is not None and asked.only_then:
+                    scope = then
+                    waiting = await self._episodes.unindexed(scope)
                 indexed = situation.indexed_elsewhere
                 ends = begun + self._budget_s
                 found = await self._find(
-                    asked.scope,
+                    scope,
                     queries,
                     waiting,
                     asked.now,
@@ -206,7 +212,7 @@ class Recall:
             vectors = await self._vectors(queries, degraded, ends) if most > 0 else []
             searches = [
                 self._search(within, queries, vectors, degraded, ends, trusted=most >= _TRUSTED)
-                for within in (scope, then)
+                for within in dict.fromkeys((scope, then))
                 if within is not None
             ]
             lists, hits = _together(await asyncio.gather(*searches))

@@ -93,6 +93,7 @@ class RecallSource(Source[RecallResult]):
                 timezone=turn.timezone,
                 since=since,
                 until=until,
+                only_then=asked is not None and asked["plain"],
                 about_past=asked is not None,
             )
         )
