@@ -188,5 +188,5 @@ async def test_an_erasure_takes_what_redis_holds_of_core_memory(
 async def test_the_offline_model_remembers_for_the_next_conversation(client: httpx.AsyncClient) -> None:
     await _say(client, "请记住我最喜欢的茶是龙井。", "s-1")
     (section,) = (await client.get(ADDRESS)).json()["items"]
-    assert (section["section"], section["content"]) == ("human", {"notes": ["我最喜欢的茶是龙井。"]})
+    assert (section["section"], section["content"]) == ("human", {"facts": ["我最喜欢的茶是龙井"]})
     assert "龙井" in (await _say(client, "我最喜欢的茶是什么？", "s-2"))["answer"]

@@ -92,4 +92,4 @@ async def test_the_offline_model_remembers_when_it_is_asked_to(
     model = OfflineChatModel().bind_tools(services.tools.for_model)
     calls = (await model.ainvoke([HumanMessage(message)])).tool_calls
     arguments = {call["name"]: call["args"] for call in calls}
-    assert arguments == ({"core_memory_update": {"content": {"notes": [noted]}}} if noted else {})
+    assert arguments == ({"remember": {"text": noted}} if noted else {})
