@@ -57,10 +57,6 @@ class _Shown:
         texts = (self.section.text, *(item.text for item in self.items), self.section.closing)
         return self.section.separator.join(text for text in texts if text)
 
-    @property
-    def messages(self) -> list[BaseMessage]:
-        return [item.message for item in self.items if item.message is not None]
-
     def size(self, tokens: TokenEstimator) -> int:
         text = self.text
         own = tokens.count(text) + (MESSAGE_OVERHEAD if self.section.stable else 0) if text else 0
@@ -68,7 +64,7 @@ class _Shown:
 
     def drop(self) -> int:
         """Drop the least important item; return the tokens of a message, 0 for other items."""
-        if self.messages:  # the oldest
+        if self.items[0].message is not None:  # the oldest
             item = self.items.pop(0)
         else:
             item = self.items.pop()
