@@ -30,7 +30,7 @@ LEFT JOIN LATERAL (
 """
 
 _PAGE: LiteralString = f"""{_ENTRY}
-WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
   AND (%(expert)s::text IS NULL OR x.name = %(expert)s)
   AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
   AND (%(origin)s::text IS NULL OR e.origin = %(origin)s)
@@ -54,7 +54,7 @@ ORDER BY created_at, id
 """
 
 _LOCK: LiteralString = """
-SELECT e.expert_id, e.episode_type, e.content, e.importance, e.superseded_by, e.retracted_at FROM episodes e
+SELECT e.expert_id, e.episode_type, e.content, e.importance, e.superseded_by FROM episodes e
 WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
 FOR UPDATE
 """
@@ -214,8 +214,6 @@ def _refuse(episode_id: UUID, old: dict[str, Any], episode_type: WrittenType | N
             f"The episode {episode_id} is a turn: what was said cannot be rewritten. Remove the episode so that "
             "it is not recalled, and write a memory that says what holds instead."
         )
-    if old["retracted_at"] is not None:
-        raise Conflict(f"The episode {episode_id} was retracted; undo that before it is edited.")
     if old["superseded_by"] is not None:
         raise Conflict(
             f"The episode {episode_id} was superseded by {old['superseded_by']}; only what holds is edited."

@@ -247,3 +247,18 @@ async def test_a_turn_is_not_rewritten_and_the_error_says_what_to_do(
     assert "nothing to change" in (await client.patch(f"{EPISODES}/{item['id']}", json={})).json()["detail"]
     assert (await client.patch(f"{EPISODES}/{uuid4()}", json={"importance": 1})).status_code == 404
     assert (await client.get(f"{EPISODES}/{uuid4()}")).status_code == 404
+
+
+async def test_a_retracted_message_is_in_no_list(client: httpx.AsyncClient, services: Services) -> None:
+    turn = await exchange(services.turns, "My doctor is called Quinn.", "Noted.")
+    async with services.database.tenant(turn.tenant_id) as connection:
+        await connection.execute("UPDATE messages SET retracted_at = now() WHERE id = %s", [turn.user_message_id])
+    [item] = (await client.get(EPISODES)).json()["items"]
+    assert item["content"] == "assistant: Noted."
+    whole = (await client.get(f"{EPISODES}/{item['id']}")).json()
+    assert [source["content"] for source in whole["sources"]] == ["Noted."]
+    async with services.database.tenant(turn.tenant_id) as connection:
+        await connection.execute("UPDATE episodes SET retracted_at = now()")
+    assert (await client.get(EPISODES)).json()["items"] == []
+    [retracted] = (await client.get(EPISODES, params={"retracted": "true"})).json()["items"]
+    assert retracted["retracted_at"] is not None
