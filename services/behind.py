@@ -45,6 +45,8 @@ def make_behind(
         episodes=memory.episodes,
         core_memory=core,
         archive=archive,
+        resolution=memory.resolution,
+        retraction=memory.retraction,
         on=settings.memory_agent,
         pause_s=settings.memory_agent_pause_s,
     )

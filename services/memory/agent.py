@@ -13,8 +13,18 @@ import structlog
 from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.llm.language import language_of
 from services.memory.agent_deciding import WRITTEN, Deciding
-from services.memory.agent_plan import CoreChange, NewMemory, Plan, Planned, dump, load, texts_of
+from services.memory.agent_plan import (
+    CoreChange,
+    Forgetting,
+    NewMemory,
+    Plan,
+    Planned,
+    dump,
+    load,
+    texts_of,
+)
 from services.memory.agent_store import AgentStore, Exchange
 from services.memory.archive import Archive
 from services.memory.core import CoreMemory
@@ -22,9 +32,12 @@ from services.memory.episode import NewEpisode
 from services.memory.episodes import EpisodeStore
 from services.memory.gate import is_worth_filing
 from services.memory.operations import Trigger
+from services.memory.resolution import Asking, Resolution
+from services.memory.retraction import Retraction
 from services.memory.schedule import REMEMBER
 from services.memory.superseded import contradicted
 from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS
+from state.memory import Recognised
 
 _MOST_TURNS = 8
 """Turns that one call covers."""
@@ -44,6 +57,8 @@ class MemoryAgent:
         episodes: EpisodeStore,
         core_memory: CoreMemory | None,
         archive: Archive | None,
+        resolution: Resolution,
+        retraction: Retraction,
         on: bool = True,
         pause_s: float = 60.0,
     ) -> None:
@@ -56,6 +71,8 @@ class MemoryAgent:
             episodes: reads written memories.
             core_memory: None = switched off.
             archive: None = episodes are switched off.
+            resolution: finds what is to be forgotten.
+            retraction: retracts it.
             on: with False nothing is filed.
             pause_s: Seconds between two calls of the model about the same user; turns in between share one.
         """
@@ -65,6 +82,8 @@ class MemoryAgent:
         self._episodes = episodes
         self._core_memory = core_memory
         self._archive = archive
+        self._resolution = resolution
+        self._retraction = retraction
         self._on = on
         self._pause = timedelta(seconds=pause_s)
         jobs.task(REMEMBER)(self._job)
@@ -82,6 +101,7 @@ class MemoryAgent:
             return 0
         noted = await self._store.noted(exchange)
         if noted.plan_id is not None and noted.plan is None:
+            await self._store.release(exchange)
             return 0
         if noted.plan_id is not None and noted.plan is not None:
             plan_id, plan = noted.plan_id, load(noted.plan)
@@ -95,6 +115,7 @@ class MemoryAgent:
         if plan:
             await self._carry_out(exchange, plan)
             await self._store.finish(exchange, plan_id)
+        await self._store.release(exchange)
         log.info("memory filed", turn_id=str(turn_id), operations=len(plan))
         return len(plan)
 
@@ -111,7 +132,7 @@ class MemoryAgent:
         A crash between the two leaves two jobs for the turn, of which the second finds nothing to do.
         """
         exchange = await self._store.exchange(job.tenant_id, turn_id) if self._on else None
-        if exchange is None or self._deciding.offline or not self._pause:
+        if exchange is None or exchange.is_held or self._deciding.offline or not self._pause:
             return False
         if (await self._store.noted(exchange)).plan_id is not None:
             return False
@@ -145,8 +166,26 @@ class MemoryAgent:
             new = await self._write(exchange, number, planned)
             if planned.replaces and new:
                 await self._supersede(planned.replaces, new, exchange, number)
+        elif isinstance(planned, Forgetting):
+            await self._forget(exchange, number, planned)
         elif exchange.episode_id:
             await self._supersede(planned.episode_id, exchange.episode_id, exchange, number)
+
+    async def _forget(self, exchange: Exchange, number: str, forgetting: Forgetting) -> None:
+        """Retract what the user asked to forget; done again, it finds nothing more."""
+        language = language_of([exchange.said])
+        asking = Asking(
+            exchange.owner, exchange.conversation_id, exchange.message_id, exchange.said, language, Recognised()
+        )
+        planned = await self._resolution.named(asking, "forget", forgetting.target)
+        async with self._store.transaction(exchange) as connection:
+            operation = await self._retraction.commit(
+                connection, exchange.owner, planned, _trigger(exchange, call=number)
+            )
+        if operation is None:
+            self._refused(exchange, "memory holds nothing of what is to be forgotten")
+        else:
+            MEMORY_AGENT_OPERATIONS.labels("forget").inc()
 
     async def _change_core(self, exchange: Exchange, number: str, change: CoreChange) -> None:
         if self._core_memory is None:
@@ -225,7 +264,7 @@ class MemoryAgent:
 
 
 def _is_looked_at(exchange: Exchange) -> bool:
-    return is_worth_filing(exchange.said, exchange.answer)
+    return exchange.is_held or is_worth_filing(exchange.said, exchange.answer)
 
 
 def _texts(planned: Planned) -> list[str]:

@@ -13,6 +13,7 @@ from services.memory.agent_plan import (
     HUMAN,
     MOST_OPERATIONS,
     CoreChange,
+    Forgetting,
     Known,
     NewMemory,
     Plan,
@@ -58,10 +59,11 @@ class _Listed(BaseModel):
 _WORDS: dict[str, tuple[str, ...]] = {
     "add": ("add", "insert", "create", "append", "new", "set", "store", "save", "添加", "新增", "增加"),
     "replace": ("replace", "update", "change", "modify", "edit", "correct", "fix", "替换", "更新", "更正"),
-    "remove": ("remove", "delete", "forget", "drop", "clear", "erase", "supersede", "retire", "删除", "忘记"),
+    "remove": ("remove", "delete", "forget", "drop", "clear", "erase", "supersede", "retire", "删除", "忘掉"),
     "remember": ("remember", "memorize", "memorise", "note", "record", "记住", "记录"),
     "none": ("none", "noop", "no_op", "skip", "ignore", "nothing", "keep", "无"),
 }  # fmt: skip
+_FORGETS = frozenset(["forget", "忘掉"])
 _OPERATIONS = {word: name for name, words in _WORDS.items() for word in words}
 _NAMES: dict[str, tuple[str, ...]] = {
     "op": ("op", "operation", "action", "operations"),
@@ -120,13 +122,37 @@ def _planned(asked: Any, known: Known) -> list[Planned]:
     patch = fields.get("patch", fields["text"] if isinstance(fields.get("text"), Mapping) else None)
     if isinstance(patch, Mapping):
         return list(_of_patch(op, _section(fields), patch))
-    kind, number = _id(fields.get("id"), episode="episode" in asked or fields.get("memory") == "episode")
+    if str(fields.get("op", "")).strip().casefold() in _FORGETS:
+        return _of_forgetting(fields, known)
+    return [_of_one(op, fields, known, episode="episode" in asked)]
+
+
+def _of_forgetting(fields: Mapping[str, Any], known: Known) -> list[Planned]:
+    """Return the forgetting of what a text or an id names, after the removal of the item of core memory."""
+    kind, number = _id(fields.get("id"), episode=False)
+    target = _text(fields.get("text"))
+    if number and kind == "e":
+        old = known.episodes().get(f"e{number}")
+        target = old.content if old and old.changeable else target
+    elif number:
+        target = known.items().get(f"c{number}", ("", "", target))[2]
+    if not target or len(target) > _LONGEST_VALUE:
+        raise BadModelOutput("it does not say what to forget")
+    try:
+        removal: list[Planned] = [] if kind == "e" else [_of_item("remove", number, target, fields, known)]
+    except BadModelOutput:
+        removal = []
+    return [*removal, Forgetting(target=target)]
+
+
+def _of_one(op: str, fields: Mapping[str, Any], known: Known, *, episode: bool) -> Planned:
+    kind, number = _id(fields.get("id"), episode=episode or fields.get("memory") == "episode")
     value = _text(fields.get("text"))
     if kind == "e":
-        return [_of_episode(op, number, value, fields, known)]
+        return _of_episode(op, number, value, fields, known)
     if op == "remember" or (op == "add" and (fields.get("memory") == "episode" or not fields.get("field"))):
-        return [_new_memory(value, fields, None)]
-    return [_of_item(op, number, value, fields, known)]
+        return _new_memory(value, fields, None)
+    return _of_item(op, number, value, fields, known)
 
 
 def _fields(asked: Mapping[str, Any]) -> dict[str, Any]:

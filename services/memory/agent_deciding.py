@@ -17,11 +17,12 @@ from services.memory.agent_plan import (
     MOST_OPERATIONS,
     Content,
     CoreChange,
+    Forgetting,
     Known,
     Near,
     NewMemory,
     Plan,
-    Retirement,
+    Planned,
     is_known,
     settled,
     texts_of,
@@ -34,6 +35,7 @@ from services.memory.episode import WrittenEpisode
 from services.memory.episodes import EpisodeStore
 from services.memory.fact_filing import plan_of_facts
 from services.memory.facts import facts_of
+from services.memory.gate import may_ask_to_forget
 from services.memory.index import Scope
 from services.memory.terms import informative_terms, terms
 
@@ -177,6 +179,9 @@ class Deciding:
                         source for each in exchanges for source in (each.message_id, each.answer_message_id)
                     ]
                     kept.append(planned.model_copy(update={"sources": sources}))
+            elif isinstance(planned, Forgetting):
+                if any(may_ask_to_forget(each.said) for each in exchanges):
+                    kept.append(planned)
             elif self._archive and exchanges[0].episode_id:
                 kept.append(planned)
         return kept
@@ -199,7 +204,7 @@ class Deciding:
         ][:_NEAREST]
 
 
-def _dated(planned: CoreChange | NewMemory | Retirement, said_in: Exchange) -> CoreChange | NewMemory | Retirement:
+def _dated(planned: Planned, said_in: Exchange) -> Planned:
     """Return an operation with its relative dates as dates, as they were on the day on which it was said."""
     if isinstance(planned, CoreChange) and isinstance(planned.value, str) and planned.field not in _NEVER_DATED:
         upcoming = planned.field in _UPCOMING
@@ -211,7 +216,7 @@ def _dated(planned: CoreChange | NewMemory | Retirement, said_in: Exchange) -> C
     return planned
 
 
-def _may_be_done(planned: CoreChange | NewMemory | Retirement, core: Content, newer: Collection[str]) -> bool:
+def _may_be_done(planned: Planned, core: Content, newer: Collection[str]) -> bool:
     """Whether an operation overwrites nothing that is newer than what was said."""
     if not isinstance(planned, CoreChange) or planned.section not in newer:
         return True

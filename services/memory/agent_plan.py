@@ -53,7 +53,14 @@ class Retirement(BaseModel):
     episode_id: UUID
 
 
-Planned = CoreChange | NewMemory | Retirement
+class Forgetting(BaseModel):
+    """Something that the user asked to forget: every statement of it disappears from memory."""
+
+    kind: Literal["forget"] = "forget"
+    target: str
+
+
+Planned = CoreChange | NewMemory | Retirement | Forgetting
 Plan = list[Planned]
 _PLAN: TypeAdapter[Plan] = TypeAdapter(list[Annotated[Planned, Field(discriminator="kind")]])
 

@@ -1,6 +1,7 @@
 """What the memory agent reads of a turn, and the plan that makes what it does happen once."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from services.errors import NotFound
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.schedule import REMEMBER
-from services.platform.postgres import Database
+from services.platform.postgres import Connection, Database
 
 PLAN = "memory_agent"
 """Type under which the agent's visit to a turn stands in the log of operations."""
@@ -24,7 +25,10 @@ SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.id AS conversatio
        said.created_at AS at,
        (SELECT e.id FROM episodes e
         WHERE e.conversation_id = c.id AND e.episode_type = 'turn' AND said.id = ANY(e.source_message_ids)
-        LIMIT 1) AS episode_id
+        LIMIT 1) AS episode_id,
+       EXISTS (SELECT 1 FROM episodes e
+               WHERE e.conversation_id = c.id AND e.episode_type = 'turn' AND said.id = ANY(e.source_message_ids)
+                 AND e.held_at IS NOT NULL) AS is_held
 FROM turns t
 JOIN conversations c ON c.id = t.conversation_id
 JOIN users u ON u.id = c.user_id
@@ -75,6 +79,17 @@ UPDATE memory_operations SET new_value = NULL WHERE id = %(id)s AND tenant_id = 
 """
 
 
+# Of this turn, and of those that its plan covers: until now it was open whether they are to be remembered.
+_RELEASE = """
+UPDATE episodes SET held_at = NULL, indexed_at = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND held_at IS NOT NULL
+  AND (id = %(episode_id)s OR EXISTS (
+      SELECT 1 FROM memory_operations o JOIN turns t ON t.id = o.turn_id
+      WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_agent'
+        AND o.results->>'turn_id' = %(turn_id)s::text AND t.user_message_id = ANY(episodes.source_message_ids)))
+"""
+
+
 @dataclass(frozen=True)
 class Exchange:
     """A completed turn: what the user said, and what was answered."""
@@ -92,6 +107,8 @@ class Exchange:
     at: datetime
     episode_id: UUID | None
     """Of the turn; None where turns become no episodes."""
+    is_held: bool = False
+    """Whether recall waits for the agent: the message may hold a command that rules are not sure of."""
 
     @property
     def owner(self) -> Owner:
@@ -208,6 +225,23 @@ class AgentStore:
                 return await self._log.append(connection, operation=operation, trigger=trigger(exchange), **whose)
         except psycopg.errors.ForeignKeyViolation:
             raise NotFound("There is no such user, or conversation, any more.") from None
+
+    def transaction(self, exchange: Exchange) -> AbstractAsyncContextManager[Connection]:
+        """Open a transaction of the exchange's tenant.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return self._database.tenant(exchange.tenant_id)
+
+    async def release(self, exchange: Exchange) -> None:
+        """Have a turn recalled that was held until it was decided whether it is to be; what is retracted is not.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.tenant(exchange.tenant_id) as connection:
+            await connection.execute(_RELEASE, vars(exchange))
 
     async def finish(self, exchange: Exchange, plan_id: UUID) -> None:
         """Note that all of a plan was done, and forget what it said.

@@ -70,6 +70,11 @@ _OF_THE_ANSWER = re.compile(
     r"|已(?:经|为您|帮您|帮你|为你)?(?:成功)?(?:预订|预定|订好|下单|取消|预约|提交|安排好|发送|买好)|(?:预订|"
     r"预约|订单|申请)(?:已经?)?(?:成功|确认)"
 )
+_TO_FORGET = re.compile(
+    r"\b(?:forget|off the record|delete|erase|remove|drop(?:ped)?|between us|"
+    r"don't (?:remember|save|store|keep|mention|record)|"
+    r"do not (?:remember|save|store|keep|mention))\b|忘|不要[记提存]|别[记提存]|不用记|删|保密|不许记|抹掉"
+)
 _SHORTEST = 3
 _LONGEST_ANSWER = 2000
 
@@ -83,6 +88,11 @@ def is_worth_filing(said: str, answer: str) -> bool:
     if _OF_THE_ANSWER.search(answer[:_LONGEST_ANSWER].casefold().replace("’", "'")):
         return True
     return any(_says_something(clause.folded) for clause in statements(said))
+
+
+def may_ask_to_forget(said: str) -> bool:
+    """Whether a message has words with which one asks to forget something; without them nothing is retracted."""
+    return _TO_FORGET.search(said.casefold().replace("’", "'")) is not None
 
 
 def _says_something(clause: str) -> bool:

@@ -161,7 +161,8 @@ async def test_a_second_call_about_the_user_within_the_pause_is_put_off_and_then
         deciding = Deciding(services.models, store, memory.episodes, memory.core, memory.archive)
         MemoryAgent(
             store, deciding, jobs,
-            episodes=memory.episodes, core_memory=memory.core, archive=memory.archive, pause_s=2.0,
+            episodes=memory.episodes, core_memory=memory.core, archive=memory.archive,
+            resolution=memory.resolution, retraction=memory.retraction, pause_s=2.0,
         )  # fmt: skip
         await remember(services, turns[0])
         jobs.start_worker()
@@ -200,6 +201,29 @@ async def test_one_item_of_a_list_is_removed_and_the_others_stay(
     model_server.script(reply({"operation": "delete", "patch": {"allergies": ["peanuts"]}}))
     assert await remember(services, turn) == 1
     assert await human(services, turn) == {"allergies": ["cats"]}
+
+
+async def test_what_the_user_asks_to_forget_is_retracted_and_nothing_without_their_asking(
+    services: Services, model_server: ModelServer
+) -> None:
+    told = await exchange(services.turns, "I have diabetes and take metformin.", "Take care.", session_key="s-1")
+    await services.memory.core.update(owner(told), "human", {"health": ["diabetes", "asthma"]}, _EARLIER)
+    model_server.script(reply({"op": "forget", "text": "diabetes"}))
+    other = await exchange(services.turns, "My diabetes is a nuisance.", "I see.", session_key="s-2")
+    assert await remember(services, other) == 1
+    assert await human(services, told) == {"health": ["asthma"]}
+    assert await count(services, "retracted_at IS NOT NULL") == 0
+
+    asked = await exchange(
+        services.turns, "Could my diabetes be dropped from your files?", "Yes.", session_key="s-3"
+    )
+    async with services.database.tenant(asked.tenant_id) as connection:
+        await connection.execute("UPDATE episodes SET held_at = now() WHERE conversation_id = %s",
+                                 [asked.conversation_id])  # fmt: skip
+    model_server.script(reply({"op": "forget", "text": "diabetes"}))
+    await services.memory_agent.remember(asked.tenant_id, asked.turn_id)
+    assert await count(services, "retracted_at IS NOT NULL AND episode_type = 'turn'") >= 2
+    assert await count(services, "held_at IS NOT NULL") == 0
 
 
 async def test_relative_dates_are_stored_as_dates(services: Services, model_server: ModelServer) -> None:

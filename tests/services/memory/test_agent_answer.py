@@ -9,7 +9,17 @@ import pytest
 
 from services.errors import BadModelOutput
 from services.memory.agent_answer import plan_of_answer
-from services.memory.agent_plan import CoreChange, Known, Near, NewMemory, Retirement, dump, load, settled
+from services.memory.agent_plan import (
+    CoreChange,
+    Forgetting,
+    Known,
+    Near,
+    NewMemory,
+    Retirement,
+    dump,
+    load,
+    settled,
+)
 from services.memory.agent_prompts import about
 from services.memory.agent_store import EarlierMessage, Exchange
 
@@ -45,7 +55,6 @@ def _decision(text: str, importance: float = 0.9) -> NewMemory:
          _core("replace", "allergies", "dogs", "cats")),
         ({"op": "remove", "id": "c2"}, _core("remove", "allergies", None, "peanuts")),
         ({"op": "delete", "field": "allergies", "text": "peanuts"}, _core("remove", "allergies", None, "peanuts")),
-        ({"op": "forget", "text": "peanuts"}, _core("remove", "allergies", None, "peanuts")),
         ({"operation": "delete", "patch": {"allergies": ["cats"]}}, _core("remove", "allergies", None, "cats")),
         ({"operation": "delete", "memory": "core", "patch": {"home": None}}, _core("remove", "home")),
         ({"operation": "add", "memory": "core", "section": "user", "patch": {"home": "lives in Oslo"}},
@@ -75,6 +84,20 @@ def test_operations_are_understood_as_models_write_them(operation: dict[str, Any
         "<think>Is {this} new?</think>" + json.dumps(operation, ensure_ascii=False),
     ):
         assert plan_of_answer(text, KNOWN) == [planned]
+
+
+@pytest.mark.parametrize(
+    ("operation", "plan"),
+    [
+        ({"op": "forget", "text": "peanuts"},
+         [_core("remove", "allergies", None, "peanuts"), Forgetting(target="peanuts")]),
+        ({"op": "FORGET", "id": "c3"}, [_core("remove", "allergies", None, "cats"), Forgetting(target="cats")]),
+        ({"op": "forget", "id": "e1"}, [Forgetting(target="likes horror films")]),
+        ({"op": "forget", "text": "the divorce"}, [Forgetting(target="the divorce")]),
+    ],
+)  # fmt: skip
+def test_what_is_to_be_forgotten_is_named_by_id_or_by_words(operation: dict[str, Any], plan: list[Any]) -> None:
+    assert plan_of_answer(json.dumps([operation]), KNOWN) == plan
 
 
 @pytest.mark.parametrize(

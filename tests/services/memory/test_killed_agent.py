@@ -61,6 +61,8 @@ def remembering_agent(services: Services, jobs: JobQueue) -> MemoryAgent:
         episodes=memory.episodes,
         core_memory=memory.core,
         archive=memory.archive,
+        resolution=memory.resolution,
+        retraction=memory.retraction,
         pause_s=0,
     )
 
