@@ -41,6 +41,10 @@ from state.memory import Recognised
 
 _MOST_TURNS = 8
 """Turns that one call covers."""
+_HELD_S = 1.0
+"""Seconds to wait for the decision whether a turn holds a memory command."""
+_LONGEST_HELD = timedelta(minutes=10)
+"""Time after which a turn is looked at though nothing was decided."""
 
 log = structlog.get_logger(__name__)
 
@@ -101,7 +105,6 @@ class MemoryAgent:
             return 0
         noted = await self._store.noted(exchange)
         if noted.plan_id is not None and noted.plan is None:
-            await self._store.release(exchange)
             return 0
         if noted.plan_id is not None and noted.plan is not None:
             plan_id, plan = noted.plan_id, load(noted.plan)
@@ -115,7 +118,6 @@ class MemoryAgent:
         if plan:
             await self._carry_out(exchange, plan)
             await self._store.finish(exchange, plan_id)
-        await self._store.release(exchange)
         log.info("memory filed", turn_id=str(turn_id), operations=len(plan))
         return len(plan)
 
@@ -127,17 +129,18 @@ class MemoryAgent:
             log.info("nothing to remember any more", turn_id=str(turn_id))
 
     async def _is_put_off(self, job: RunningJob, turn_id: UUID) -> bool:
-        """Defer the job again if the model was asked about the user just now; return whether it was deferred.
+        """Defer the job again if the turn is held, or the model was asked about the user just now; return whether.
 
         A crash between the two leaves two jobs for the turn, of which the second finds nothing to do.
         """
         exchange = await self._store.exchange(job.tenant_id, turn_id) if self._on else None
-        if exchange is None or exchange.is_held or self._deciding.offline or not self._pause:
+        if exchange is None or (await self._store.noted(exchange)).plan_id is not None:
             return False
-        if (await self._store.noted(exchange)).plan_id is not None:
-            return False
-        last = await self._store.last_call(exchange)
-        wait = (last + self._pause - datetime.now(UTC)).total_seconds() if last else 0.0
+        now = datetime.now(UTC)
+        last = None if self._deciding.offline else await self._store.last_call(exchange)
+        wait = (last + self._pause - now).total_seconds() if last else 0.0
+        if exchange.is_held and now - exchange.at < _LONGEST_HELD:
+            wait = max(wait, _HELD_S)
         if wait <= 0:
             return False
         async with job.transaction() as connection:
@@ -264,7 +267,7 @@ class MemoryAgent:
 
 
 def _is_looked_at(exchange: Exchange) -> bool:
-    return exchange.is_held or is_worth_filing(exchange.said, exchange.answer)
+    return is_worth_filing(exchange.said, exchange.answer)
 
 
 def _texts(planned: Planned) -> list[str]:

@@ -19,9 +19,12 @@ from services.platform.postgres import Connection, Database
 PLAN = "memory_agent"
 """Type under which the agent's visit to a turn stands in the log of operations."""
 
+# A correction is no memory once it was carried out on what was said, but the items that were filed of that may
+# still say what was wrong: so its turn is looked at, and any other that was retracted is not.
 _EXCHANGE = """
 SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.id AS conversation_id, u.timezone,
-       said.id AS message_id, said.content AS said, answer.id AS answer_message_id, answer.content AS answer,
+       said.id AS message_id, coalesce(said.memory_text, said.content) AS said,
+       answer.id AS answer_message_id, coalesce(answer.memory_text, answer.content) AS answer,
        said.created_at AS at,
        (SELECT e.id FROM episodes e
         WHERE e.conversation_id = c.id AND e.episode_type = 'turn' AND said.id = ANY(e.source_message_ids)
@@ -32,9 +35,13 @@ SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.id AS conversatio
 FROM turns t
 JOIN conversations c ON c.id = t.conversation_id
 JOIN users u ON u.id = c.user_id
-JOIN remembered_messages said ON said.id = t.user_message_id
-JOIN remembered_messages answer ON answer.id = t.assistant_message_id
+JOIN messages said ON said.id = t.user_message_id
+JOIN messages answer ON answer.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
+  AND NOT EXISTS (
+      SELECT 1 FROM messages m LEFT JOIN memory_operations o ON o.id = m.retraction_id AND o.tenant_id = t.tenant_id
+      WHERE m.id IN (said.id, answer.id) AND m.retracted_at IS NOT NULL
+        AND (o.field IS DISTINCT FROM 'correct' OR o.undone_at IS NOT NULL))
 """
 
 # The turns of the same user and expert whose own jobs wait: one call covers them all, and their jobs then find
@@ -79,17 +86,6 @@ UPDATE memory_operations SET new_value = NULL WHERE id = %(id)s AND tenant_id = 
 """
 
 
-# Of this turn, and of those that its plan covers: until now it was open whether they are to be remembered.
-_RELEASE = """
-UPDATE episodes SET held_at = NULL, indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND held_at IS NOT NULL
-  AND (id = %(episode_id)s OR EXISTS (
-      SELECT 1 FROM memory_operations o JOIN turns t ON t.id = o.turn_id
-      WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_agent'
-        AND o.results->>'turn_id' = %(turn_id)s::text AND t.user_message_id = ANY(episodes.source_message_ids)))
-"""
-
-
 @dataclass(frozen=True)
 class Exchange:
     """A completed turn: what the user said, and what was answered."""
@@ -108,7 +104,7 @@ class Exchange:
     episode_id: UUID | None
     """Of the turn; None where turns become no episodes."""
     is_held: bool = False
-    """Whether recall waits for the agent: the message may hold a command that rules are not sure of."""
+    """Whether it is open yet if the message holds a memory command, and the turn is kept out of recall so long."""
 
     @property
     def owner(self) -> Owner:
@@ -233,15 +229,6 @@ class AgentStore:
             DatabaseUnavailable: the database does not answer.
         """
         return self._database.tenant(exchange.tenant_id)
-
-    async def release(self, exchange: Exchange) -> None:
-        """Have a turn recalled that was held until it was decided whether it is to be; what is retracted is not.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        async with self._database.tenant(exchange.tenant_id) as connection:
-            await connection.execute(_RELEASE, vars(exchange))
 
     async def finish(self, exchange: Exchange, plan_id: UUID) -> None:
         """Note that all of a plan was done, and forget what it said.
