@@ -39,7 +39,8 @@ JOIN messages said ON said.id = t.user_message_id
 JOIN messages answer ON answer.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
   AND NOT EXISTS (
-      SELECT 1 FROM messages m LEFT JOIN memory_operations o ON o.id = m.retraction_id AND o.tenant_id = t.tenant_id
+      SELECT 1 FROM messages m
+      LEFT JOIN memory_operations o ON o.id = m.retraction_id AND o.tenant_id = t.tenant_id
       WHERE m.id IN (said.id, answer.id) AND m.retracted_at IS NOT NULL
         AND (o.field IS DISTINCT FROM 'correct' OR o.undone_at IS NOT NULL))
 """
