@@ -50,7 +50,7 @@ _SPEECH = re.compile(
 _ENDING = re.compile(
     r"(?:[\s,]+(?:please|pls|thanks|thank you|ok|okay|for me|again|for good|forever|completely|entirely|"
     r"totally|"
-    r"altogether|right (?:now|away)|now|immediately|at once|will you|would you|if you can|if possible|either|"
+    r"altogether|right (?:now|away)|(?<!just )now|immediately|at once|will you|would you|if you can|if possible|either|"
     r"at all|"
     r"though|instead|asap))+\s*$",
     re.IGNORECASE,
@@ -123,8 +123,7 @@ _TOPIC = re.compile(
     rf"saved|"
     rf"noted)|we(?:'ve| have)? (?:discussed|talked|said|spoke)| i)?(?: you)? (?:about|on|regarding|concerning|"
     rf"of|related to)"
-    rf"|(?:the fact )?that i (?:ever |just )*{_SAID} (?:that |about )?|i (?:ever |just )*{_SAID} (?:that |"
-    rf"about )?"
+    rf"|(?:the fact )?(?:that )?i (?:ever |just )*{_SAID}(?: anything| something| a word)?(?: that| about)?"
     r"|(?:the|my|any|all|your|every|that) (?:memory|memories|notes?|mentions?|records?|entry|entries|traces?|"
     r"references?|"
     r"information|info|details?|facts?|item|data)(?: you have)? (?:about|of|on|to|regarding|that|with|where)"
@@ -552,8 +551,8 @@ _WRONG = re.compile(
     re.I,
 )
 _MEANT = re.compile(
-    r"(?:^|[,.!;—–-]\s*|\b(?:sorry|no|wait|oops|actually|rather|i mean|er|ah)\W+)i (?:meant|"
-    r"mean)(?: to (?:say|write|type))?[\s:,]+"
+    r"(?:^|[,.!;—–-]\s*|\b(?:sorry|no|wait|oops|actually|rather|i mean|er|ah)\W+)i (?:meant"
+    r"(?: to (?:say|write|type))?[\s:,]+|mean\s+)"
     r"(?!to\b|it\b|that'?s? (?:i|it|you|we)\b|no (?:harm|offen)|what|well\b|you know|come on|business|"
     r"seriously|is\b|by\b|if\b|"
     r"how|why|who|really|honestly|don't|do\b)(?P<new>[^.!?;]+)",

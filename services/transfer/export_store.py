@@ -30,6 +30,7 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s ORDER BY c.created
 # A page ends early where messages carry images. Their stored size is known without reading them.
 _MESSAGES: LiteralString = """
 SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_id, m.speaker,
+       m.retracted_at IS NOT NULL AS retracted, m.memory_text,
        CASE f.rating WHEN 1 THEN 'up' WHEN -1 THEN 'down' END AS rating, f.comment, f.tags,
        f.updated_at AS rated_at
 FROM (
@@ -64,6 +65,7 @@ SELECT p.id, x.name AS expert, c.session_key, p.episode_type, p.content, p.impor
 FROM (
     SELECT * FROM episodes
     WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND episode_type <> 'turn' AND superseded_by IS NULL
+      AND retracted_at IS NULL
       AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
     ORDER BY created_at, id LIMIT %(limit)s
 ) AS p
@@ -108,6 +110,8 @@ class ExportedMessage:
     created_at: datetime
     external_id: str | None
     speaker: str | None
+    retracted: bool
+    memory_text: str | None
     rating: str | None
     """What the user thinks of it: `up`, `down`, or None with the next three."""
     comment: str | None

@@ -93,8 +93,16 @@ def _message_line(user: ExportedUser, session: ExportedSession, message: Exporte
         external_id=message.external_id,
         completed=message.completed,
         parts=message.parts,
+        **_mark(message),
         **_feedback(message),
     )
+
+
+def _mark(message: ExportedMessage) -> dict[str, Any]:
+    """That memory keeps nothing of a message, or another text."""
+    if message.retracted:
+        return {"retracted": True}
+    return {"memory_text": message.memory_text} if message.memory_text is not None else {}
 
 
 def _feedback(message: ExportedMessage) -> dict[str, Any]:

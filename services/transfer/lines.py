@@ -157,6 +157,10 @@ class MessageLine(_OfUser):
     expert: Id | None = None
     """Of a new conversation."""
     completed: bool = True
+    retracted: bool = False
+    """Whether memory keeps nothing of it."""
+    memory_text: _Content | None = None
+    """What memory keeps in place of the content."""
     parts: list[ImagePart] = Field(default_factory=list, max_length=MAX_IMAGES)
     feedback: FeedbackPart | None = None
 

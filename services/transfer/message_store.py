@@ -43,14 +43,15 @@ JOIN episodes e ON e.id = before.turn_id
 
 _ADD: LiteralString = """
 INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
-    created_at, external_id, speaker, import_key)
+    created_at, external_id, speaker, import_key, retracted_at, memory_text)
 SELECT g.id, %(tenant_id)s, g.conversation_id, g.turn_id, g.role, g.content, g.parts, g.completed, g.token_count,
-    g.at, g.external_id, g.speaker, g.key
+    g.at, g.external_id, g.speaker, g.key, CASE WHEN g.retracted THEN clock_timestamp() END, g.memory_text
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[], %(roles)s::text[],
             %(contents)s::text[], %(parts)s::jsonb[], %(completed)s::boolean[], %(token_counts)s::integer[],
-            %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[])
+            %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[],
+            %(retracted)s::boolean[], %(memory_texts)s::text[])
     AS g (id, conversation_id, turn_id, role, content, parts, completed, token_count, at, external_id, speaker,
-          key)
+          key, retracted, memory_text)
 """
 
 _ADD_FEEDBACK: LiteralString = """
@@ -152,6 +153,8 @@ class ImportedMessages(BatchStatements):
             "external_ids": [message.line.external_id for message, _ in pairs],
             "speakers": [message.line.speaker for message, _ in pairs],
             "keys": [message.key for message, _ in pairs],
+            "retracted": [message.line.retracted for message, _ in pairs],
+            "memory_texts": [message.line.memory_text for message, _ in pairs],
         }
         await self._run(_ADD, values)
         await self._add_feedback([message for message, _ in pairs])

@@ -89,8 +89,8 @@ class Exchange:
 
     @property
     def complete(self) -> list[ImportedMessage]:
-        """What the episode is made of: an answer that broke off is in none."""
-        return [message for message in self.messages if message.line.completed]
+        """What the episode is made of: an answer that broke off is in none, and nothing that was retracted."""
+        return [message for message in self.messages if message.line.completed and not message.line.retracted]
 
 
 def exchanges_of(messages: Iterable[ImportedMessage], known: Collection[int]) -> list[Exchange]:

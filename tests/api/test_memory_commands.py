@@ -1,5 +1,6 @@
 """What users ask memory to do, over HTTP: done with the turn, told in its answer, and undone again."""
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -208,3 +209,16 @@ async def test_a_held_turn_is_left_out_where_a_model_says_so(
     change = next(each for each in operations if each["type"] == "memory_command")
     await _undo(client, change["id"])
     assert "面包店" in await _found(client, "面包店")
+
+
+async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.AsyncClient) -> None:
+    await _say(client, "My PIN is 7741.", "s-1")
+    await _say(client, "Forget what I just said.", "s-1")
+    exported = (await client.get(f"{USER}/export")).text
+    lines = [json.loads(line) for line in exported.splitlines()]
+    assert [line["retracted"] for line in lines if "7741" in line.get("content", "")] == [True]
+    await client.delete(USER)
+    headers = {"Content-Type": "application/x-ndjson"}
+    taken_in = await client.post("/api/v1/import", content=exported, headers=headers)
+    assert taken_in.status_code == 200, taken_in.text
+    assert "7741" not in await _found(client, "PIN 7741")
