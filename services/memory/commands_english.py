@@ -50,7 +50,8 @@ _SPEECH = re.compile(
 _ENDING = re.compile(
     r"(?:[\s,]+(?:please|pls|thanks|thank you|ok|okay|for me|again|for good|forever|completely|entirely|"
     r"totally|"
-    r"altogether|right (?:now|away)|(?<!just )now|immediately|at once|will you|would you|if you can|if possible|either|"
+    r"altogether|right (?:now|away)|(?<!just )now|immediately|at once|will you|would you|if you can|if possible|"
+    r"either|"
     r"at all|"
     r"though|instead|asap))+\s*$",
     re.IGNORECASE,
