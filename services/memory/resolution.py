@@ -197,6 +197,9 @@ class Resolution:
         found = _Found()
         subject = _context_of(command, asking.message)
         corrected = _corrected_in(_said_before(before), command, subject if subject.terms else None)
+        if corrected is None and command.explicit:
+            # Its other words may only say that something was wrong: then a value of the same kind has to be there.
+            corrected = _corrected_in(_said_before(before), replace(command, explicit=False))
         stored: Stored | None = None
         if corrected:
             stored, change, statement = corrected
