@@ -26,8 +26,10 @@ class Member:
     created_at: datetime
     source_count: int
     """Messages that it comes from."""
-    content_hash: str | None
-    """Of what was written; None of a turn."""
+    written: bool
+    """Whether it was written as a memory; a turn is what was said."""
+    content_hash: str
+    """Of what it says: a text made of it stands for this alone."""
     text: str
     """What it says; of a turn, who said what."""
     said: str

@@ -97,7 +97,7 @@ def by_rules(members: Sequence[Member]) -> Refined | None:
     """
     newest = members[-1]
     same = [member for member in members if member is newest or say_the_same(member.said, newest.said)]
-    others = [member for member in members if member not in same and member.content_hash is not None]
+    others = [member for member in members if member not in same and member.written]
     gone: list[tuple[Member, Dropped]] = [
         (member, "contradicted") for member in others if contradicted(member.said, [newest.said])
     ]

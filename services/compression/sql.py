@@ -53,7 +53,8 @@ RETURNING id
 # By night, what was undone is left as it is for as long as that is known.
 MEMBERS: LiteralString = """
 SELECT e.id, e.episode_type, e.importance, e.created_at, cardinality(e.source_message_ids) AS source_count,
-       md5(e.content) AS content_hash, coalesce(e.content, m.text) AS text,
+       e.content IS NOT NULL AS written, md5(coalesce(e.content, m.said)) AS content_hash,
+       coalesce(e.content, m.text) AS text,
        coalesce(e.content, m.said) AS said
 FROM (
     SELECT * FROM episodes
@@ -130,7 +131,10 @@ WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND (
         SELECT FROM compression_sources s WHERE s.draft_id = d.id AND NOT EXISTS (
             SELECT FROM episodes e WHERE e.id = s.episode_id AND e.superseded_by IS NULL AND e.retracted_at IS NULL
               AND cardinality(e.source_message_ids) = s.source_count
-              AND md5(e.content) IS NOT DISTINCT FROM s.content_hash)))
+              AND e.held_at IS NULL AND md5(coalesce(e.content, (
+                  SELECT string_agg(p.content, E'\\n' ORDER BY p.created_at, p.id) FROM remembered_messages p
+                  WHERE p.id = ANY(e.source_message_ids) AND p.completed
+              ))) = s.content_hash)))
 RETURNING d.id
 """
 

@@ -1,7 +1,8 @@
-"""Changes of memory that a model asks for by a tool: kept, corrected or forgotten at once, logged and undoable."""
+"""Changes of memory that are made at once, by a model's tool, the API or a command: logged and undoable."""
 
 from dataclasses import dataclass
-from uuid import UUID
+from typing import Self
+from uuid import UUID, uuid4
 
 from psycopg.rows import tuple_row
 from uuid_utils.compat import uuid7
@@ -20,12 +21,17 @@ from state.memory import Command, MemoryChange, PlannedChange, Recognised
 
 @dataclass(frozen=True)
 class Editing:
-    """For which turn memory is changed."""
+    """For whom memory is changed, and in which turn."""
 
     owner: Owner
     conversation_id: UUID
     message_id: UUID
     trigger: Trigger
+
+    @classmethod
+    def outside_of_turns(cls, owner: Owner, trigger: Trigger) -> Self:
+        """A change that no message asks for: its ids are those of no message."""
+        return cls(owner, uuid4(), uuid4(), trigger)
 
 
 class MemoryEditor:
@@ -57,12 +63,15 @@ class MemoryEditor:
         return planned[0]["change"]
 
     async def forget(self, editing: Editing, what: str) -> MemoryChange:
-        """Remove what an id or a description names, from core memory and from recall.
+        """Remove what an id or a description names, from core memory and from recall; messages stay to be read.
+
+        Without `operation_id` in the result nothing matched, and nothing changed.
 
         Raises:
             NotFound: the user was erased.
             DatabaseUnavailable: the database does not answer.
         """
+        what = what.replace("\x00", "")
         planned = await self._by_id(editing, what) or await self._resolution.named(
             _asking(editing, what), "forget", what
         )
@@ -71,6 +80,8 @@ class MemoryEditor:
 
     async def _commit(self, editing: Editing, planned: PlannedChange) -> None:
         planned["own"] = "keep"
+        if planned["change"]["operation_id"] is None:
+            return
         async with self._database.tenant(editing.owner.tenant_id) as connection:
             await self._retraction.commit(connection, editing.owner, planned, editing.trigger)
 

@@ -12,7 +12,6 @@ from services.memory.catalog import EpisodeCatalog
 from services.memory.core import CoreMemory
 from services.memory.editor import MemoryEditor
 from services.memory.episodes import EpisodeStore
-from services.memory.forgetting import Forgetting
 from services.memory.index import EpisodeIndex
 from services.memory.indexing import Indexing
 from services.memory.operations import OperationLog
@@ -43,7 +42,6 @@ class Memory:
     resolution: Resolution
     retraction: Retraction
     undo: Undo
-    forgetting: Forgetting
     editor: MemoryEditor
 
 
@@ -87,5 +85,4 @@ def make_memory(
         undo=Undo(database, core, retraction, operations),
         resolution=resolution,
         retraction=retraction,
-        forgetting=Forgetting(database, resolution, retraction),
     )

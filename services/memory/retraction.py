@@ -165,6 +165,7 @@ class Retraction:
         """Mark messages and episodes; return what they were before."""
         await connection.execute(sql.LOCK_CONVERSATIONS, values)
         messages = await (await connection.execute(sql.RETRACT_MESSAGES, values)).fetchall()
+        silenced = await (await connection.execute(sql.SILENCE, values)).fetchall()
         rows = await (await connection.execute(sql.RETRACT_EPISODES, values)).fetchall()
         changed = await (await connection.execute(sql.CHANGED_EPISODES, values)).fetchall()
         affected = list({row[0] for row in (*rows, *changed)})
@@ -182,7 +183,11 @@ class Retraction:
             ]
             await connection.execute(sql.RETRACT_MADE, values)
         await connection.execute(sql.REMOVE_DRAFTS, values)
-        return {"messages": [row[0] for row in messages], "unmerged": unmerged}
+        return {
+            "messages": [row[0] for row in messages],
+            "voices": [row[0] for row in silenced],
+            "unmerged": unmerged,
+        }
 
     async def _note(self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger) -> None:
         operation = Operation(

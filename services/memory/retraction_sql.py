@@ -39,6 +39,19 @@ SELECT jsonb_build_object('id', id, 'retraction_id', retraction_id, 'memory_text
     'inner_voice', inner_voice) FROM before
 """
 
+# What was thought of an exchange goes, also where its answer stays as it is.
+SILENCE: LiteralString = """
+WITH before AS (
+    SELECT m.id, m.inner_voice FROM messages m
+    WHERE m.tenant_id = %(tenant_id)s AND m.inner_voice IS NOT NULL AND m.turn_id IN (
+        SELECT turn_id FROM messages WHERE id = ANY(%(message_ids)s) AND retraction_id = %(operation_id)s
+    ) FOR UPDATE OF m
+), changed AS (
+    UPDATE messages m SET inner_voice = NULL FROM before WHERE m.id = before.id
+)
+SELECT jsonb_build_object('id', id, 'inner_voice', inner_voice) FROM before
+"""
+
 # A turn goes with all of its messages; what was written from a message goes with it.
 RETRACT_EPISODES: LiteralString = """
 UPDATE episodes e SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
@@ -203,6 +216,12 @@ FROM jsonb_to_recordset(%(messages)s) AS before (
     id uuid, retraction_id uuid, memory_text text, inner_voice jsonb
 )
 WHERE m.id = before.id AND m.tenant_id = %(tenant_id)s AND m.retraction_id = %(operation_id)s
+"""
+
+RESTORE_VOICES: LiteralString = """
+UPDATE messages m SET inner_voice = before.inner_voice
+FROM jsonb_to_recordset(%(voices)s) AS before (id uuid, inner_voice jsonb)
+WHERE m.id = before.id AND m.tenant_id = %(tenant_id)s AND m.inner_voice IS NULL AND m.retracted_at IS NULL
 """
 
 RESTORE_EPISODES: LiteralString = """

@@ -118,6 +118,7 @@ class Undo:
             "operation_id": operation.id,
             "message_ids": [UUID(each["id"]) for each in messages],
             "messages": Jsonb(messages),
+            "voices": Jsonb(before.get("voices", [])),
             "unmerged": Jsonb(before.get("unmerged", [])),
             "episode_ids": [UUID(each) for each in before.get("written", [])],
         }
@@ -127,6 +128,7 @@ class Undo:
         for row in await (await connection.execute(sql.PARTS_OF, values)).fetchall():
             await self._undo_core(connection, owner, _Logged(*row))
         await connection.execute(sql.RESTORE_MESSAGES, values)
+        await connection.execute(sql.RESTORE_VOICES, values)
         await connection.execute(sql.RESTORE_EPISODES, values)
         await connection.execute(sql.CHANGED_EPISODES, values)
         await connection.execute(sql.MERGE_AGAIN, values)

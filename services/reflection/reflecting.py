@@ -44,7 +44,7 @@ _RULES: dict[Language, str] = {
 _FORM = '{"thoughts": "…", "feeling": "…", "intention": "…"}'
 
 _TURN: LiteralString = """
-SELECT said.content, answer.content, answer.id
+SELECT said.content, answer.content, answer.id, c.id, c.retracted_at
 FROM turns t
 JOIN conversations c ON c.id = t.conversation_id
 JOIN experts x ON x.id = c.expert_id AND x.reflection
@@ -53,9 +53,15 @@ JOIN remembered_messages answer ON answer.id = t.assistant_message_id AND answer
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
 """
 
+# Only if nothing in the conversation was retracted since it was read.
 _KEEP: LiteralString = """
+WITH unretracted AS (
+    SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+      AND retracted_at IS NOT DISTINCT FROM %(retracted_at)s::timestamptz FOR SHARE
+)
 UPDATE messages SET inner_voice = %(voice)s
 WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s AND inner_voice IS NULL
+  AND conversation_id IN (SELECT id FROM unretracted)
 """
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MOST)]
@@ -83,7 +89,8 @@ class Reflection:
     async def reflect(self, tenant_id: UUID, turn_id: UUID) -> bool:
         """Write the inner voice of a turn's answer, once; return whether it was written.
 
-        Nothing is written where the expert does not reflect, or no model answers as it should.
+        Nothing is written where the expert does not reflect, no model answers as it should, or something in the
+        conversation was retracted meanwhile.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -96,7 +103,7 @@ class Reflection:
         found = await self._database.fetch(tenant_id, _TURN, values, tuple_row)
         if not found:
             return False
-        said, answer, message_id = found[0]
+        said, answer, message_id, conversation_id, retracted_at = found[0]
         try:
             voice = await ask_for(
                 self._models, _about(said, answer), checked, schema=InnerVoice, purpose="reflection"
@@ -104,7 +111,13 @@ class Reflection:
         except BadModelOutput as error:
             log.warning("nothing is thought of a turn", turn_id=str(turn_id), reason=error.message)
             return False
-        kept = {"tenant_id": tenant_id, "message_id": message_id, "voice": Jsonb(voice.model_dump())}
+        kept = {
+            "tenant_id": tenant_id,
+            "message_id": message_id,
+            "conversation_id": conversation_id,
+            "retracted_at": retracted_at,
+            "voice": Jsonb(voice.model_dump()),
+        }
         async with self._database.tenant(tenant_id) as connection:
             return (await connection.execute(_KEEP, kept)).rowcount > 0
 

@@ -13,12 +13,12 @@ from uuid import UUID
 
 import structlog
 
-from services.errors import AnamnesisError, BadModelOutput, DatabaseUnavailable
+from services.errors import AnamnesisError, BadModelOutput, Conflict, DatabaseUnavailable
 from services.memory.blocks import Owner
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit, NewDay, StoredDay
 from services.summaries.day_writer import DayWriter, WrittenSummary
-from services.summaries.visit_summaries import VisitSummaries
+from services.summaries.visit_summaries import RETRIES, VisitSummaries
 from services.time_reference.local_days import bounds, local_day
 
 log = structlog.get_logger(__name__)
@@ -50,7 +50,7 @@ class DailySummaries:
 
     def __init__(self, store: DayStore, visits: VisitSummaries, writer: DayWriter) -> None:
         self.store = store
-        self._visits = visits
+        self.visits = visits
         self._writer = writer
 
     async def days(self, owner: Owner, start: date, end: date, timezone: str) -> list[Day]:
@@ -88,8 +88,15 @@ class DailySummaries:
         Raises:
             ModelFailed: the model did not answer; the day stays as it was.
             BadModelOutput: what it answered is no summary, twice; the day stays as it was.
+            Conflict: something said on it was retracted again and again meanwhile; the day stays as it was.
             DatabaseUnavailable: the database does not answer.
         """
+        for _ in range(RETRIES):
+            with contextlib.suppress(Conflict):
+                return await self._make(owner, day, timezone)
+        return await self._make(owner, day, timezone)
+
+    async def _make(self, owner: Owner, day: date, timezone: str) -> bool:
         found = await self.days(owner, day, day, timezone)
         if not found:
             await self.store.remove_day(owner, day)
@@ -103,7 +110,8 @@ class DailySummaries:
                 await self.store.remove_day(owner, day)
             else:
                 new = NewDay(day, timezone, written.summary, written.key_topics, visits)
-                await self.store.write_day(owner, new)
+                if not await self.store.write_day(owner, new):
+                    raise Conflict("Something said on the day was retracted while it was summarised.")
                 VISIT_SUMMARIES.labels("day").inc()
                 log.info("day summarised", user_id=str(owner.user_id), visits=len(visits))
         await self.store.done(owner.tenant_id, visits)
@@ -123,7 +131,7 @@ class DailySummaries:
             return False
 
     async def _written(self, owner: Owner, visits: Sequence[DayVisit]) -> WrittenSummary | None:
-        told = [await self._visits.of(owner.tenant_id, visit) for visit in visits]
+        told = [await self.visits.of(owner.tenant_id, visit) for visit in visits]
         found = [each for each in told if each is not None]
         if len(found) <= 1:
             return found[0] if found else None

@@ -19,8 +19,8 @@ _MOST_OF_A_SITTING = 50
 
 _VISIT: LiteralString = """
 SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.started_at, v.last_active_at, v.ended_at,
-       v.message_count, v.summary, v.key_topics, v.summarised_count
-FROM visits v
+       v.message_count, v.summary, v.key_topics, v.summarised_count, c.retracted_at
+FROM visits v JOIN conversations c ON c.id = v.conversation_id
 """
 
 _ONE: LiteralString = f"""{_VISIT}
@@ -65,25 +65,38 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND co
 ORDER BY created_at, id
 """
 
+# What is made of a conversation is stored only if nothing in it was retracted since it was read. A retraction
+# locks the conversation before it withdraws: it comes either before this or after it.
+_UNRETRACTED: LiteralString = """
+WITH unretracted AS (
+    SELECT c.id FROM conversations c
+    JOIN unnest(%(conversation_ids)s::uuid[], %(retracted_ats)s::timestamptz[]) AS read (id, retracted_at)
+        ON read.id = c.id AND read.retracted_at IS NOT DISTINCT FROM c.retracted_at
+    WHERE c.tenant_id = %(tenant_id)s ORDER BY c.id FOR SHARE OF c
+)
+"""
+
 # Only if nothing was said in it since.
-_SUMMARISED: LiteralString = """
+_SUMMARISED: LiteralString = f"""{_UNRETRACTED}
 UPDATE visits SET summary = %(summary)s, key_topics = %(key_topics)s, summary_generated_at = now(),
     summarised_count = message_count
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND message_count = %(message_count)s
+  AND conversation_id IN (SELECT id FROM unretracted)
 RETURNING id
-"""
+"""  # noqa: S608 — our own text only
 
-_WRITE: LiteralString = """
+_WRITE: LiteralString = f"""{_UNRETRACTED}
 INSERT INTO daily_summaries (user_id, expert_id, date, tenant_id, timezone, summary, key_topics, session_count,
     message_count, visit_ids)
-VALUES (%(user_id)s, %(expert_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s, %(key_topics)s,
-    %(session_count)s, %(message_count)s, %(visit_ids)s)
+SELECT %(user_id)s, %(expert_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s, %(key_topics)s,
+    %(session_count)s, %(message_count)s, %(visit_ids)s
+WHERE (SELECT count(*) FROM unretracted) = cardinality(%(conversation_ids)s::uuid[])
 ON CONFLICT (user_id, expert_id, date) DO UPDATE SET
     timezone = EXCLUDED.timezone, summary = EXCLUDED.summary, key_topics = EXCLUDED.key_topics,
     session_count = EXCLUDED.session_count, message_count = EXCLUDED.message_count,
     visit_ids = EXCLUDED.visit_ids, updated_at = clock_timestamp()
 RETURNING date
-"""
+"""  # noqa: S608 — our own text only
 
 # A day can lose all its visits: the user's zone was changed, or a message came that joins one to the day before.
 _REMOVE: LiteralString = """
@@ -93,13 +106,13 @@ RETURNING date
 """
 
 # Each as it was when its day was summarised; one that has changed since stays due.
-_DONE: LiteralString = """
+_DONE: LiteralString = f"""{_UNRETRACTED}
 UPDATE visits SET daily_due_at = NULL
 FROM unnest(%(ids)s::uuid[], %(counts)s::integer[]) AS done (id, message_count)
 WHERE visits.id = done.id AND visits.tenant_id = %(tenant_id)s AND visits.message_count = done.message_count
-  AND visits.ended_at IS NOT NULL
+  AND visits.ended_at IS NOT NULL AND visits.conversation_id IN (SELECT id FROM unretracted)
 RETURNING visits.id
-"""
+"""  # noqa: S608 — our own text only
 
 _ZONE: LiteralString = "SELECT timezone FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
 
@@ -129,6 +142,8 @@ class DayVisit:
     summary: str | None
     key_topics: list[str]
     summarised_count: int
+    retracted_at: datetime | None
+    """When something in its conversation was retracted last."""
 
     @property
     def is_summarised(self) -> bool:
@@ -239,8 +254,9 @@ class DayStore:
         return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(SaidInVisit))
 
     async def write_visit(self, tenant_id: UUID, visit: DayVisit, summary: str, key_topics: Sequence[str]) -> bool:
-        """Store the summary of a visit; False if something was said in it since it was read."""
+        """Store the summary of a visit; False if something was said in it, or retracted, since it was read."""
         values = {
+            **_conversations([visit]),
             "id": visit.id,
             "tenant_id": tenant_id,
             "message_count": visit.message_count,
@@ -249,9 +265,10 @@ class DayStore:
         }
         return bool(await self._database.fetch(tenant_id, _SUMMARISED, values, tuple_row))
 
-    async def write_day(self, owner: Owner, day: NewDay) -> None:
-        """Store the summary of a day, in place of the one that there was."""
+    async def write_day(self, owner: Owner, day: NewDay) -> bool:
+        """Store the summary of a day in place of another; False if something was retracted since it was read."""
         values = {
+            **_conversations(day.visits),
             **_ids(owner),
             "date": day.date,
             "timezone": day.timezone,
@@ -261,7 +278,7 @@ class DayStore:
             "message_count": sum(visit.message_count for visit in day.visits),
             "visit_ids": [visit.id for visit in day.visits],
         }
-        await self._database.fetch(owner.tenant_id, _WRITE, values, tuple_row)
+        return bool(await self._database.fetch(owner.tenant_id, _WRITE, values, tuple_row))
 
     async def remove_day(self, owner: Owner, day: date) -> None:
         """Remove the summary of a day, if there is one."""
@@ -270,6 +287,7 @@ class DayStore:
     async def done(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> None:
         """The day of these visits need not be looked at again, unless one of them has changed meanwhile."""
         values = {
+            **_conversations(visits),
             "tenant_id": tenant_id,
             "ids": [visit.id for visit in visits],
             "counts": [visit.message_count for visit in visits],
@@ -291,6 +309,12 @@ class DayStore:
         """When each visit began, oldest first."""
         rows = await self._database.fetch(owner.tenant_id, _STARTS, _ids(owner), tuple_row)
         return [row[0] for row in rows]
+
+
+def _conversations(visits: Sequence[DayVisit]) -> dict[str, Any]:
+    """The conversations of visits, each with when something in it was retracted last, as it was read."""
+    read = {visit.conversation_id: visit.retracted_at for visit in visits}
+    return {"conversation_ids": list(read), "retracted_ats": list(read.values())}
 
 
 def _ids(owner: Owner) -> dict[str, Any]:

@@ -7,6 +7,7 @@ only together with the text that covers it, so no message is ever in neither.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import structlog
@@ -72,8 +73,9 @@ class RollingSummaries:
         """
         conversation = _Conversation(tenant_id, conversation_id)
         for attempt in range(_RETRIES + 1):
-            old = await self.store.get(tenant_id, conversation_id)
+            # The state first: a retraction between the two is noticed when the summary is written.
             state = await self.store.state(tenant_id, conversation_id, window=self._schedule.window_size)
+            old = await self.store.get(tenant_id, conversation_id)
             if state is None or not self._is_due(state, old):
                 return False
             through = _further(state.through, old)
@@ -104,12 +106,14 @@ class RollingSummaries:
                 text = await self._writer.increment(old.summary, _said(new, self._chunk_tokens))
                 count = old.covered_message_count + len(new)
                 increments = old.increments_since_full + 1
-                return NewSummary(text, old.summary_version, through, count, increments)
-        text, count = await self._from_the_beginning(conversation, through)
+                return NewSummary(text, old.summary_version, through, count, increments, state.retracted_at)
+        text, count = await self._from_the_beginning(conversation, through, state.retracted_at)
         version = old.summary_version if old else 0
-        return NewSummary(text, version, through, count, 0)
+        return NewSummary(text, version, through, count, 0, state.retracted_at)
 
-    async def _from_the_beginning(self, conversation: _Conversation, through: Place) -> tuple[str, int]:
+    async def _from_the_beginning(
+        self, conversation: _Conversation, through: Place, retracted_at: datetime | None
+    ) -> tuple[str, int]:
         """Summarise the whole transcript; return the summary, and how many messages it covers.
 
         Stretches that fill a call are summarised once and kept: what they say never changes.
@@ -122,7 +126,7 @@ class RollingSummaries:
         while page := await self.store.messages(*ids, after=place, through=through, limit=_READ_AT_ONCE):
             for message in page:
                 if rest and sum(m.token_count for m in rest) + message.token_count > self._chunk_tokens:
-                    parts.append(await self._part(conversation, len(parts) + 1, rest))
+                    parts.append(await self._part(conversation, len(parts) + 1, rest, retracted_at))
                     rest = []
                 rest.append(message)
             place = page[-1].place
@@ -132,10 +136,16 @@ class RollingSummaries:
             return await self._writer.increment("", said), count
         return await self._writer.whole(await self._fewer([part.summary for part in parts]), said), count
 
-    async def _part(self, conversation: _Conversation, number: int, messages: Sequence[SaidMessage]) -> Part:
+    async def _part(
+        self,
+        conversation: _Conversation,
+        number: int,
+        messages: Sequence[SaidMessage],
+        retracted_at: datetime | None,
+    ) -> Part:
         summary = await self._writer.part(_said(messages, self._chunk_tokens))
         part = Part(summary, *messages[-1].place, len(messages))
-        await self.store.add_part(conversation.tenant_id, conversation.id, number, part)
+        await self.store.add_part(conversation.tenant_id, conversation.id, number, part, retracted_at)
         return part
 
     async def _fewer(self, summaries: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ FROM conversation_summaries s WHERE s.conversation_id = %(conversation_id)s AND 
 """
 
 _STATE = """
-SELECT e.context_strategy AS strategy,
+SELECT e.context_strategy AS strategy, c.retracted_at,
        EXISTS (SELECT FROM remembered_messages m
                WHERE m.conversation_id = c.id AND m.uncovered AND m.completed) AS late,
        (SELECT count(*) FROM remembered_messages m
@@ -47,7 +47,11 @@ ORDER BY created_at, id LIMIT %(limit)s
 """
 
 # Waits for messages that are being stored, and they wait for this.
-_LOCK = "SELECT 1 FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
+_LOCK = """
+SELECT 1 FROM conversations
+WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+  AND retracted_at IS NOT DISTINCT FROM %(retracted_at)s::timestamptz FOR UPDATE
+"""
 
 _COVERED = """
 SELECT count(*), coalesce(bool_or(uncovered), false) FROM remembered_messages
@@ -96,7 +100,9 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s ORDER 
 _ADD_PART = """
 INSERT INTO summary_parts (conversation_id, part, tenant_id, summary, through_created_at, through_message_id,
     message_count)
-VALUES (%(conversation_id)s, %(part)s, %(tenant_id)s, %(summary)s, %(at)s, %(message_id)s, %(count)s)
+SELECT id, %(part)s, tenant_id, %(summary)s, %(at)s, %(message_id)s, %(count)s FROM conversations
+WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+  AND retracted_at IS NOT DISTINCT FROM %(retracted_at)s::timestamptz FOR SHARE
 ON CONFLICT DO NOTHING RETURNING part
 """
 
@@ -148,6 +154,8 @@ class SummaryState:
     """Completed messages behind the covered point."""
     through_created_at: datetime | None
     through_message_id: UUID | None
+    retracted_at: datetime | None
+    """When something in the conversation was retracted last; what is made of it names this when it is stored."""
 
     @property
     def through(self) -> Place | None:
@@ -198,6 +206,8 @@ class NewSummary:
     count: int
     """How many messages it covers."""
     increments: int
+    retracted_at: datetime | None = None
+    """When something was retracted last, as known before its messages were read."""
 
 
 class SummaryStore:
@@ -234,7 +244,7 @@ class SummaryStore:
         return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(SaidMessage))
 
     async def write(self, tenant_id: UUID, conversation_id: UUID, new: NewSummary) -> bool:
-        """Replace the summary; False if another was faster, or messages have come that it does not cover.
+        """Replace the summary; False if another was faster, messages came that it lacks, or some were retracted.
 
         While it is written no message of the conversation is stored, and none is under way: so all that
         stand before its point are counted.
@@ -247,9 +257,11 @@ class SummaryStore:
             "message_id": new.through[1],
             "count": new.count,
             "increments": new.increments,
+            "retracted_at": new.retracted_at,
         }
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(_LOCK, values)
+            if await (await connection.execute(_LOCK, values)).fetchone() is None:
+                return False
             counted = await (await connection.execute(_COVERED, values)).fetchone()
             if counted is None or counted[0] != new.count:
                 return False
@@ -262,8 +274,18 @@ class SummaryStore:
         """The summaries of stretches, in order, without gaps."""
         return await self._database.fetch(tenant_id, _PARTS, _ids(tenant_id, conversation_id), class_row(Part))
 
-    async def add_part(self, tenant_id: UUID, conversation_id: UUID, number: int, part: Part) -> None:
-        """Keep the summary of a stretch; one that is there already stays."""
+    async def add_part(
+        self, tenant_id: UUID, conversation_id: UUID, number: int, part: Part, retracted_at: datetime | None
+    ) -> None:
+        """Keep the summary of a stretch, unless there is one, or something was retracted since it was read.
+
+        Args:
+            tenant_id: whose conversation it is.
+            conversation_id: the conversation.
+            number: of the stretch, from 1.
+            part: the summary.
+            retracted_at: when something was retracted last, as known before the messages were read.
+        """
         values = {
             **_ids(tenant_id, conversation_id),
             "part": number,
@@ -271,6 +293,7 @@ class SummaryStore:
             "at": part.through_created_at,
             "message_id": part.through_message_id,
             "count": part.message_count,
+            "retracted_at": retracted_at,
         }
         await self._database.fetch(tenant_id, _ADD_PART, values, tuple_row)
 

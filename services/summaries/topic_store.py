@@ -10,10 +10,11 @@ from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.errors import Conflict
 from services.platform.postgres import Database, Query
 
 _CONVERSATION = """
-SELECT e.context_strategy AS strategy, e.min_archive_messages
+SELECT e.context_strategy AS strategy, e.min_archive_messages, c.retracted_at
 FROM conversations c JOIN experts e ON e.id = c.expert_id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """
@@ -45,7 +46,10 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 GROUP BY e.id
 """
 
-_LOCK = "SELECT 1 FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
+_LOCK = """
+SELECT retracted_at IS NOT DISTINCT FROM %(retracted_at)s::timestamptz FROM conversations
+WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
+"""
 
 _ADD = """
 INSERT INTO topics (id, tenant_id, conversation_id, user_id, expert_id, title, summary, keywords, message_count,
@@ -103,6 +107,8 @@ class Unarchived:
     strategy: str
     min_archive_messages: int
     messages: list[UnarchivedMessage] = field(default_factory=list)
+    retracted_at: datetime | None = None
+    """When something in the conversation was retracted last, as known before the messages were read."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ class NewTopic:
 class _Of:
     strategy: str
     min_archive_messages: int
+    retracted_at: datetime | None
 
 
 class TopicStore:
@@ -135,7 +142,9 @@ class TopicStore:
             Query(_CONVERSATION, values, class_row(_Of)),
             Query(_UNARCHIVED, values, class_row(UnarchivedMessage)),
         )
-        return Unarchived(found[0].strategy, found[0].min_archive_messages, messages) if found else None
+        if not found:
+            return None
+        return Unarchived(found[0].strategy, found[0].min_archive_messages, messages, found[0].retracted_at)
 
     async def is_full(self, tenant_id: UUID, conversation_id: UUID) -> bool:
         """Whether what is in no topic would fill a prompt."""
@@ -143,13 +152,30 @@ class TopicStore:
         found = await self._database.fetch(tenant_id, _IS_FULL, values, tuple_row)
         return bool(found and found[0][0])
 
-    async def archive(self, tenant_id: UUID, conversation_id: UUID, topics: Sequence[NewTopic]) -> int:
+    async def archive(
+        self,
+        tenant_id: UUID,
+        conversation_id: UUID,
+        topics: Sequence[NewTopic],
+        *,
+        retracted_at: datetime | None = None,
+    ) -> int:
         """Store the topics and link their messages, all or nothing; return how many topics were stored.
 
         Nothing is stored when a message is in a topic already: somebody else was faster.
+
+        Raises:
+            Conflict: something was retracted after `retracted_at`, which was known before the messages were read.
         """
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "retracted_at": retracted_at,
+        }
         async with self._database.tenant(tenant_id) as connection:
-            await connection.execute(_LOCK, {"tenant_id": tenant_id, "conversation_id": conversation_id})
+            unchanged = await (await connection.execute(_LOCK, values)).fetchone()
+            if unchanged is not None and not unchanged[0]:
+                raise Conflict("Something in the conversation was retracted since its messages were read.")
             for topic in topics:
                 values = _values(conversation_id, topic)
                 await connection.execute(_ADD, values)

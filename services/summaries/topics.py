@@ -1,6 +1,7 @@
 """Topics: stretches of a conversation that leave the prompt, and stay in it as a title and a summary."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -9,7 +10,7 @@ import structlog
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from services.conversations.values import no_nul
-from services.errors import AnamnesisError, BadModelOutput
+from services.errors import AnamnesisError, BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.asking import ask_for, json_answer
@@ -24,6 +25,8 @@ from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
 
 log = structlog.get_logger(__name__)
 
+_RETRIES = 3
+"""Times that a conversation is read again in which something was retracted meanwhile."""
 _SHORTEST_TOPIC = 10
 """Messages."""
 _LONGEST_SUMMARY_TOKENS = 200
@@ -86,8 +89,15 @@ class TopicArchive:
         Raises:
             ModelFailed: the model did not answer; nothing was archived.
             BadModelOutput: the model's answer is wrong, twice; nothing was archived.
+            Conflict: something in the conversation was retracted again and again meanwhile.
             DatabaseUnavailable: the database does not answer.
         """
+        for _ in range(_RETRIES):
+            with contextlib.suppress(Conflict):
+                return await self._archive(tenant_id, conversation_id)
+        return await self._archive(tenant_id, conversation_id)
+
+    async def _archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
         found = await self.store.unarchived(tenant_id, conversation_id)
         if found is None or not self._on or found.strategy != "topics":
             return 0
@@ -99,7 +109,7 @@ class TopicArchive:
             NewTopic(topic.title, topic.summary, topic.keywords, messages[topic.start - 1 : topic.end])
             for topic in topics
         ]
-        archived = await self.store.archive(tenant_id, conversation_id, new)
+        archived = await self.store.archive(tenant_id, conversation_id, new, retracted_at=found.retracted_at)
         TOPICS.labels("archived").inc(archived)
         log.info("topics archived", conversation_id=str(conversation_id), topics=archived)
         return archived

@@ -4,13 +4,16 @@ from uuid import UUID
 
 import structlog
 
-from services.errors import BadModelOutput
+from services.errors import BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit
 from services.summaries.day_writer import DayWriter, WrittenSummary, by_rule
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
+
+RETRIES = 3
+"""Times that a visit or a day is read again in which something was retracted meanwhile."""
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +33,7 @@ class VisitSummaries:
         Of a visit that goes on, or is too short for a summary, it is what the user said; that is not stored.
 
         Raises:
+            Conflict: something in its conversation was retracted meanwhile; what it was about is not to be told.
             ModelFailed: the model did not answer.
             BadModelOutput: what it answered is no summary, twice.
             DatabaseUnavailable: the database does not answer.
@@ -47,14 +51,36 @@ class VisitSummaries:
         if await self._store.write_visit(tenant_id, visit, written.summary, written.key_topics):
             VISIT_SUMMARIES.labels("visit").inc()
             log.info("visit summarised", visit_id=str(visit.id), messages=len(said))
+        else:
+            now = await self._store.visit(tenant_id, visit.id)
+            if now is not None and now.retracted_at != visit.retracted_at:
+                raise Conflict("Something in the conversation was retracted while its visit was summarised.")
         return written
 
+    async def summarise(self, tenant_id: UUID, visit_id: UUID) -> None:
+        """Summarise a visit that has ended.
+
+        Raises:
+            Conflict: something in its conversation was retracted again and again meanwhile.
+            ModelFailed: the model did not answer.
+            BadModelOutput: what it answered is no summary, twice.
+            DatabaseUnavailable: the database does not answer.
+        """
+        for left in reversed(range(RETRIES + 1)):
+            visit = await self._store.visit(tenant_id, visit_id)
+            if visit is None or visit.ended_at is None or not self._schedule.summaries:
+                return
+            try:
+                await self.of(tenant_id, visit)
+            except Conflict:
+                if not left:
+                    raise
+            else:
+                return
+
     async def _job(self, job: RunningJob, *, visit_id: UUID) -> None:
-        visit = await self._store.visit(job.tenant_id, visit_id)
-        if visit is None or visit.ended_at is None or not self._schedule.summaries:
-            return
         try:
-            await self.of(job.tenant_id, visit)
+            await self.summarise(job.tenant_id, visit_id)
         except BadModelOutput as error:
             # Asked again at once it would answer the same; its day has it tried once more.
             log.warning("visit summary given up", visit_id=str(visit_id), reason=error.message)

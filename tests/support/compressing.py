@@ -84,7 +84,7 @@ async def living(services: Services, owner: Owner) -> list[str]:
 
 def shown(received: Received) -> list[str]:
     """The memories that the model is asked to merge."""
-    found = _SHOWN.findall(received.prompt[-1][1] + "\n")
+    found = _SHOWN.findall("\n".join(text for _, text in received.prompt) + "\n")
     return ["\n".join(line[2:] for line in text.splitlines()) for _, _, text in found]
 
 

@@ -22,7 +22,8 @@ def _members(*texts: str, turns: bool = False) -> list[Member]:
             importance=0.5,
             created_at=begun + timedelta(days=number),
             source_count=0,
-            content_hash=None if turns else "hash",
+            written=not turns,
+            content_hash="hash",
             text=text,
             said=text,
         )

@@ -1,0 +1,183 @@
+"""What was made of words that were retracted meanwhile is never stored."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services, open_services
+from services.conversations.turn import OpenTurn
+from services.engines import Engines
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from services.platform.settings import Settings, load_settings
+from tests.support.archiving import answer, archived, topic
+from tests.support.compressing import compress, consolidated, merging
+from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.retracting import PART, SECRET, WHOLE, forget, interrupted, repeating, shown
+from tests.support.talks import new_expert
+from tests.support.turns import exchange
+from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
+
+pytestmark = pytest.mark.anyio
+
+DAY = date(2026, 3, 10)
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+in_both_forms = pytest.mark.parametrize("told", [WHOLE, PART], ids=["whole message", "part of a message"])
+
+
+@pytest.fixture
+async def in_parts(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
+    """Services that show a model little of a transcript at a time."""
+    values = {**settings.model_dump(exclude_unset=True), "memory_summary_chunk_tokens": 500}
+    async with open_services(load_settings(**values), engines) as opened:
+        yield opened
+
+
+def _owner(turn: OpenTurn) -> Owner:
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
+async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
+    turn = await exchange(services.turns, told, "Noted.", **values)
+    for number in range(count):
+        await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number}", **values)
+    return turn
+
+
+def _retells(received: Received) -> Reply:
+    """A summary of a visit or a day."""
+    text = received.prompt[-1][1][:900]
+    return Reply([json.dumps({"summary": text, "key_topics": ["Health"]})])
+
+
+async def _texts(services: Services, statement: Any) -> str:
+    return str(await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row))
+
+
+@in_both_forms
+async def test_a_rolling_summary_is_made_again(services: Services, model_server: ModelServer, told: str) -> None:
+    turn = await _talk(services, told, 7)
+    model_server.default = interrupted(lambda: forget(services, _owner(turn)), repeating)
+    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    first, *_, last = model_server.requests
+    assert SECRET in shown(first)
+    assert SECRET not in shown(last)
+    summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
+    assert summary
+    assert SECRET not in summary.summary
+    assert ("Porto" in summary.summary) is (told == PART)
+
+
+@in_both_forms
+async def test_an_increment_of_a_withdrawn_summary_is_not_stored(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    turn = await _talk(services, told, 7)
+    model_server.default = repeating
+    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    for number in range(4):
+        await exchange(services.turns, f"more {number}", "answer")
+    model_server.default = interrupted(lambda: forget(services, _owner(turn)), repeating)
+    asked = len(model_server.requests)
+    assert await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    assert SECRET in shown(model_server.requests[asked])
+    summary = await services.summaries.store.get(DEFAULT_TENANT, turn.conversation_id)
+    assert summary
+    assert SECRET not in summary.summary
+
+
+@in_both_forms
+@pytest.mark.parametrize("at", [1, 2])
+async def test_parts_of_a_summary_are_made_again(
+    in_parts: Services, model_server: ModelServer, told: str, at: int
+) -> None:
+    turn = await _talk(in_parts, told, 40, length=100)
+    model_server.default = interrupted(lambda: forget(in_parts, _owner(turn)), repeating, at=at)
+    assert await in_parts.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    assert SECRET in shown(model_server.requests[0])
+    parts = await _texts(in_parts, "SELECT summary FROM summary_parts ORDER BY part")
+    assert "question 0" in parts
+    assert SECRET not in parts
+    assert SECRET not in await _texts(in_parts, "SELECT summary FROM conversation_summaries")
+
+
+@in_both_forms
+async def test_topics_are_found_again(services: Services, model_server: ModelServer, told: str) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
+    turn = await _talk(services, told, 14, expert="archivist")
+
+    def found(received: Received) -> Reply:
+        return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
+
+    model_server.default = interrupted(lambda: forget(services, _owner(turn)), found)
+    assert await services.topics.archive(DEFAULT_TENANT, turn.conversation_id) == 2
+    assert len(model_server.requests) == 2
+    first, _ = await archived(services, turn.conversation_id)
+    assert "question 0" in first.summary
+    assert SECRET not in first.summary
+
+
+@in_both_forms
+@pytest.mark.parametrize("at", [1, 3], ids=["while a visit is summarised", "while the day is"])
+async def test_visits_and_their_day_are_summarised_again(
+    services: Services, model_server: ModelServer, told: str, at: int
+) -> None:
+    evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
+    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
+    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+    model_server.default = interrupted(lambda: forget(services, owner), _retells, at=at)
+    assert await services.daily.make(owner, DAY, "UTC")
+    assert SECRET in shown(model_server.requests[0])
+    (day,) = await days_of(services.database)
+    visits = [visit["summary"] for visit in await visits_of(services.database)]
+    assert "skiing" in day["summary"]
+    assert all(visits)
+    assert SECRET not in f"{day} {visits}"
+
+
+@in_both_forms
+async def test_the_job_of_a_visit_summarises_it_again(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"))
+    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+    (visit,) = await services.daily.store.visits(owner, NOON - timedelta(days=1), NOON + timedelta(days=1))
+    model_server.default = interrupted(lambda: forget(services, owner), _retells)
+    await services.daily.visits.summarise(DEFAULT_TENANT, visit.id)
+    (stored,) = await visits_of(services.database)
+    assert "skiing" in stored["summary"]
+    assert SECRET not in stored["summary"]
+
+
+@pytest.mark.parametrize(
+    "told", ["I have asthma", "I have asthma. My sister lives in Porto"], ids=["whole messages", "parts of them"]
+)
+async def test_memories_are_not_merged_and_the_next_run_merges_what_is_left(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    turns = [await exchange(services.turns, f"{told}{end}", "Good to know.") for end in ".!… "]
+    owner = _owner(turns[0])
+    model_server.default = interrupted(lambda: forget(services, owner), merging())
+    _, report = await compress(services, owner)
+    assert SECRET in shown(model_server.requests[0])
+    assert (report.changed_meanwhile, await consolidated(services, owner)) == (1, [])
+    model_server.default = merging()
+    await compress(services, owner)
+    made = [row["content"] for row in await consolidated(services, owner)]
+    assert SECRET not in str(made)
+    assert ("Porto" in str(made)) is ("Porto" in told)
+
+
+@in_both_forms
+async def test_a_thought_about_it_is_not_kept(services: Services, model_server: ModelServer, told: str) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
+    turn = await exchange(services.turns, told, "Noted.", expert="thoughtful")
+    voice = Reply([json.dumps({"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."})])
+    model_server.default = interrupted(lambda: forget(services, _owner(turn)), lambda _: voice)
+    assert not await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
+    assert SECRET not in await _texts(services, "SELECT inner_voice FROM messages")

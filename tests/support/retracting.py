@@ -1,0 +1,56 @@
+"""Things that users told, which memory is asked to forget, and models that repeat all they are shown."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from services.bootstrap import Services
+from services.memory.blocks import Owner
+from services.memory.editor import Editing
+from services.memory.operations import Trigger
+from state.memory import MemoryChange
+from tests.support.model_server import Received, Reply
+
+SECRET = "asthma"
+"""The word that is in none of the texts of memory once it is forgotten."""
+WHOLE = "I have asthma."
+"""A message of which nothing is left."""
+PART = "I have asthma. My sister lives in Porto."
+"""A message of which the second statement stays."""
+
+Answer = Callable[[Received], Reply]
+
+
+async def forget(services: Services, owner: Owner, what: str = "I have asthma") -> MemoryChange:
+    """Have memory forget something; it must have known it."""
+    change = await services.memory.editor.forget(Editing.outside_of_turns(owner, Trigger("user")), what)
+    assert change["operation_id"], change
+    return change
+
+
+def shown(received: Received) -> str:
+    """All that a request shows to the model."""
+    return "\n".join(text for _, text in received.prompt)
+
+
+def repeating(received: Received) -> Reply:
+    """A model that says again what it is shown."""
+    return Reply([received.prompt[-1][1][:900]])
+
+
+def interrupted(work: Callable[[], Awaitable[Any]], answer: Answer, *, at: int = 1) -> Answer:
+    """A model that answers the request of this number only when something else was done meanwhile."""
+    loop = asyncio.get_running_loop()
+    asked = 0
+
+    async def do() -> None:
+        await work()
+
+    def answered(received: Received) -> Reply:
+        nonlocal asked
+        asked += 1
+        if asked == at:
+            asyncio.run_coroutine_threadsafe(do(), loop).result(30)
+        return answer(received)
+
+    return answered
