@@ -93,6 +93,7 @@ class ConversationRows:
         if keep_memories:
             await self._run(sql.DETACH_OPERATIONS)
         counts["core_memory_sections"] = len(experts)
+        await self._run(sql.SCRUB_COMMANDS)
         days = await self._all(sql.REMOVE_DAYS)
         counts["daily_summaries"] = len(days)
         counts["jobs"] = await remove_jobs(self._connection, sql.IDS, self._values)

@@ -121,6 +121,21 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode
   AND (field = ANY(%(texts)s) OR new_value->>'id' = ANY(%(texts)s))
 """
 
+# A change of memory that was asked for elsewhere keeps what is needed to undo it, for other conversations alone.
+SCRUB_COMMANDS: LiteralString = """
+WITH said AS (SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s)
+UPDATE memory_operations o SET query = NULL, results = o.results - 'items', old_value = o.old_value || (
+    SELECT jsonb_object_agg(kept.key, (
+        SELECT coalesce(jsonb_agg(each), '[]') FROM jsonb_array_elements(o.old_value->kept.key) AS each
+        WHERE each->>'id' NOT IN (SELECT id FROM said)
+    )) FROM unnest(ARRAY['messages', 'voices']) AS kept (key) WHERE o.old_value ? kept.key
+)
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_command'
+  AND EXISTS (
+      SELECT FROM jsonb_array_elements(o.old_value->'messages') AS each WHERE each->>'id' IN (SELECT id FROM said)
+  )
+"""
+
 # A day whose summary told of the conversation, with a visit to another one on the same day.
 REMOVE_DAYS: LiteralString = """
 WITH here AS (

@@ -1,6 +1,7 @@
 """Things that users told, which memory is asked to forget, and models that repeat all they are shown."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,15 +14,15 @@ from tests.support.model_server import Received, Reply
 
 SECRET = "asthma"
 """The word that is in none of the texts of memory once it is forgotten."""
-WHOLE = "I have asthma."
+WHOLE = "I have had asthma since Hamburg."
 """A message of which nothing is left."""
-PART = "I have asthma. My sister lives in Porto."
+PART = "I have had asthma since Hamburg. My sister lives in Porto, not in Hamburg."
 """A message of which the second statement stays."""
 
 Answer = Callable[[Received], Reply]
 
 
-async def forget(services: Services, owner: Owner, what: str = "I have asthma") -> MemoryChange:
+async def forget(services: Services, owner: Owner, what: str = "I have had asthma") -> MemoryChange:
     """Have memory forget something; it must have known it."""
     change = await services.memory.editor.forget(Editing.outside_of_turns(owner, Trigger("user")), what)
     assert change["operation_id"], change
@@ -36,6 +37,11 @@ def shown(received: Received) -> str:
 def repeating(received: Received) -> Reply:
     """A model that says again what it is shown."""
     return Reply([received.prompt[-1][1][:900]])
+
+
+def retelling(received: Received) -> Reply:
+    """A model that summarises a visit or a day by what it is shown."""
+    return Reply([json.dumps({"summary": received.prompt[-1][1][:900], "key_topics": ["Health"]})])
 
 
 def interrupted(work: Callable[[], Awaitable[Any]], answer: Answer, *, at: int = 1) -> Answer:

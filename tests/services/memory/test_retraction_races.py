@@ -17,7 +17,7 @@ from services.platform.settings import Settings, load_settings
 from tests.support.archiving import answer, archived, topic
 from tests.support.compressing import compress, consolidated, merging
 from tests.support.model_server import ModelServer, Received, Reply
-from tests.support.retracting import PART, SECRET, WHOLE, forget, interrupted, repeating, shown
+from tests.support.retracting import PART, SECRET, WHOLE, forget, interrupted, repeating, retelling, shown
 from tests.support.talks import new_expert
 from tests.support.turns import exchange
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
@@ -47,12 +47,6 @@ async def _talk(services: Services, told: str, count: int, length: int = 0, **va
     for number in range(count):
         await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number}", **values)
     return turn
-
-
-def _retells(received: Received) -> Reply:
-    """A summary of a visit or a day."""
-    text = received.prompt[-1][1][:900]
-    return Reply([json.dumps({"summary": text, "key_topics": ["Health"]})])
 
 
 async def _texts(services: Services, statement: Any) -> str:
@@ -130,7 +124,7 @@ async def test_visits_and_their_day_are_summarised_again(
     evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
     await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
-    model_server.default = interrupted(lambda: forget(services, owner), _retells, at=at)
+    model_server.default = interrupted(lambda: forget(services, owner), retelling, at=at)
     assert await services.daily.make(owner, DAY, "UTC")
     assert SECRET in shown(model_server.requests[0])
     (day,) = await days_of(services.database)
@@ -147,7 +141,7 @@ async def test_the_job_of_a_visit_summarises_it_again(
     await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"))
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
     (visit,) = await services.daily.store.visits(owner, NOON - timedelta(days=1), NOON + timedelta(days=1))
-    model_server.default = interrupted(lambda: forget(services, owner), _retells)
+    model_server.default = interrupted(lambda: forget(services, owner), retelling)
     await services.daily.visits.summarise(DEFAULT_TENANT, visit.id)
     (stored,) = await visits_of(services.database)
     assert "skiing" in stored["summary"]
@@ -162,7 +156,7 @@ async def test_memories_are_not_merged_and_the_next_run_merges_what_is_left(
 ) -> None:
     turns = [await exchange(services.turns, f"{told}{end}", "Good to know.") for end in ".!… "]
     owner = _owner(turns[0])
-    model_server.default = interrupted(lambda: forget(services, owner), merging())
+    model_server.default = interrupted(lambda: forget(services, owner, "I have asthma"), merging())
     _, report = await compress(services, owner)
     assert SECRET in shown(model_server.requests[0])
     assert (report.changed_meanwhile, await consolidated(services, owner)) == (1, [])

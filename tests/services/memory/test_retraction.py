@@ -1,0 +1,387 @@
+"""What is forgotten is in none of the texts that were made of it, for this user alone, until that is undone."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+from langchain_core.messages import ToolCall
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services
+from services.conversations.turn import OpenTurn
+from services.engines import Engines
+from services.identity.tenants import DEFAULT_TENANT, Tenants
+from services.memory.blocks import Owner
+from services.memory.index import Scope
+from services.memory.operations import Trigger
+from services.platform.settings import Settings, load_settings
+from services.summaries.schedule import ARCHIVE, SUMMARISE
+from services.visits.schedule import SUMMARISE_DAYS
+from state.context import TurnContext
+from tests.support.application import running_turns, served
+from tests.support.archiving import answer, archived, topic
+from tests.support.compressing import compress, consolidated, everything, merging
+from tests.support.jobs import has_ended, statuses, until
+from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.retracting import PART, SECRET, WHOLE, forget, repeating, retelling
+from tests.support.talks import new_expert
+from tests.support.turns import exchange, new_turn
+from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
+
+pytestmark = pytest.mark.anyio
+
+DAY = date(2026, 3, 10)
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+USER = "/api/v1/users/u-1"
+
+in_both_forms = pytest.mark.parametrize("told", [WHOLE, PART], ids=["whole message", "part of a message"])
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Showing a model little of a transcript at a time."""
+    values = {**settings.model_dump(exclude_unset=True), "memory_summary_chunk_tokens": 500}
+    return load_settings(**values)
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_uri: str) -> Engines:
+    """With a Milvus that answers."""
+    return replace(engines, milvus_uri=milvus_uri)
+
+
+@pytest.fixture
+async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the application over these services."""
+    async with (
+        running_turns(services) as runner,
+        served(services, runner) as url,
+        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened,
+    ):
+        yield opened
+
+
+def _owner(turn: OpenTurn) -> Owner:
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
+async def _talk(services: Services, told: str, count: int, length: int = 0, **values: Any) -> OpenTurn:
+    turn = await exchange(services.turns, told, f"Noted: {told}", **values)
+    for number in range(count):
+        await exchange(services.turns, f"question {number} {'x' * length}", f"answer {number}", **values)
+    return turn
+
+
+async def _rows(services: Services, statement: Any, tenant_id: UUID = DEFAULT_TENANT, **values: Any) -> list[Any]:
+    return await services.database.fetch(tenant_id, statement, values, tuple_row)
+
+
+def _asked(model_server: ModelServer) -> str:
+    return json.dumps([received.body for received in model_server.requests], ensure_ascii=False)
+
+
+async def _worked(services: Services, task: str) -> None:
+    """Let a worker carry out a job that is to be there, and wait for its end."""
+    assert "todo" in await statuses(services.database, task)
+    services.jobs.start_worker()
+
+    async def ended() -> bool:
+        return await has_ended(services.database, task, "succeeded")
+
+    await until(ended)
+
+
+async def _search(services: Services, owner: Owner, query: str) -> str:
+    """What a search in the index finds, after all of it was indexed."""
+    await services.memory.indexing.index_waiting()
+    scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id)
+    found = await services.memory.archive.search(scope, query, top_k=20, now=datetime.now(UTC))
+    assert found.degraded == []
+    return "\n".join(item.content for item in found.items)
+
+
+@in_both_forms
+async def test_a_rolling_summary_and_its_parts_are_withdrawn_and_made_again_without_it(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    model_server.default = repeating
+    turn = await _talk(services, told, 40, length=100)
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    texts = "SELECT summary FROM summary_parts UNION ALL SELECT summary FROM conversation_summaries"
+    assert SECRET in str(await _rows(services, "SELECT summary FROM summary_parts"))
+    await forget(services, _owner(turn))
+    assert await _rows(services, texts) == []
+    model_server.requests.clear()
+    await _worked(services, SUMMARISE)
+    assert "question 0" in str(await _rows(services, texts))
+    assert "question 0" in _asked(model_server)
+    assert SECRET not in f"{await _rows(services, texts)} {_asked(model_server)}"
+    assert ("Porto" in _asked(model_server)) is (told == PART)
+
+
+async def test_a_summary_that_covers_none_of_it_stays(services: Services, model_server: ModelServer) -> None:
+    model_server.default = repeating
+    turn = await _talk(services, "Good morning.", 7)
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    await exchange(services.turns, WHOLE, "Noted.")
+    before = await _rows(services, "SELECT summary FROM conversation_summaries")
+    await forget(services, _owner(turn))
+    assert await _rows(services, "SELECT summary FROM conversation_summaries") == before
+
+
+@in_both_forms
+async def test_topics_are_withdrawn_and_found_again_without_it(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    def found(received: Received) -> Reply:
+        return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]), topic(13, 22))])
+
+    await services.experts.create(DEFAULT_TENANT, new_expert("archivist", context_strategy="topics"))
+    turn = await _talk(services, told, 14, expert="archivist")
+    model_server.default = found
+    assert await services.topics.archive(DEFAULT_TENANT, turn.conversation_id) == 2
+    first, second = await archived(services, turn.conversation_id)
+    assert SECRET in first.summary
+    await forget(services, _owner(turn))
+    assert [each.id for each in await archived(services, turn.conversation_id)] == [second.id]
+    await services.topics.store.topics(DEFAULT_TENANT, turn.conversation_id, limit=10)
+    model_server.default = lambda received: Reply([answer(topic(1, 10, summary=received.prompt[-1][1][:900]))])
+    model_server.requests.clear()
+    await _talk(services, "Good morning.", 3, expert="archivist")
+    await _worked(services, ARCHIVE)
+    topics = await archived(services, turn.conversation_id)
+    assert len(topics) == 2
+    assert "question 0" in str(topics)
+    assert "question 0" in _asked(model_server)
+    assert SECRET not in f"{topics} {_asked(model_server)}"
+
+
+@in_both_forms
+async def test_visits_and_days_are_withdrawn_and_summarised_again_without_it(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    evening = talk_at(NOON + timedelta(hours=6), "cooking", session_id="s-2")
+    await import_lines(services, said(NOON, told), *talk_at(NOON + timedelta(minutes=1), "skiing"), *evening)
+    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+    model_server.default = retelling
+    assert await services.daily.make(owner, DAY, "UTC")
+    assert SECRET in str(await days_of(services.database))
+    assert SECRET in str([visit["summary"] for visit in await visits_of(services.database)])
+    await forget(services, owner)
+    assert await days_of(services.database) == []
+    noon, later = await visits_of(services.database)
+    assert noon["summary"] is None
+    assert "cooking" in later["summary"]
+    model_server.requests.clear()
+    await _rows(services, "UPDATE users SET timezone = 'UTC' RETURNING 1")
+    assert await services.daily_rounds.find(datetime.now(UTC)) == 1
+    await _worked(services, SUMMARISE_DAYS)
+    (day,) = await days_of(services.database)
+    visits = [visit["summary"] for visit in await visits_of(services.database)]
+    assert "skiing" in day["summary"]
+    assert all(visits)
+    assert "skiing" in _asked(model_server)
+    assert SECRET not in f"{day} {visits} {_asked(model_server)}"
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["I love green tea for my asthma.", "I love green tea. I have asthma."],
+    ids=["whole message", "part of a message"],
+)
+async def test_a_merged_memory_goes_its_other_sources_come_back_and_undone_all_is_as_it_was(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    model_server.default = merging()
+    turns = [await exchange(services.turns, f"I love green tea{end}", "Good to know.") for end in ".!…"]
+    turns.append(await exchange(services.turns, told, "Good to know."))
+    owner = _owner(turns[0])
+    await compress(services, owner)
+    (made,) = await consolidated(services, owner)
+    assert SECRET in made["content"]
+    before = await everything(services, owner)
+    change = await forget(services, owner, told if told.count(".") == 1 else "I have asthma")
+    stored = (await everything(services, owner)).values()
+    living = [row for row in stored if row["superseded_by"] is None and row["retracted_at"] is None]
+    assert len(living) == (3 if told.count(".") == 1 else 4)
+    assert {row["content"] for row in living} == {None}
+    assert SECRET not in await _search(services, owner, "green tea asthma")
+    model_server.requests.clear()
+    await compress(services, owner)
+    assert SECRET not in _asked(model_server)
+    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(change["operation_id"] or ""))
+    if len(living) == 3:
+        assert await everything(services, owner) == before
+    assert SECRET in await _search(services, owner, "green tea asthma")
+
+
+@in_both_forms
+async def test_a_reflection_goes_also_where_the_answer_stays_and_comes_back(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer, told: str
+) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
+    turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
+    voice = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
+    model_server.script(Reply([json.dumps(voice)]))
+    assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
+    voices = "SELECT inner_voice FROM messages WHERE inner_voice IS NOT NULL"
+    assert await _rows(services, voices) == [(voice,)]
+    change = await forget(services, _owner(turn))
+    assert await _rows(services, voices) == []
+    model_server.requests.clear()
+    body = {"user_id": "u-1", "session_id": "s-2", "expert": "thoughtful", "message": "Hello again."}
+    assert (await client.post("/api/v1/chat", json=body)).status_code == 200
+    assert SECRET not in _asked(model_server)
+    undo = await client.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
+    assert undo.status_code == 200, undo.text
+    assert await _rows(services, voices) == [(voice,)]
+
+
+async def _say(client: httpx.AsyncClient, message: str, session: str) -> None:
+    body = {"user_id": "u-1", "session_id": session, "message": message}
+    answered = await client.post("/api/v1/chat", json=body)
+    assert answered.status_code == 200, answered.text
+
+
+@in_both_forms
+async def test_the_next_prompts_of_all_conversations_show_it_no_more(
+    services: Services, client: httpx.AsyncClient, model_server: ModelServer, told: str
+) -> None:
+    model_server.default = lambda received: Reply([f"You said: {received.said[-1]}"])
+    await _say(client, told, "s-1")
+    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+    known = {"health": ["asthma", "bad knee"], "home": "Turin"}
+    await services.memory.core.update(owner, "human", known, Trigger("user"))
+    await services.memory.core.update(owner, "plans", {"next": "see a doctor about the asthma"}, Trigger("user"))
+    await services.memory.indexing.index_waiting()
+    for session in ("s-1", "s-2"):
+        await _say(client, "What did I say about Hamburg?", session)
+        assert SECRET in json.dumps(model_server.requests[-1].body), session
+    epochs = "SELECT core_memory::text, persona_card, summary, topics::text FROM context_epochs"
+    assert SECRET in str(await _rows(services, epochs))
+    await forget(services, owner)
+    assert SECRET not in str(await _rows(services, epochs))
+    assert SECRET not in str(await services.memory.core.read(owner))
+    for session in ("s-1", "s-2", "s-3"):
+        await _say(client, "What did I say about Hamburg?", session)
+        body = json.dumps(model_server.requests[-1].body)
+        assert SECRET not in body, session
+        assert "bad knee" in body, session
+    assert SECRET not in str(await _rows(services, epochs))
+
+
+@in_both_forms
+async def test_neither_search_tools_nor_the_export_of_memory_tell_of_it(
+    services: Services, client: httpx.AsyncClient, told: str
+) -> None:
+    turn = await exchange(services.turns, told, f"Noted: {told}")
+    owner = _owner(turn)
+    await services.memory.indexing.index_waiting()
+    asks = await services.turns.open(new_turn("question", session_key="asks"))
+    context = TurnContext(
+        tenant_id=str(DEFAULT_TENANT),
+        user_id=str(asks.user_id),
+        conversation_id=str(asks.conversation_id),
+        expert_id=str(asks.expert_id),
+        user_message_id=str(asks.user_message_id),
+        turn_id=str(asks.turn_id),
+    )
+    tools: dict[str, dict[str, Any]] = {
+        "search_memory": {"query": "Hamburg"},
+        "search_chat_history": {"query": "Hamburg", "time_range": "today"},
+        "archival_memory_search": {"query": "Hamburg"},
+    }
+
+    async def told_by_all() -> list[str]:
+        calls = [ToolCall(name=name, args=arguments, id=name) for name, arguments in tools.items()]
+        results = [str(each.content) for each in await services.tool_executor.run(calls, context, lambda *_: None)]
+        found = await client.post(f"{USER}/episodes/search", json={"query": "Hamburg"})
+        listed = await client.get(f"{USER}/episodes")
+        # A session's title is that of the user's own list of conversations.
+        exported = [json.loads(line) for line in (await client.get(f"{USER}/export")).text.splitlines()]
+        seen = [
+            line.get("memory_text") or line
+            for line in exported
+            if not line.get("retracted") and line["kind"] != "session"
+        ]
+        return [*results, found.text, listed.text, str(seen)]
+
+    assert all(SECRET in text for text in await told_by_all()), await told_by_all()
+    change = await forget(services, owner)
+    await services.memory.indexing.index_waiting()
+    assert [text for text in await told_by_all() if SECRET in text] == []
+    undo = await client.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
+    assert undo.status_code == 200, undo.text
+    await services.memory.indexing.index_waiting()
+    assert all(SECRET in text for text in await told_by_all())
+
+
+async def test_nothing_of_another_user_or_another_tenant_is_touched(services: Services) -> None:
+    other = await Tenants(services.database).create("other")
+    await services.experts.create(other.id, new_expert("archivist"))
+    mine = await exchange(services.turns, WHOLE, "Noted.")
+    theirs = await exchange(services.turns, WHOLE, "Noted.", external_user_id="u-2")
+    elsewhere = await exchange(services.turns, WHOLE, "Noted.", tenant_id=other.id, expert="archivist")
+    for turn in (theirs, elsewhere):
+        await services.memory.core.update(_owner(turn), "human", {"health": ["asthma"]}, Trigger("user"))
+    change = await forget(services, _owner(mine))
+    touched = "SELECT count(*) FROM messages WHERE retraction_id IS NOT NULL AND conversation_id = %(id)s"
+    assert await _rows(services, touched, id=mine.conversation_id) == [(2,)]
+    for turn in (theirs, elsewhere):
+        assert await _rows(services, touched, turn.tenant_id, id=turn.conversation_id) == [(0,)]
+        assert SECRET in await _search(services, _owner(turn), "Hamburg")
+        assert SECRET in str(await services.memory.core.read(_owner(turn)))
+        dated = "SELECT retracted_at FROM conversations WHERE id = %(id)s"
+        assert await _rows(services, dated, turn.tenant_id, id=turn.conversation_id) == [(None,)]
+    with pytest.raises(Exception, match="no operation"):
+        await services.memory.undo.undo(DEFAULT_TENANT, "u-2", UUID(change["operation_id"] or ""))
+
+
+async def _everywhere(services: Services) -> dict[str, str]:
+    """Every row of every table that has something of the default tenant."""
+    named = (
+        "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public'"
+        " AND column_name = 'tenant_id' AND table_name <> 'remembered_messages'"
+    )
+    tables: list[str] = [row[0] for row in await _rows(services, named)]
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        found = {}
+        for table in tables:
+            rows = await (await connection.execute(f"SELECT {table}::text FROM {table}")).fetchall()
+            found[table] = str(rows)
+        return found
+
+
+@in_both_forms
+async def test_an_erased_user_leaves_nothing_of_a_retraction(services: Services, told: str) -> None:
+    turn = await _talk(services, told, 1)
+    await forget(services, _owner(turn))
+    await services.erasure.erase(DEFAULT_TENANT, "u-1")
+    left = await _everywhere(services)
+    assert [table for table, rows in left.items() if SECRET in rows] == []
+    assert left["memory_operations"] == "[]"
+
+
+@in_both_forms
+async def test_a_removed_conversation_leaves_nothing_of_what_was_retracted_in_it(
+    services: Services, model_server: ModelServer, told: str
+) -> None:
+    await services.experts.create(DEFAULT_TENANT, new_expert("thoughtful", reflection=True))
+    turn = await exchange(services.turns, told, "Take care.", expert="thoughtful")
+    voice = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask."}
+    model_server.script(Reply([json.dumps(voice)]))
+    assert await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
+    other = await exchange(services.turns, "I play the tuba.", "Loud!", expert="thoughtful", session_key="s-2")
+    await forget(services, _owner(turn))
+    kept = await forget(services, _owner(turn), "I play the tuba")
+    assert SECRET in (await _everywhere(services))["memory_operations"]
+    await services.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id)
+    left = await _everywhere(services)
+    assert [table for table, rows in left.items() if SECRET in rows] == []
+    await services.memory.undo.undo(DEFAULT_TENANT, "u-1", UUID(kept["operation_id"] or ""))
+    assert "tuba" in await _search(services, _owner(other), "tuba")
