@@ -33,11 +33,11 @@ async def persist(
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
     remembers = "memory_agent" in state["features"] and asks_model
-    kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
-    # What the turn itself has kept is not filed a second time.
-    remembers = remembers and not kept & {"remember", "standing"}
-    own_jobs = jobs_of_turn(state["message"], state["answer"]) if remembers else []
     recognised = state.get("memory_commands", Recognised())
+    kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
+    # What the turn itself has kept is not filed a second time; what else the message says is.
+    unfiled = recognised.rest if kept & {"remember", "standing"} else state["message"]
+    own_jobs = jobs_of_turn(unfiled, state["answer"]) if remembers and unfiled.strip() else []
     planned = state.get("memory_plan", [])
     held = recognised.unclear and not planned
     if held:

@@ -133,7 +133,8 @@ class Deciding:
         (last,) = await self._core_memory.history(exchange.owner, section, limit=1)
         if last.trigger_message_id is None:
             return last.at > exchange.at
-        return last.trigger_message_id > exchange.message_id  # ids grow with time
+        # Ids grow with time; what the turn itself changed, at the user's word, is no later reason.
+        return last.trigger_message_id > max(exchange.message_id, exchange.answer_message_id)
 
     async def _ask(self, exchanges: Sequence[Exchange], core: Content) -> Plan | None:
         known = Known(core, await self._nearest(exchanges))
