@@ -131,8 +131,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database, default_locale=settings.default_locale)
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
-        summaries = _make_summaries(settings, database, models, jobs)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
+        summaries = _make_summaries(settings, connected, memory)
         stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
         traces = Traces(events, memory.core_cache)
@@ -342,10 +342,10 @@ def _knowledge_routing(
     return KnowledgeRouting(knowledge.bases.profiles, knowledge.evidence.of, connected.embedder, quality, models)
 
 
-def _make_summaries(settings: Settings, database: Database, models: "ChatModels", jobs: JobQueue) -> "Summaries":
+def _make_summaries(settings: Settings, connected: _Connected, memory: "Memory") -> "Summaries":
     from services.summaries.opening import make_summaries  # noqa: PLC0415 — it needs the models
 
-    return make_summaries(settings, database, models, jobs)
+    return make_summaries(settings, connected.database, connected.models, connected.jobs, memory.core)
 
 
 def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:

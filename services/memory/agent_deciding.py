@@ -94,8 +94,9 @@ class Deciding:
             facts = [fact for each in exchanges for fact in facts_of(each.said)]
             plan = plan_of_facts(facts, core, has_core=self._core_memory is not None)
             by = "rules"
-        dated = [_dated(planned, exchanges[-1]) for planned in plan]
-        kept = self._worth_it(dated, exchanges, core, await self._written(first))
+        last = exchanges[-1]
+        with_dates = [dated(planned, last.at, last.timezone) for planned in plan]
+        kept = self._worth_it(with_dates, exchanges, core, await self._written(first))
         newer = {each.section for each in kept if isinstance(each, CoreChange) and each.section in core}
         newer = {section for section in newer if await self._changed_since(first, section)}
         return [each for each in kept if _may_be_done(each, core, newer)][:MOST_OPERATIONS], by
@@ -205,14 +206,14 @@ class Deciding:
         ][:_NEAREST]
 
 
-def _dated(planned: Planned, said_in: Exchange) -> Planned:
-    """Return an operation with its relative dates as dates, as they were on the day on which it was said."""
+def dated(planned: Planned, at: datetime, timezone: str) -> Planned:
+    """Return an operation with its relative dates as dates, as they were when and where it was said."""
     if isinstance(planned, CoreChange) and isinstance(planned.value, str) and planned.field not in _NEVER_DATED:
         upcoming = planned.field in _UPCOMING
-        value = with_absolute_dates(planned.value, said_in.at, said_in.timezone, upcoming=upcoming)
+        value = with_absolute_dates(planned.value, at, timezone, upcoming=upcoming)
         return planned.model_copy(update={"value": value})
     if isinstance(planned, NewMemory):
-        content = with_absolute_dates(planned.content, said_in.at, said_in.timezone)
+        content = with_absolute_dates(planned.content, at, timezone)
         return planned.model_copy(update={"content": content})
     return planned
 

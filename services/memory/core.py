@@ -152,6 +152,14 @@ class CoreMemory:
             await self._cache.put(changing.owner.user_id, changing.owner.expert_id, changing.stored)
         return result
 
+    async def locked_content(self, connection: Connection, owner: Owner, section: str) -> dict[str, Any]:
+        """Return a section's content, which nobody else changes until the end of the caller's transaction.
+
+        Raises:
+            NotFound: the owner was erased.
+        """
+        return (await self._locked(connection, owner, section)).content or {}
+
     async def replace(
         self,
         owner: Owner,

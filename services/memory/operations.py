@@ -13,9 +13,9 @@ from uuid_utils.compat import uuid7
 from services.errors import NotFound
 from services.platform.postgres import Connection, Database
 
-Actor = Literal["model", "user", "memory_agent", "compression"]
-"""Who changes memory: the answering model by a tool, the user (or whoever acts for them) through the API, the
-agent behind the answers, or what merges and retires episodes by night."""
+Actor = Literal["model", "user", "memory_agent", "topics", "compression"]
+"""Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the memory
+agent after a turn, the archiving of topics, or the nightly compression of episodes."""
 
 _APPEND = """
 INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, turn_id, type, field, old_value, new_value,

@@ -1,7 +1,7 @@
 """Archived topics in PostgreSQL, and which messages are in none."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -11,11 +11,12 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.errors import Conflict
-from services.platform.postgres import Database, Query
+from services.platform.postgres import Connection, Database, Query
 
 _CONVERSATION = """
-SELECT e.context_strategy AS strategy, e.min_archive_messages, c.retracted_at
-FROM conversations c JOIN experts e ON e.id = c.expert_id
+SELECT c.user_id, c.expert_id, u.timezone, e.context_strategy AS strategy, e.min_archive_messages, c.retracted_at,
+       NOT e.parts_off && ARRAY['core_memory', 'memory_agent'] AS remembers
+FROM conversations c JOIN experts e ON e.id = c.expert_id JOIN users u ON u.id = c.user_id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 """
 
@@ -106,6 +107,12 @@ class Unarchived:
 
     strategy: str
     min_archive_messages: int
+    user_id: UUID
+    expert_id: UUID
+    timezone: str
+    """The user's."""
+    remembers: bool
+    """Whether the expert has core memory, and the memory agent files in it."""
     messages: list[UnarchivedMessage] = field(default_factory=list)
     retracted_at: datetime | None = None
     """When something in the conversation was retracted last, as known before the messages were read."""
@@ -121,13 +128,6 @@ class NewTopic:
     messages: Sequence[UnarchivedMessage]
 
 
-@dataclass(frozen=True)
-class _Of:
-    strategy: str
-    min_archive_messages: int
-    retracted_at: datetime | None
-
-
 class TopicStore:
     """Reads and writes topics of one tenant's conversations."""
 
@@ -139,12 +139,10 @@ class TopicStore:
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         found, messages = await self._database.fetch_each(
             tenant_id,
-            Query(_CONVERSATION, values, class_row(_Of)),
+            Query(_CONVERSATION, values, class_row(Unarchived)),
             Query(_UNARCHIVED, values, class_row(UnarchivedMessage)),
         )
-        if not found:
-            return None
-        return Unarchived(found[0].strategy, found[0].min_archive_messages, messages, found[0].retracted_at)
+        return replace(found[0], messages=messages) if found else None
 
     async def is_full(self, tenant_id: UUID, conversation_id: UUID) -> bool:
         """Whether what is in no topic would fill a prompt."""
@@ -159,10 +157,12 @@ class TopicStore:
         topics: Sequence[NewTopic],
         *,
         retracted_at: datetime | None = None,
+        then: Callable[[Connection], Awaitable[Any]] | None = None,
     ) -> int:
         """Store the topics and link their messages, all or nothing; return how many topics were stored.
 
-        Nothing is stored when a message is in a topic already: somebody else was faster.
+        Nothing is stored when a message is in a topic already, as another process was faster. `then` is called in
+        the same transaction, when they are stored.
 
         Raises:
             Conflict: something was retracted after `retracted_at`, which was known before the messages were read.
@@ -183,6 +183,8 @@ class TopicStore:
                 if linked.rowcount != len(topic.messages):
                     await connection.execute("ROLLBACK")
                     return 0
+            if then:
+                await then(connection)
         return len(topics)
 
     async def topics(

@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
 
 from services.conversations.values import no_nul
 from services.errors import AnamnesisError, BadModelOutput, Conflict
@@ -16,12 +16,15 @@ from services.jobs.tasks import RunningJob
 from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
 from services.llm.language import Language, language_of
+from services.memory.blocks import Owner
+from services.memory.user_information import Stretch, ToldItem, UserInformation, UserMessage, told_items
 from services.platform.metrics import TOPICS
+from services.platform.postgres import Connection
 from services.summaries import prompts
 from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said
 from services.summaries.schedule import ARCHIVE
-from services.summaries.topic_store import NewTopic, TopicStore, Unarchived
+from services.summaries.topic_store import NewTopic, TopicStore, Unarchived, UnarchivedMessage
 
 log = structlog.get_logger(__name__)
 
@@ -43,9 +46,14 @@ class _Topic(BaseModel):
     keywords: list[_Text] = Field(default_factory=list, max_length=20)
 
 
+def _object(value: Any) -> Any:
+    """Topics are not asked for again because of what else the answer holds."""
+    return value if isinstance(value, dict) else {}
+
+
 class _Answer(BaseModel):
     topics: list[_Topic]
-    user_information: dict[str, Any] = Field(default_factory=dict)
+    user_information: Annotated[dict[str, Any], BeforeValidator(_object)] = Field(default_factory=dict)
 
 
 class TopicArchive:
@@ -57,13 +65,25 @@ class TopicArchive:
         models: ChatModels,
         jobs: JobQueue,
         *,
+        user_information: UserInformation | None = None,
         on: bool = True,
         keep_newest: int = 6,
         in_time_s: float = 20.0,
     ) -> None:
-        """Take how many of the newest messages are never archived, and how long an answer waits for it."""
+        """Take what it works with.
+
+        Args:
+            store: reads and writes topics.
+            models: finds them.
+            jobs: where the job is registered.
+            user_information: files what the model tells of the user; None = it is not asked for.
+            on: with False nothing is archived.
+            keep_newest: Number of the newest messages that are never archived.
+            in_time_s: Seconds that an answer waits for it.
+        """
         self.store = store
         self._models = models
+        self._user_information = user_information
         self._on = on
         self._keep_newest = keep_newest
         self._in_time_s = in_time_s
@@ -104,21 +124,44 @@ class TopicArchive:
         messages = found.messages[: -self._keep_newest] if self._keep_newest else found.messages
         if len(messages) < max(_SHORTEST_TOPIC, found.min_archive_messages - self._keep_newest):
             return 0
-        topics = await self._topics(found, [(m.role, m.content) for m in messages])
+        answer = await self._ask(found, [(m.role, m.content) for m in messages])
         new = [
             NewTopic(topic.title, topic.summary, topic.keywords, messages[topic.start - 1 : topic.end])
-            for topic in topics
+            for topic in answer.topics
         ]
-        archived = await self.store.archive(tenant_id, conversation_id, new, retracted_at=found.retracted_at)
+        of_topics = [message for topic in new for message in topic.messages]
+        owner = Owner(tenant_id, found.user_id, found.expert_id)
+        stretch = Stretch(owner, conversation_id, found.timezone, of_topics[0].id, of_topics[-1].id)
+        told = await self._told(found, answer, of_topics)
+        archived = await self.store.archive(
+            tenant_id, conversation_id, new, retracted_at=found.retracted_at, then=self._filing(stretch, told)
+        )
         TOPICS.labels("archived").inc(archived)
         log.info("topics archived", conversation_id=str(conversation_id), topics=archived)
         return archived
 
-    async def _topics(self, found: Unarchived, said: Sequence[Said]) -> list[_Topic]:
+    def _files(self, found: Unarchived) -> bool:
+        return self._user_information is not None and found.remembers
+
+    async def _told(
+        self, found: Unarchived, answer: _Answer, messages: Sequence[UnarchivedMessage]
+    ) -> list[ToldItem]:
+        """What the model tells of the user, and the user said in these messages."""
+        if not self._files(found) or not answer.user_information:
+            return []
+        said = [UserMessage(each.id, each.content, each.created_at) for each in messages if each.role == "user"]
+        # The words of thousands of messages: other turns must not wait for them.
+        return await asyncio.to_thread(told_items, answer.user_information, said)
+
+    def _filing(self, stretch: Stretch, told: Sequence[ToldItem]) -> Callable[[Connection], Awaitable[int]] | None:
+        information = self._user_information
+        return (lambda connection: information.file(connection, stretch, told)) if information and told else None
+
+    async def _ask(self, found: Unarchived, said: Sequence[Said]) -> _Answer:
         language = language_of(text for _, text in said)
         if self._models.offline:
-            return [_by_rule(said, language)]
-        asked = prompts.topics(said, language, least=_SHORTEST_TOPIC)
+            return _Answer(topics=[_by_rule(said, language)])
+        asked = prompts.topics(said, language, least=_SHORTEST_TOPIC, of_user=self._files(found))
         return await ask_for(
             self._models, asked, lambda text: _checked(text, len(said)), schema=_Answer, purpose="topics"
         )
@@ -134,13 +177,14 @@ class TopicArchive:
             TOPICS.labels("given_up").inc()
 
 
-def _checked(text: str, messages: int) -> list[_Topic]:
-    """The topics of a model's answer.
+def _checked(text: str, messages: int) -> _Answer:
+    """A model's answer, whose topics can be archived.
 
     Raises:
         BadModelOutput: it is no JSON, or a range is out of bounds, too short, or overlaps the one before.
     """
-    topics = json_answer(_Answer, text).topics
+    answer = json_answer(_Answer, text)
+    topics = answer.topics
     if not topics:
         raise BadModelOutput("no topics")
     end = 0
@@ -152,7 +196,7 @@ def _checked(text: str, messages: int) -> list[_Topic]:
         if topic.end - topic.start + 1 < _SHORTEST_TOPIC:
             raise BadModelOutput(f"topic {number} has fewer than {_SHORTEST_TOPIC} messages")
         end = topic.end
-    return topics
+    return answer
 
 
 def _by_rule(said: Sequence[Said], language: Language) -> _Topic:
