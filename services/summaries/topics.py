@@ -17,7 +17,8 @@ from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
 from services.llm.language import Language, language_of
 from services.memory.blocks import Owner
-from services.memory.user_information import Stretch, ToldItem, UserInformation, UserMessage, told_items
+from services.memory.user_information import Stretch, UserInformation
+from services.memory.user_information_answer import ToldItem, UserMessage, told_items
 from services.platform.metrics import TOPICS
 from services.platform.postgres import Connection
 from services.summaries import prompts
