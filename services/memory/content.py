@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from services.errors import InvalidInput
+from services.llm.language import Language
 from services.memory.merge import canonical
 
 MAX_SECTION_BYTES = 4096
@@ -19,6 +20,32 @@ MAX_VALUES = 300
 _MAX_KEY_CHARACTERS = 128
 _LARGEST_INTEGER = 2**53
 """JSON readers keep integers exact up to here."""
+
+FIELD_LABELS: dict[Language, Mapping[str, str]] = {
+    "en": {},
+    "zh": {
+        "age": "年龄",
+        "allergies": "过敏",
+        "birthday": "生日",
+        "current_intent": "目前打算",
+        "dates": "日期",
+        "diet": "饮食",
+        "family": "家人",
+        "habits": "习惯",
+        "health": "健康",
+        "hobbies": "爱好",
+        "home": "住处",
+        "people": "身边的人",
+        "pets": "宠物",
+        "plans": "计划",
+        "preferences": "偏好",
+        "style": "风格",
+        "tone": "语气",
+        "wishes": "一贯的要求",
+        "work": "工作",
+    },
+}
+"""What fields are called to a reader of each language; others by their own name."""
 
 _SECTION = re.compile(SECTION_PATTERN, re.ASCII)
 

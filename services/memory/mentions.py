@@ -52,6 +52,11 @@ _CONNECTIVE = re.compile(
 )
 
 
+_LIST = re.compile(r",? (?:and|or|&) |, ", re.IGNORECASE)
+_LITTLE = frozenset("我你您他她它咱们的地得了着是对有在会于这那个件事都也很吗呢吧啊呀请把")
+"""Chinese characters that say nothing by themselves."""
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is looked for in texts."""
@@ -60,6 +65,8 @@ class Subject:
     weights: dict[str, float]
     of_kin: bool
     """Whether it is about somebody of the user's."""
+    characters: frozenset[str] = frozenset()
+    """The Chinese characters that say something: what is cut into other words is found by them."""
 
     @classmethod
     def of(cls, words: str) -> "Subject":
@@ -71,7 +78,7 @@ class Subject:
             found = frozenset(t for t in found if not any(t != other and t in other for other in found))
             found = found or lone_characters(words)
         weights = {term: _NAMED_WEIGHT if _is_name(term, words) else 1.0 for term in found}
-        return cls(found, weights, bool(_KIN.search(words)))
+        return cls(found, weights, bool(_KIN.search(words)), _characters(words))
 
     def patterns(self) -> list[str]:
         """Patterns of LIKE, of which whatever speaks of it matches one."""
@@ -86,6 +93,8 @@ class Subject:
         """Whether one statement speaks of it."""
         if not self.terms or (_KIN.search(text) and not self.of_kin):
             return False
+        if len(self.characters) >= _FEW and _characters(text) == self.characters:
+            return True
         there = frozenset(terms(text))
         shared = self.terms & there
         if len(self.terms) <= _FEW:
@@ -103,6 +112,10 @@ class Subject:
         if len(self.terms) <= _FEW:
             return bool(shared)
         return any(self.weights[term] > 1 for term in shared) or 2 * len(shared) >= len(self.terms)
+
+
+def _characters(text: str) -> frozenset[str]:
+    return frozenset(each for each in simplified(text) if "\u4e00" <= each <= "\u9fff" and each not in _LITTLE)
 
 
 _QUALIFIER_TERMS = frozenset(_QUALIFIERS.split())
@@ -153,8 +166,38 @@ def without(text: str, subject: Subject, *, strictly: bool = True) -> str | None
         found = [subject.touches(part) for part in parts]
     if not any(found):
         return None
-    kept = [part for part, gone in zip(parts, found, strict=True) if not gone]
+    kept = [
+        part if not gone else without_member(part, subject) or "" for part, gone in zip(parts, found, strict=True)
+    ]
     return worth_keeping("".join(kept))
+
+
+def without_member(statement: str, subject: Subject) -> str | None:
+    """An English statement with one member of a list left out: “peanuts and cats” without the cats is “peanuts”.
+
+    None where not one member alone speaks of the subject, or it cannot be told where that one begins.
+    """
+    breaks = list(_LIST.finditer(statement))
+    if not breaks:
+        return None
+    ends = [*(each.start() for each in breaks), len(statement)]
+    pieces = [statement[a:b] for a, b in zip([0, *(each.end() for each in breaks)], ends, strict=True)]
+    head, _, first = pieces[0].rpartition(" ")
+    members = [first, *pieces[1:]]
+    named = [place for place, member in enumerate(members) if subject.shares_with(member)]
+    if len(named) != 1 or (" " in members[-1].strip() and " " not in head.strip()):
+        return None
+    (place,) = named
+    if place == 0:
+        if any(" " in member.strip() for member in members[1:]):
+            return None
+        rest = f"{head} {statement[breaks[0].end() :]}".lstrip()
+    elif place < len(breaks):
+        rest = statement[: breaks[place - 1].start()] + statement[breaks[place].start() :]
+    else:
+        end = statement[len(statement.rstrip(" .!?")) :]
+        rest = statement[: breaks[-1].start()] + end
+    return None if subject.is_in(rest) else rest
 
 
 def worth_keeping(rest: str, *, least: int = 1) -> str:

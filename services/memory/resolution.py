@@ -19,10 +19,10 @@ from services.memory import resolution_sql as sql
 from services.memory.blocks import Owner
 from services.memory.change_wording import previous_exchange, summary_of, this_message
 from services.memory.clauses import statements
-from services.memory.content import check_size
+from services.memory.content import FIELD_LABELS, check_size
 from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes, item_text
-from services.memory.mentions import Subject, known_in, statements_of, without, worth_keeping
+from services.memory.mentions import Subject, known_in, statements_of, without, without_member, worth_keeping
 from services.memory.substitution import Substitution, substitute, value_terms
 from services.memory.terms import informative_terms
 from services.platform.postgres import Database
@@ -161,10 +161,13 @@ class Resolution:
                 found.episodes.append(stored.id)
             else:
                 found.messages[stored.id] = rest or None
-            found.told.append(stored.content if not rest else _gone(stored.content, rest))
+            gone = _gone(stored.content, rest) if rest else stored.content
+            found.told.append(command.target if without_member(gone, subject) else gone)
         await self._answers_of(asking, found, subject)
         found.items = _items_about(core, subject)
-        found.told = [str(item["old"] or item["value"]) for item in found.items] or found.told
+        found.told = [
+            command.target if item["action"] == "replace" else str(item["old"]) for item in found.items
+        ] or found.told
         if (
             command.kind == "do_not_remember"
             and asking.recognised.rest
@@ -343,11 +346,14 @@ def _to_keep(command: Command, asking: Asking, core: CoreContent, before: Sequen
 
 def _items_about(core: CoreContent, subject: Subject) -> list[PlannedItem]:
     """Items of core memory that speak of a subject."""
-    return [
-        PlannedItem(action="remove", section=section, field=key, value=None, old=text)
-        for section, key, text, single in _items(core)
-        if known_in([text], subject) or known_in([f"{key.replace('_', ' ')} {text}"], subject)
-    ]
+    found = []
+    for section, key, text, _ in _items(core):
+        names = (key.replace("_", " "), *(labels[key] for labels in FIELD_LABELS.values() if key in labels))
+        if any(known_in([words], subject) for words in (text, *(f"{name} {text}" for name in names))):
+            rest = without_member(text, subject)
+            action: Literal["replace", "remove"] = "replace" if rest else "remove"
+            found.append(PlannedItem(action=action, section=section, field=key, value=rest, old=text))
+    return found
 
 
 def _items(core: CoreContent) -> Iterable[tuple[str, str, str, bool]]:

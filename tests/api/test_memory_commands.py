@@ -222,3 +222,34 @@ async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.A
     taken_in = await client.post("/api/v1/import", content=exported, headers=headers)
     assert taken_in.status_code == 200, taken_in.text
     assert "7741" not in await _found(client, "PIN 7741")
+
+
+async def test_of_two_things_told_together_the_other_stays_known(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await _say(client, "I'm allergic to peanuts and cats.", "s-1")
+    await _core(services, allergies=["peanuts and cats"])
+    answer = await _say(client, "Please forget the cats.", "s-1")
+    (change,) = answer["memory_changes"]
+    assert change["items"] == ["the cats"]
+    found = await _found(client, "allergic to peanuts")
+    assert "peanuts" in found
+    assert "cats" not in found
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"allergies": ["peanuts"]}
+    assert (await _undo(client, change["operation_id"])).status_code == 200
+    assert "cats" in await _found(client, "allergic to peanuts")
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"allergies": ["peanuts and cats"]}
+
+
+@pytest.mark.parametrize("item", ["虾", "对虾过敏"])
+async def test_an_item_is_found_by_its_field_and_its_characters(
+    client: httpx.AsyncClient, services: Services, item: str
+) -> None:
+    await _say(client, "我对虾过敏。", "s-1")
+    await _core(services, allergies=[item, "花生"], hobbies=["钓虾"])
+    answer = await _say(client, "请忘掉我对虾过敏这件事。", "s-2")
+    assert [change["items"] for change in answer["memory_changes"]] == [[item]]
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"allergies": ["花生"], "hobbies": ["钓虾"]}

@@ -10,6 +10,7 @@ from services.context.sources.acquaintance import Acquaintance
 from services.context.wording import MEMORY, WEEKDAYS, readable, tagged
 from services.llm.language import Language
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
+from services.memory.content import FIELD_LABELS
 from services.memory.core import CoreMemory
 from services.memory.merge import canonical
 from services.time_reference.zones import time_zone
@@ -55,30 +56,6 @@ _HEADINGS: dict[Language, Mapping[str, str]] = {
     "zh": {"human": "用户：", "persona": "你与该用户相处时：", "since": "此后记下的："},
 }
 _COLON: dict[Language, str] = {"en": ": ", "zh": "："}
-_LABELS: dict[Language, Mapping[str, str]] = {
-    "en": {},
-    "zh": {
-        "age": "年龄",
-        "allergies": "过敏",
-        "birthday": "生日",
-        "current_intent": "目前打算",
-        "dates": "日期",
-        "diet": "饮食",
-        "family": "家人",
-        "habits": "习惯",
-        "health": "健康",
-        "hobbies": "爱好",
-        "home": "住处",
-        "people": "身边的人",
-        "pets": "宠物",
-        "plans": "计划",
-        "preferences": "偏好",
-        "style": "风格",
-        "tone": "语气",
-        "wishes": "一贯的要求",
-        "work": "工作",
-    },
-}
 _NAME: dict[Language, Mapping[str, str]] = {
     "en": {"one": "name: {0}", "both": "name: {0} (in full {1})"},
     "zh": {"one": "称呼：{0}", "both": "称呼：{0}（姓名{1}）"},
@@ -294,7 +271,7 @@ def _line(content: Content, section: str, key: str, value: Any, language: Langua
         return f"- {_NAME[language]['both' if len(names) > 1 else 'one'].format(*names)}"
     if key in _SELF_EXPLAINING and _CLAUSE.match(text):
         return f"- {text}"
-    label = _LABELS[language].get(key) or readable(key.replace("_", " "), language)
+    label = FIELD_LABELS[language].get(key) or readable(key.replace("_", " "), language)
     return f"- {label}{_COLON[language]}{text}"
 
 
