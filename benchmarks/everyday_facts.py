@@ -71,6 +71,7 @@ class Told:
     session: str
     at: datetime
     turn: str
+    """Its id, with that of its conversation: in itself it is one only within that."""
     role: str
     text: str
 
@@ -153,7 +154,7 @@ def load(folder: Path) -> tuple[list[Told], list[Asked]]:
             user=f"{folder.name}-{line['conversation_id']}",
             session=f"{folder.name}-{line['session_id']}",
             at=datetime.fromisoformat(line["session_time"]),
-            turn=line["turn_id"],
+            turn=f"{line['conversation_id']} {line['turn_id']}",
             role=line["role"],
             text=line["text"],
         )
@@ -165,7 +166,7 @@ def load(folder: Path) -> tuple[list[Told], list[Asked]]:
             user=f"{folder.name}-{line['conversation_id']}",
             text=line["question"],
             category=line.get("category", "all"),
-            evidence=frozenset(line.get("evidence_turn_ids", ())),
+            evidence=frozenset(f"{line['conversation_id']} {turn}" for turn in line.get("evidence_turn_ids", ())),
             terms=tuple(line.get("answer_terms", ())),
             answerable=not line.get("unanswerable", False),
             at=datetime.fromisoformat(line["asked_at"]),
@@ -224,13 +225,17 @@ async def _working(settings: Settings, engines: Engines) -> AsyncIterator[Servic
 
 
 async def _tell(play: _Play, told: Sequence[Told], asked: Sequence[Asked]) -> None:
-    asked_at = {question.user: question.at for question in asked}
+    asked_at: dict[str, datetime] = {}
+    for question in asked:
+        asked_at[question.user] = max(question.at, asked_at.get(question.user, question.at))
+    begun: dict[tuple[str, str], datetime] = {}
     by_age: defaultdict[int, list[Told]] = defaultdict(list)
     for message in told:
-        by_age[(asked_at[message.user].date() - message.at.date()).days].append(message)
+        begin = begun.setdefault((message.user, message.session), message.at)
+        by_age[max(0, (asked_at[message.user].date() - begin.date()).days)].append(message)
     ages = [*sorted(by_age, reverse=True), 0]
     for age, next_age in pairwise(ages):
-        for _, session in groupby(by_age[age], key=lambda message: message.session):
+        for _, session in groupby(by_age[age], key=lambda message: (message.user, message.session)):
             await _play_session(play, list(session))
         await play.settle()
         await let_pass(play.superuser, DEFAULT_TENANT, timedelta(days=age - next_age))

@@ -58,7 +58,7 @@ _ONLY_ONE: tuple[tuple[str, str], ...] = (
     ("works at", r"在(?P<value>.+?)(?:上班|工作|就职|任职)"),
     ("is called", r"(?:is |am |are )?(?:called|named) (?P<value>.+)"),
     ("is called", r"(?:name|name's) (?:is )?(?P<value>.+)"),
-    ("is called", r"(?:的?名字是|的?名字叫|名叫|叫做|叫)(?P<value>.+)"),
+    ("is called", r"(?:的?名字是|的?名字叫|名叫|叫做|叫(?![我你妳您他她它咱人大]))(?P<value>.+)"),  # not 叫她坐着
     ("is so old", r"(?:is |am |are )?(?P<value>\d+) years old"),
     ("is so old", r"(?:今年)?(?P<value>[\d零一二两三四五六七八九十百]+)岁"),
     ("was born", r"(?:was born (?:on|in)|birthday is(?: on)?) (?P<value>.+)"),

@@ -8,14 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from services.llm.language import language_of
 from services.memory.concepts import concepts, telling_concepts, widened
-from services.memory.features import FEATURES, Feature, features
+from services.memory.features import FEATURES, Feature, expected, features
+from services.memory.queries import asks_of_oneself
 from services.memory.terms import indexed_text, terms
 
 VERSION = "2"
 """Of what is indexed of a text."""
 
 _VERSION, _NAMED, _BROADER, _FEATURE = f"0v{VERSION}", "0c", "0b", "0f"
+_BESIDE_KINDS = 4
+"""Times that a question's words count as much as the kind of text it seeks."""
 _MARKS = 2
 """Characters that tell a mark from a word."""
 
@@ -42,9 +46,18 @@ def indexed_terms(text: str, speaker: str | None, role: Literal["user", "assista
 
 
 def sought_terms(question: str) -> list[str]:
-    """The terms by which a question is searched for: its words, and what it is about in any words."""
+    """The terms by which a question is searched for: its words, and what it is about in any words.
+
+    That something is stated, and has a value of the kind asked for, is sought as well: so few words of a question
+    may stand in its answer that otherwise nothing finds it. Terms of most rows weigh little beside the others.
+    """
     marks = [f"{kind}{name}" for name in telling_concepts(question) for kind in (_NAMED, _BROADER)]
-    return [*marks, *terms(question)]
+    words = terms(question)
+    language = language_of([question])
+    if not words or not asks_of_oneself(question, language):
+        return [*marks, *words]
+    kinds = [f"{_FEATURE}{kind}" for kind in ("states", *sorted(expected(question, language)))]
+    return [*kinds, *_BESIDE_KINDS * [*marks, *words]]
 
 
 def marked(found: Sequence[str], text: str, speaker: str | None, role: Literal["user", "assistant"]) -> Marked:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from services.llm.language import Language, language_of
 from services.memory.cues import ASKS, ASKS_COUNSEL, PLEASANTRIES, QUOTES, REFERS_BACK, SEEKS_ADVICE
-from services.memory.terms import indexed_text, informative_terms, is_weak
+from services.memory.terms import indexed_text, informative_terms, is_weak, simplified
 
 QueryKind = Literal["message", "context", "preference"]
 
@@ -62,6 +62,15 @@ _IN_GENERAL: dict[Language, re.Pattern[str]] = {
         r"怎么(?!样|了|啦|受|来|回事|称呼|会|叫)[\u4e00-\u9fff]|如何|什么是|是什么意思|啥意思|的(?:区别|定义|原理|步骤|做法)"
     ),
 }
+
+
+_ASKS_AFTER = re.compile(
+    r"(?:(?:wait|ok|okay|so|and|but|hey|hi|hello|lol|oh|um|well|please|btw|by the way|also|again|on|in|at|for|to|"
+    r"from|with|by|of|about)\b[\s,.!]*)*"
+    r"(?:wh?at|which|whe(?:n|re)|who[ms]?e?|why|how)(?:'?s|'?re|'?ll|'?d|'?m)?\b"
+)
+"""A question word, also where it is shortened or written as it is heard, behind what opens a message."""
+_ONESELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|me|my|mine|we|we're|we've|us|our|ours)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +131,23 @@ def is_about_oneself(message: str, language: Language) -> bool:
     return not _OWN.isdisjoint(_english_words(folded)) or bool(_OF_ONE.search(folded))
 
 
+def asks_of_oneself(message: str, language: Language) -> bool:
+    """Whether a message asks for something of the user's own life, where memory is the only place to look."""
+    if asks_in_general(message):
+        return False
+    if is_about_oneself(message, language):
+        return True
+    return language == "en" and bool(_ONESELF.search(message.lower().replace("’", "'")))
+
+
 def is_about_the_assistant(message: str, language: Language) -> bool:
     """Whether a message is about what the assistant said or did ("what did you recommend", 你推荐的)."""
-    return bool(_OF_THE_ASSISTANT[language].search(message.lower()))
+    return bool(_OF_THE_ASSISTANT[language].search(simplified(message.lower())))
 
 
 def asks_in_general(message: str) -> bool:
     """Whether a message asks how something is done or what it is, for anybody (how do I boil rice, 什么是复利)."""
-    return bool(_IN_GENERAL[language_of([message])].search(message.strip().lower()))
+    return bool(_IN_GENERAL[language_of([message])].search(simplified(message.strip().lower())))
 
 
 def is_small_talk(message: str) -> bool:
@@ -163,9 +181,11 @@ def _weights(message: str, language: Language) -> tuple[float, float]:
 def asks(message: str, language: Language) -> bool:
     """Whether the message asks something, by its mark or its words."""
     if language == "zh":
-        return message.rstrip().endswith(("?", "？")) or _has(message, ASKS[language], language)
+        folded = simplified(message)
+        return folded.rstrip().endswith(("?", "？")) or _has(folded, ASKS[language], language)
+    opening = _ASKS_AFTER.match(message.lower().replace("’", "'"))
     first = _english_words(message)[:1]
-    return "?" in message or (bool(first) and first[0] in ASKS[language])
+    return "?" in message or opening is not None or (bool(first) and first[0] in ASKS[language])
 
 
 def _contains(message: str, cues: frozenset[str]) -> bool:

@@ -30,6 +30,8 @@ _VERSIONED = 20
 _AHEAD = 1 + 1e-6
 # Of a full match: whoever wants to know whether something was asked before still finds it.
 _ECHO = 0.3
+# Terms of a message that leaves its subject to what it replies to.
+_SHORT_REPLY = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ def rank(
         [unit.concepts for unit in field.units],
         by_concept=parameters.of_general_questions if asks_in_general(queries[0].text) else 1.0,
         answers_of=_answers(field) if is_about_the_assistant(queries[0].text, language) else None,
+        replies_to=_replies(field),
     )
     legs = _legs(asked, lists, _Situation(field, coherence, echoing, parameters))
     if parameters.relevance > 0:
@@ -145,6 +148,14 @@ def _answers(field: Field) -> Places:
     """For each answer of the assistant the place of the message that it answers; else -1."""
     by_assistant = np.array([unit.by_assistant for unit in field.units], dtype=np.bool_)
     return np.where(by_assistant, field.previous, -1)
+
+
+def _replies(field: Field) -> Places:
+    """For each short message of a user the place of the assistant's one that it replies to; else -1."""
+    by_assistant = np.array([unit.by_assistant for unit in field.units], dtype=np.bool_)
+    lengths = np.array([len(unit.terms) for unit in field.units])
+    replying = (field.previous >= 0) & ~by_assistant & (lengths <= _SHORT_REPLY)
+    return np.where(replying & by_assistant[field.previous], field.previous, -1)
 
 
 def _newer_first(units: Sequence[Unit], final: Values, asked: Sequence[str]) -> dict[int, int]:

@@ -23,7 +23,16 @@ from services.memory.hits import Ranking, SearchLeg, SearchList, Unit
 from services.memory.index import EpisodeIndex, Scope, UnitHit
 from services.memory.marks import marked, sought_terms
 from services.memory.parameters import SEARCH_DEPTH, RankingParameters
-from services.memory.queries import RecallQuery, Said, asks, is_about_the_assistant, is_small_talk, make_queries
+from services.memory.queries import (
+    RecallQuery,
+    Said,
+    asks,
+    asks_in_general,
+    asks_of_oneself,
+    is_about_the_assistant,
+    is_small_talk,
+    make_queries,
+)
 from services.memory.ranking import rank
 from services.memory.selection import Floor
 from services.memory.terms import terms
@@ -231,6 +240,8 @@ class Recall:
         language = language_of([queries[0].text])
         floor = Floor.of(
             asks=about_past or asks(queries[0].text, language),
+            of_oneself=asks_of_oneself(queries[0].text, language),
+            may_be_of_oneself=language == "zh" and not asks_in_general(queries[0].text),
             of_assistant=is_about_the_assistant(queries[0].text, language),
             cosine=cosine_floor(quality, language),
             then=(then.since, then.until) if then is not None and then.since and then.until else None,

@@ -20,6 +20,7 @@ _BESIDE = 0.15
 _BY_CHARACTERS = 0.4
 _SMALLEST_STORE = 100
 _OF_ITS_QUESTION = 0.8
+_OF_WHAT_IT_REPLIES_TO = 0.6
 _CONCEPTS_OF_A_MESSAGE = 10
 """A text that speaks of more says less of each."""
 _MOST_SENTENCES = 6
@@ -35,6 +36,7 @@ def relevance(
     *,
     by_concept: float = 1.0,
     answers_of: Places | None = None,
+    replies_to: Places | None = None,
 ) -> Values:
     """For each unit the share (0..1), by weight, of the facets of a question that one of its passages meets.
 
@@ -48,10 +50,12 @@ def relevance(
         by_concept: how much it counts that a unit speaks of the same in other words.
         answers_of: for each unit the place of the one that it answers, or -1, where answers are asked for: such a
             unit is about what its question is about.
+        replies_to: for each unit the place of the one that it replies to, or -1: "Fearnley Terrace" is about the
+            address that the assistant had asked for.
     """
     best = np.zeros(passages.size)
     for asked in (asked for query in _telling(queries) for asked in _questions(query.text)):
-        best = np.maximum(best, _met(asked, passages, spoken, by_concept, answers_of))
+        best = np.maximum(best, _met(asked, passages, spoken, by_concept, answers_of, replies_to))
     return best
 
 
@@ -77,6 +81,7 @@ def _met(
     spoken: Sequence[Mapping[str, float]],
     trusted: float,
     answers_of: Places | None,
+    replies_to: Places | None,
 ) -> Values:
     names = sorted({part for facet in asked for term in facet.terms for part in (term, *_characters(term))})
     places = {name: at for at, name in enumerate(names)}
@@ -91,12 +96,18 @@ def _met(
     weights: Values = np.log(1 + (size - found + 0.5) / (found + 0.5)) * np.array(
         [facet.weight for facet in asked]
     )
+    shares = weights * (1.0 / float(weights.sum()))
+    by_itself = passages.best_of(weighted(met, shares))
+    whole = passages.best_of(met)
+    around = whole.copy()
+    for near, share in ((answers_of, _OF_ITS_QUESTION), (replies_to, _OF_WHAT_IT_REPLIES_TO)):
+        if near is not None:
+            there = np.flatnonzero(near >= 0)
+            around[there] = np.maximum(around[there], share * whole[near[there]])
     if answers_of is not None:
-        whole = passages.best_of(met)
-        answered = np.flatnonzero(answers_of >= 0)
-        whole[answered] = np.maximum(whole[answered], _OF_ITS_QUESTION * whole[answers_of[answered]])
-        return weighted(whole, weights * (1.0 / float(weights.sum())))
-    return passages.best_of(weighted(met, weights * (1.0 / float(weights.sum()))))
+        return weighted(around, shares)
+    linked = np.zeros(passages.size, dtype=np.bool_) if replies_to is None else replies_to >= 0
+    return np.where(linked, np.maximum(by_itself, weighted(around, shares)), by_itself)
 
 
 def _by_concept(asked: Sequence[Facet], spoken: Sequence[Mapping[str, float]]) -> Values:

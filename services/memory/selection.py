@@ -1,7 +1,7 @@
 """Which of the ranked units are shown: by episode, and for a prompt only what is relevant, new and fits.
 
-What is shown depends on how far the best unit is relevant, and on how close the others come to it. A question is
-never shown without its answer, nor an answer of the assistant without its question.
+Of the user's own life the best is shown, elsewhere what is relevant; and of the others what comes close. A
+question is never shown without its answer, nor an answer of the assistant without its question.
 """
 
 from collections import defaultdict
@@ -18,14 +18,17 @@ ASKS_THE_SAME = "asks the same"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
+_OPENS_FOR_OWN = 0.0
+"""A question of the user's own life is answered by memory or by nothing: the order alone decides."""
+_OPENS_WHERE_OPEN = 0.12
 _OPENS_FOR_QUESTION = 0.28
 _OPENS_FOR_TALK = 0.45
 _OPENS_FOR_ANSWERS = 0.6
 """Relevance of what the assistant said, where the question is not about that."""
-_RELEVANCE = 6.0
+_RELEVANCE = 1.0
 """Weight of the relevance beside the score: the score orders what is about as relevant."""
-_CLOSE = (0.6, 0.7, 0.8, 0.9)
-"""Share of the best one's value that the second and each further item must have."""
+_CLOSE = 0.35
+"""Share of the best one's value that each further item must have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Floor:
         cls,
         *,
         asks: bool,
+        of_oneself: bool = False,
+        may_be_of_oneself: bool = False,
         of_assistant: bool = False,
         cosine: float | None = None,
         then: tuple[datetime, datetime] | None = None,
@@ -65,11 +70,16 @@ class Floor:
 
         Args:
             asks: it asks something; otherwise it goes on talking, and less bears on it.
+            of_oneself: what it asks is of the user's own life.
+            may_be_of_oneself: it leaves open whose affairs it is about, as Chinese does.
             of_assistant: it is about what the assistant said.
             cosine: what the embedding's probe found for the language.
             then: from when until when something was said that it refers to.
         """
-        relevance = _OPENS_FOR_QUESTION if asks else _OPENS_FOR_TALK
+        relevance = _OPENS_FOR_TALK
+        if asks:
+            of_others = _OPENS_WHERE_OPEN if may_be_of_oneself else _OPENS_FOR_QUESTION
+            relevance = _OPENS_FOR_OWN if of_oneself else of_others
         return cls(relevance, relevance if of_assistant else _OPENS_FOR_ANSWERS, cosine, then)
 
     def admits(self, ranked: Ranked) -> bool:
@@ -132,7 +142,7 @@ def select(
     left = max_tokens
     ordered = _gathered(_in_order(fit))
     for recalled in ordered:
-        if chosen and value(recalled.best) < _CLOSE[min(len(chosen), len(_CLOSE)) - 1] * value(ordered[0].best):
+        if chosen and value(recalled.best) < _CLOSE * value(ordered[0].best):
             excluded.extend(Excluded(ranked.unit.id, FAR_BEHIND) for ranked in recalled.units)
             continue
         if written := _written_as_memory(recalled, chosen):

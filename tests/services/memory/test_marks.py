@@ -29,3 +29,8 @@ def test_digits_in_a_text_stay_words() -> None:
 
 def test_a_text_without_a_word_is_not_indexed() -> None:
     assert indexed_terms("?!", None, "user") == []
+
+
+def test_a_question_of_oneself_seeks_statements_with_the_kind_of_value_it_asks_for() -> None:
+    assert {"0fstates", "0ftime"} <= set(sought_terms("When does my course begin?"))
+    assert not any(term.startswith("0f") for term in sought_terms("How do I boil rice?"))

@@ -2,7 +2,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.queries import RecallQuery, Said, is_about_oneself, is_small_talk, make_queries
+from services.llm.language import Language
+from services.memory.queries import (
+    RecallQuery,
+    Said,
+    asks,
+    asks_of_oneself,
+    is_about_oneself,
+    is_small_talk,
+    make_queries,
+)
 
 FILM = [
     Said("user", "I saw a film by Kurosawa yesterday", "Anna"),
@@ -120,3 +129,38 @@ def test_there_are_three_queries_at_most_and_the_message_comes_first(message: st
     assert all(query.weight > 0 and query.text.strip() for query in queries)
     if queries:
         assert queries[0].text == message.strip()
+
+
+@pytest.mark.parametrize(
+    ("message", "language"),
+    [
+        ("whats my locker number", "en"),
+        ("wait, wheres the spare charger", "en"),
+        ("on which day is the gas man coming", "en"),
+        ("我的工號是幾號", "zh"),
+        ("我家狗叫啥", "zh"),
+    ],
+)
+def test_a_question_is_known_without_its_mark_and_in_any_spelling(message: str, language: Language) -> None:
+    assert asks(message, language)
+
+
+@pytest.mark.parametrize("message", ["whatever you like", "My watch broke", "on Whitney street we turned left"])
+def test_no_question_word_is_found_within_another(message: str) -> None:
+    assert not asks(message, "en")
+
+
+@pytest.mark.parametrize(
+    ("message", "language", "own"),
+    [
+        ("what will i charge for a lesson", "en", True),
+        ("who should I ring about the roof?", "en", True),
+        ("我在哪儿上班？", "zh", True),
+        ("how do I boil rice?", "en", False),
+        ("What is the capital of France?", "en", False),
+    ],
+)
+def test_a_question_of_the_users_own_life_is_told_from_a_general_one(
+    message: str, language: Language, own: bool
+) -> None:
+    assert asks_of_oneself(message, language) == own

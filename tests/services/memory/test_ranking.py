@@ -263,3 +263,13 @@ def test_whatever_is_found_is_ranked_once(
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 2.5 for score in scores)
     assert 0 <= result.coherence <= 1
+
+
+def test_a_short_reply_is_about_what_it_replies_to() -> None:
+    asked = replace(unit("asked", "Which street is your office on?", conversation="talk"), by_assistant=True)
+    reply = unit("reply", "Fearnley Terrace", conversation="talk", previous="asked")
+    alone = unit("alone", "Harbour View")
+    units = [asked, reply, alone]
+    ranking = ranked("office street", [found("lexical", asked=1.0, reply=0.1, alone=0.1)], units)
+    relevance = {each.unit.id: each.relevance for each in ranking.results}
+    assert relevance["asked"] > relevance["reply"] > relevance["alone"] == 0

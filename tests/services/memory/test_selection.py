@@ -79,15 +79,24 @@ def chosen_of(*found: Ranked, floor: Floor = QUESTION) -> list[str]:
 
 def test_the_best_is_shown_if_it_is_relevant_and_others_only_if_they_come_close() -> None:
     assert chosen_of(result("first", relevance=0.5), result("close", relevance=0.4)) == ["first", "close"]
-    assert chosen_of(result("first", relevance=0.9), result("far", relevance=0.3)) == ["first"]
+    assert chosen_of(result("first", score=1.0, relevance=0.9), result("far", score=0.2, relevance=0.3)) == [
+        "first"
+    ]
     assert chosen_of(result("first", relevance=0.2), result("close", relevance=0.19)) == []
 
 
-def test_the_relevance_decides_and_the_score_orders_what_is_as_relevant() -> None:
-    assert chosen_of(result("matches words", score=1.2, relevance=0.4), result("answers", score=0.2)) == [
-        "answers"
-    ]
+def test_score_and_relevance_order_what_is_shown() -> None:
+    assert chosen_of(result("second", relevance=0.4), result("first", relevance=0.9)) == ["first", "second"]
     assert chosen_of(result("second", score=0.5), result("first", score=0.9)) == ["first", "second"]
+
+
+def test_a_question_of_the_users_own_life_shows_the_best_however_few_words_it_shares() -> None:
+    some = result("some", relevance=0.0)
+    assert chosen_of(some) == []
+    assert chosen_of(some, floor=Floor.of(asks=True, of_oneself=True)) == ["some"]
+    half = result("half", relevance=0.2)
+    assert chosen_of(half, floor=Floor.of(asks=True, may_be_of_oneself=True)) == ["half"]
+    assert chosen_of(some, floor=Floor.of(asks=True, may_be_of_oneself=True)) == []
 
 
 def test_a_message_that_goes_on_talking_shows_less() -> None:
