@@ -30,6 +30,7 @@ from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.index import Scope
+from services.memory.terms import simplified_text
 from services.platform.logs import configure_logs
 from services.platform.settings import load_settings
 from state.conversation import TurnInput
@@ -217,7 +218,7 @@ async def _prompt_about(play: _Play, line: Line, user: str, what: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(simplified_text(text).split())
 
 
 def _report(language: str, commands: Sequence[Result], ordinary: Sequence[Result]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from services.llm.language import language_of
-from services.memory import commands_chinese, commands_english
+from services.memory import commands_chinese, commands_english, corrections_chinese, corrections_english
 from services.memory.command import Clause, Reading
 from services.memory.terms import informative_terms, simplified
 from state.memory import Command, Recognised
@@ -32,6 +32,8 @@ _QUOTED = re.compile(
     r"```.*?(?:```|$)|`[^`\n]*`|“[^”]*”|\"[^\"\n]*\"|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^'\n]{8,}'(?!\w)",
     re.DOTALL,
 )
+_ASPECT = re.compile(r"(?<=[记存留惦])著")
+"""Traditional texts write it so; 著 by itself has another meaning."""
 _HIDDEN = "\ue000"
 _SENTENCE = re.compile(r"[^.!?。！？;；\n…]*(?:\.(?=\S)[^.!?。！？;；\n…]*)*(?P<mark>[.!?。！？;；\n…]+|$)")
 _BREAK = re.compile(
@@ -72,7 +74,8 @@ def recognise(message: str) -> Recognised:
     sentences = _sentences(masked)
     found = [command for sentence in sentences for command in _of_sentence(sentence, rules.read, masked, text)]
     if not found:
-        correction = rules.correction(sentences, text)
+        corrections = corrections_chinese if language == "zh" else corrections_english
+        correction = corrections.correction(sentences, text)
         found = [correction] if correction else []
     return _recognised([_as_written(command, text, message) for command in found], message, rules.LEAD)
 
@@ -96,7 +99,7 @@ def _folded(message: str) -> str:
         folded = fold(text)
         if len(folded) == len(text):
             text = folded
-    return text
+    return _ASPECT.sub("着", text)
 
 
 def _sentences(masked: str) -> list[list[Clause]]:

@@ -3,14 +3,14 @@
 import re
 
 from services.memory.command import Clause, Reading
-from state.memory import Command
+from state.memory import MemoryChangeKind
 
 MAY_COMMAND = re.compile(
     r"忘|记|删|抹|清除|清掉|擦|说错|写错|打错|搞错|弄错|讲错|口误|更正|纠正|不是|不对|应该是|指的是|我是说|以后|"
     r"今后|往后|从现在|"
     r"从今|从此|总是|每次|一律|永远|始终|别|不要|不用|不必|私下|当我没说|留底|存|录|备注|off the record|之后|"
     r"一直|都要|下次|改成|"
-    r"错了|有误|保密"
+    r"错了|有误|保密|备忘|清空|清理|抹|划掉|不算数|不作数|撤回|收回|不过敏|不再|了[,，]|掉|移除|销毁|当.{0,8}没|每回|每当|默认|凡是|只要|再|进你|不[叫姓在]"
 )
 
 LEAD = re.compile(
@@ -24,19 +24,25 @@ LEAD = re.compile(
 _REQUEST = re.compile(
     r"^(?:(?:(?:请|拜托|麻烦|劳烦|求|烦请|希望|想让|想请|要|需要|我(?:想|希望|要|需要)(?:请|让)?|能不能|"
     r"可不可以|可以|能|能否|可否|是否可以|"
-    r"不如|最好|务必|一定要|千万|必须|应该|得|直接|就|帮忙|帮我|给我|替我|都|全都|全部|彻底|立刻|马上|赶紧|赶快|"
+    r"不如|最好|务必|一定要|可千万|千万|可得|可要|可(?=别|不)|必须|应该|得|直接|就|帮忙|帮我|给我|替我|都|全都|全部|彻底|立刻|马上|赶紧|赶快|"
     r"快)\s*)*"
-    r"(?:你|您)?(?:们)?(?:就|也|可以|能|能不能|可不可以|可否|能否|最好|务必|一定要?|要|得|应该|先|帮我|给我|"
+    r"(?:你|您)?(?:们)?(?:就|也|可(?=别|不)|可以|能|能不能|可不可以|可否|能否|最好|务必|一定要?|要|得|应该|先|帮我|给我|"
     r"替我|帮忙|都|全都|全部|彻底|"
     r"立刻|马上|现在|还是|直接|赶紧|赶快|快|必须|需要)*\s*)"
 )
-_ASKS = re.compile(
+ASKS = re.compile(
     r"[吗么]\W*$|什么|怎么|怎样|如何|为什么|为何|多少|多久|几[点个岁号次天]|哪[里个些儿家位天]?|谁|是不是|"
     r"有没有|会不会|是否(?!可以)|呢\W*$|"
     r"难道|来着"
 )
 _POLITE = re.compile(
     r"能不能|可不可以|可以.*[吗么]|能否|可否|是否可以|好[吗么不]|行[吗么不]|可以[吗么]|能.*[吗么]\W*$|麻烦"
+)
+CORRECTS = re.compile(
+    r"^\W*(?:不对|不是(?=[,，。!！])|错了|哦?不(?=[,，。!！ ])|不不|等等|等一下|不好意思|抱歉|啊不|呃不|对不起|"
+    r"哎呀|口误|更正|纠正|"
+    r"应该是|"
+    r"准确地说|准确说|其实不是)"
 )
 _THIRD = re.compile(
     r"(?:他|她|它|他们|她们|老板|同事|老师|医生|朋友|妈妈?|爸爸?|老公|老婆|孩子|儿子|女儿|客户|经理|领导|系统|"
@@ -98,12 +104,15 @@ _BA = re.compile(
     rf"(?P<verb>{_FORGET_VERB}|{_DELETE_VERB}){_FINAL}$"
 )
 _TOPICALISED = re.compile(
-    rf"^(?P<object>.+?)(?:请|麻烦|你|您|就|都|全|也|可以|给我|帮我|还是|最好|全都|统统|通通|干脆|"
-    rf"赶紧)+(?:{_MEMORY})?(?P<verb>{_FORGET_VERB}|{_DELETE_VERB}){_FINAL}$"
+    rf"^(?P<object>.+?)(?P<asked>(?:请|麻烦|你|您|就|都|全部?|也|可以|给我|帮我|替我|还是|最好|统统|通通|干脆|一律|"
+    rf"赶紧|一并|彻底)+)(?:{_MEMORY})?(?P<verb>{_FORGET_VERB}|{_DELETE_VERB}){_FINAL}$"
     rf"|^(?P<object2>.+?)(?P<verb2>忘掉|忘了|忘记|{_DELETE_VERB})(?:吧|好了|就好|就行|了吧|掉吧)+$"
+    rf"|^(?P<object4>.+?)(?=从){_MEMORY}(?P<verb4>忘掉|忘记|{_DELETE_VERB}){_FINAL}$"
+    rf"|^(?P<object3>(?:关于|有关).+?)(?P<verb3>忘掉|忘记|{_DELETE_VERB}){_FINAL}$"
 )
 _AS_IF = re.compile(
-    r"^(?:就|全|都)*(?:当|当作|当成|假装|权当)(?:我|刚才|这话|这事|这些|这个)*(?:从来|刚才|压根|什么都|啥都|"
+    rf"^(?P<what>(?:{_JUST}|{_MATTER}|我)\S{{0,8}}?)?(?:你|您)?(?:就|全|都)*"
+    r"(?:当|当作|当成|假装|权当)(?:我|刚才|这话|这事|这些|这个)*(?:从来|刚才|压根|什么都|啥都|"
     r"根本)*(?:没|没有|不曾)(?:说|提|讲|告诉|听|看|发生|"
     r"听到|看到)"
 )
@@ -113,7 +122,14 @@ _OMITTED = re.compile(
 )
 _MINE = re.compile(r"^(?:关于)?(?:我|咱|俺|自己)")
 _VERB_ALONE = re.compile(
-    rf"^(?:你|您|请|都|全|就|也|全都|统统|直接|给我|帮我)*(?:{_FORGET_VERB}|{_DELETE_VERB})(?:它|它们)?{_FINAL}$"
+    rf"^(?:你|您|请|都|全|就|也|全都|统统|直接|给我|帮我|替我|麻烦)*(?:{_MEMORY})?(?:{_FORGET_VERB}|{_DELETE_VERB})"
+    rf"(?:它|它们)?{_FINAL}$"
+    r"|^(?:你|您|请|都|就|也|可|千万)*(?:别|不要|不用|甭)(?:再)?(?:继续)?(?:记|存|留|保存|保留|惦记)(?:着|住|了|下|下来)?"
+    r"(?:它|它们)?(?:了|吧|啦|哦|啊)*$"
+)
+_SAID_OF_IT = re.compile(
+    rf"(?:你|您|请|就|都)*(?:(?:别|不要|不用)再?(?:记|存|留|保存|保留)(?:着|住|了)*了?|{_DELETE_VERB}|不算数|不作数|作废|"
+    r"不算|取消)(?:了|吧|啦)*$|^(?:你|您|请)*(?:别|不要|不用)再?(?:记|存|留|保存|保留)(?:着|住|了)?"
 )
 _NAMES_A_MATTER = re.compile(
     r"^(?:关于|有关|(?:那|这)(?:件|个|些)?(?:关于|有关)|我(?:跟你|和你)?(?:说过|提过|讲过)?的?.{1,20}(?:事|事情|"
@@ -153,7 +169,8 @@ _UNKEPT_BARE_TAIL = re.compile(
     rf"住)?{_FINAL}$"
 )
 _KEPT_NO_MORE = re.compile(
-    rf"^(?P<object>(?:关于)?(?:我|那|这).{{1,24}}?)(?:的事儿?|的事情|这件事|那件事)?(?:你|您|请|就|都|"
+    rf"^(?P<object>(?:(?:关于)?(?:我|那|这).{{1,24}}?|\S{{2,24}}?(?=那个|这个|的事)))(?:的事儿?|的事情|[这那]件事|[这那]个)?"
+    rf"(?:你|您|请|就|都|"
     rf"也)*{_NEGATION}(?:再|给我|帮我)*"
     rf"(?:记着|记住|记|留着|留|存着|保存着?|惦记着?)(?:了|啦|吧)*$"
 )
@@ -161,16 +178,20 @@ _UNKEPT_TARGET = re.compile(
     rf"^{_NEGATION}(?:再|去|给我|帮我|把|将|给)*(?P<object>(?:关于)?我.{{1,30}}?)(?:都|给|全)*(?:记住|记下来?|"
     rf"记录下来|记录|保存下来|保存|存下来|"
     rf"存进\S{{0,6}}|存到\S{{0,6}}|写进\S{{0,6}}|记到\S{{0,6}}|记在\S{{0,6}}){_FINAL}$"
-    rf"|^{_NEGATION}(?:再|去|给我|帮我)*(?:记住|记下来?|记录|保存|"
+    rf"|^我?{_NEGATION}(?:再|继续|去|给我|帮我)*(?:记住|记着|记得|记下来?|记录|保存着?|保留着?|留着|存着|"
     rf"存)(?P<object2>(?:关于)?我(?!{_JUST})\S.{{1,30}})$"
 )
 _OFF_THE_RECORD = re.compile(
     r"^(?:(?:这|那|以下|下面|接下来)\S{0,8}|我)?(?:只是|都是|属于|是|就)?(?:私下|悄悄|偷偷|off the record)(?:里|"
     r"地)?(?:跟你|和你|对你|告诉你|给你|"
     r"一?句|点|说|讲|透露|聊|提|的|"
-    r"几句|个秘密|句|吧|一下|话)*\s*$|^(?:听过|听完|看完|看过|说完|聊完|你听听|你听了)(?:就|便)(?:忘|算|过|好|"
+    r"几句|个秘密|句|吧|一下|话)*\s*$|^(?:听过|听完|看完|看过|说完|聊完|你听听|你听了)(?:你|您)?(?:就|便)(?:忘|算|过|好|"
     r"行|完)(?:了|掉|吧|啦|数)*\W*$"
     r"|^(?:(?:这|那|本|此)\S{0,6})?(?:不留|不要留|别留|不做|不作|不要有?)(?:任何)?(?:记录|底|痕迹|案底|存档)\W*$"
+)
+_NOT_INTO_MEMORY = re.compile(
+    rf"^(?:{_UNKEPT_OBJECT})?(?:你|您)?{_NEGATION}(?:再|给我)*(?:往|进入?|写进|写入|留在|放进?|加进?|带进)(?:到)?(?:你的?)?"
+    rf"(?:长期)?(?:记忆|记录|档案|笔记|备忘录?)(?:库)?(?:里面?|中)?(?:去)?(?:写|存|记|放|加|录)?{_FINAL}$"
 )
 _UNCLEAR = re.compile(
     r"^(?:(?:这|那)\S{0,4})?(?:你知道就(?:行|好)|(?:别|不要)(?:跟|和|对|告诉)(?:任何|别|其他)?人\S{0,4}|"
@@ -181,8 +202,8 @@ _UNCLEAR = re.compile(
 )
 
 _REMEMBER = re.compile(
-    r"^(?:(?:要|得|也|都|给我|帮我|替我|好好|牢牢)*)(?P<verb>记住|记下来?|记一下|记着|记好|牢记|谨记|铭记|记得|"
-    r"备注(?:一下)?|记个?(?:笔记|备忘)|存一下|存个?档|"
+    r"^(?:(?:要|得|也|都|给我|帮我|替我|好好|牢牢)*)(?P<verb>记住|记下来?|记一下|记一笔|记着|记好|牢记|谨记|铭记|记得|"
+    r"备注(?:一下)?|备忘(?=\W|$)|记个?(?:笔记|备忘)|存一下|存个?档|"
     r"记录(?:一下|下来)?|别忘了?|不要忘了?|别忘记|不要忘记|千万别忘了?|可别忘了?|记(?=一下|下|住))(?:一下|下|了|"
     r"哦|啊|好|：|:)*(?P<object>.*)$"
 )
@@ -190,6 +211,9 @@ _BA_REMEMBER = re.compile(
     rf"^把(?P<object>.+?)(?:都|给|也|好好)*(?:记住|记下来?|记录下来|记录|记好|保存下来|保存|存下来|存好|存起来|"
     rf"(?:记|存|写|加|放|保存)(?:到|进|在|"
     rf"入){_MEMORY}(?:去|里)?){_FINAL}$"
+)
+_NAMED_TO_REMEMBER = re.compile(
+    r"^(?:我|咱)\S{1,14}?(?:请|麻烦)?(?:你|您)(?:要|可得?|帮我|给我|替我)*(?:记好|记住|记一下|记下来?|记着)(?:了|哦|啊|吧)*$"
 )
 _KEEP_THIS = re.compile(rf"^(?:{_THIS.pattern[1:-1]}|一下|哦|啊|好|吧|了)*$")
 _OWN = re.compile(r"^(?:我|咱|俺|我们|咱们|本人)")
@@ -201,18 +225,24 @@ _NO_STATEMENT = re.compile(
 
 _WHEN_ALWAYS = re.compile(
     r"(?:从(?:现在|今天?|今往后|此|这次|下次|今以后|明天)(?:起|开始|往后|以后)?|以后|今后|往后|日后|将来|下次|"
-    r"之后|接下来|总是|每次|一律|永远|始终|一直|每一?次|每当|凡是|"
+    r"之后|接下来|总是|每次|一律|永远|始终|一直|每一?[次回]|每当|凡是|"
     r"只要|"
     r"无论(?:什么|何)时候|默认)"
+)
+_STOPS = re.compile(
+    r"^(?:你|您)?(?:别|不要|不许|不用|少)(?:再|总是?|老是?|一直|每次都?|动不动就)+(?:叫我|称呼我|喊我|管我叫|用(?:表情|emoji|英文|"
+    r"中文|敬语|感叹号|专业术语|列表|表格)|(?:跟|对|向|和)我(?:道歉|说教|客套|寒暄|说对不起)|道歉|说教|客套|给我(?:推荐|建议|讲|发)|"
+    r"推荐|问我|提醒我|劝我|夸我|重复我|反问|加(?:表情|注释|标题)|提我|提起我)",
+    re.I,
 )
 _TO_ASSISTANT = re.compile(
     r"(?:你|您)(?!的名字)|请|回答|回复|答复|称呼我|叫我|喊我|跟我说|和我说|对我说|说话|给我|告诉我|提醒我|推荐|"
     r"用(?:中文|英文|英语|法语|日语|韩语|德语|西班牙语|粤语|繁体|简体|"
     r"表格|"
     r"列表|要点|公制|摄氏|人民币|\S{1,6}(?:回答|回复|说|写|语气|格式|单位))|表情|emoji|简短|简洁|详细|啰嗦|废话|"
-    r"建议|解释|举例|例子|代码|总结|翻译|语气|客套|道歉|"
+    r"建议|解释|举例|例子|代码|总结|翻译|语气|客套|道歉|寒暄|结论|对我|跟我|和我|提我|提起我|提到我|提醒|评价我|"
     r"感叹号|分点|markdown"
-    r"|问我|聊天|先说|先给|列出|附上|写",
+    r"|(?:就|都|改|请|一律)用|问我|聊天|先说|先给|列出|附上|写",
     re.IGNORECASE,
 )
 _PLANS_OWN = re.compile(
@@ -236,11 +266,11 @@ def read(clause: Clause) -> Reading | None:
         return None
     if clause.asks and not _POLITE.search(f"{text}{clause.after}"):
         return None
-    asks = _ASKS.search(text) and not re.search(r"我(?:说|提|讲)(?:了|过)?(?:什么|啥)", text)
+    asks = ASKS.search(text) and not re.search(r"我(?:说|提|讲)(?:了|过)?(?:什么|啥)", text)
     if not clause.asks and asks and not _POLITE.search(text) and not _AS_IF.match(text[at:]):
         return None
     starts = dict.fromkeys((at, at + (request.end() if (request := _REQUEST.match(text[at:])) else 0)))
-    for rule in (_do_not_remember, _standing, _forget, _remember, _unclear):
+    for rule in (_of_what_was_named, _do_not_remember, _standing, _forget, _remember, _unclear):
         for start in starts:
             body = text[start:].rstrip(" \t。!！~～")
             if body and (found := rule(body, start, clause)):
@@ -253,11 +283,13 @@ def _asks_about_ability(found: Reading, text: str) -> bool:
     return found.kind == "forget" and found.target is None and not re.search(rf"{_JUST}|这|那|上一", text)
 
 
-def _forget(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
-    if _AS_IF.match(body):
-        return Reading("forget", "here")
-    if reading := _behind_its_object(body, clause):
-        return reading
+def _forget(body: str, at: int, _clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
+    told = re.match(r"^(?P<object>.{2,20}?的(?:事儿?|事情|话))(?:你|您|请|就|都|也)*(?=当|假装|权当)", body)
+    if told and _AS_IF.match(body[told.end() :]):
+        return _forgotten(told["object"], at, sure=True, strict=False)
+    if as_if := _AS_IF.match(body):
+        last = re.match(r"上一|前一|最后", as_if["what"] or "")
+        return Reading("forget", "previous" if last else "here")
     ba = _BA.match(body)
     if ba:
         deletes = not ba["verb"].startswith(("忘", "抛"))
@@ -266,11 +298,14 @@ def _forget(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0
         )
     topic = _TOPICALISED.match(body)
     if topic:
-        group = "object" if topic["object"] else "object2"
-        thing, verb = topic[group], topic["verb"] or topic["verb2"]
+        group = next(name for name in ("object", "object2", "object3", "object4") if topic[name])
+        thing, verb = topic[group], topic["verb"] or topic["verb2"] or topic["verb3"] or topic["verb4"]
+        asked = bool(re.search(r"请|麻烦|你|您|给我|帮我|替我", topic["asked"] or "")) and not re.search(
+            r"叫|让|劝|要|怪|怕|说$", thing[-2:]
+        )
         if re.match(
             r"^我(?:居然|竟然|都|也|已经|又|把|总|常|老|差点|快|早就?|好像|可能|真的?|一下子?|给|就|全)*$", thing
-        ) or _THIRD.search(thing):
+        ) or (not asked and not _NAMES_A_MATTER.match(thing) and _THIRD.search(thing)):
             return None
         if not re.search(r"别|不要|不能|不会|没|难以|无法|怎么|怕", thing[-4:]):
             deletes = not verb.startswith(("忘", "抛"))
@@ -292,13 +327,17 @@ def _forget(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0
     return None
 
 
-def _behind_its_object(body: str, clause: Clause) -> Reading | None:
+def _of_what_was_named(body: str, _at: int, clause: Clause) -> Reading | None:
     """“关于我前男友的事，都忘了吧”: the clause before names what the verb is about."""
-    if not _VERB_ALONE.match(body):
+    if not _VERB_ALONE.match(body) or clause.introduces:
         return None
-    thing = re.split(r"[,，]", clause.before.rstrip(" ,，"))
-    named = next((each.strip() for each in thing if _NAMES_A_MATTER.match(each.strip())), None)
-    if named is None:
+    parts = [each.strip() for each in re.split(r"[,，]", clause.before.rstrip(" ,，")) if each.strip()]
+    named = next((each for each in parts if _NAMES_A_MATTER.match(each)), parts[-1] if parts else "")
+    bare = _SAID_OF_IT.sub("", named)
+    is_matter = bare != named or _NAMES_A_MATTER.match(named) or _TOPIC_ENDS.search(bare) or _TOPIC.match(bare)
+    named = re.sub(r"^(?:请|麻烦)?(?:把|将)", "", bare).strip()
+    # “I am divorced, don't keep it” tells something; it names nothing that was told.
+    if not named or not (is_matter or re.fullmatch(r"我的\S{1,10}", named)) or CORRECTS.match(named):
         return None
     offset = clause.before.rfind(named) - len(clause.before)
     reading = _forgotten(named, 0, sure=True, strict=False)
@@ -306,7 +345,9 @@ def _behind_its_object(body: str, clause: Clause) -> Reading | None:
         return reading
     begin, stop = reading.target
     gap = clause.start - (clause.sentence_start + len(clause.before))
-    return Reading("forget", "stated", (offset - gap + begin, offset - gap + stop))
+    plain = bool(_NAMES_A_MATTER.match(named) or _MINE.match(named))
+    place = (offset - gap + begin, offset - gap + stop)
+    return Reading("forget", "stated", place, needs_match=not plain)
 
 
 def _bare(thing: str) -> str:
@@ -347,7 +388,7 @@ def _forgotten(thing: str, at: int, *, sure: bool, strict: bool) -> Reading | No
 
 
 def _do_not_remember(body: str, at: int, _clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
-    if _OFF_THE_RECORD.match(body):
+    if _OFF_THE_RECORD.match(body) or _NOT_INTO_MEMORY.match(body):
         return Reading("do_not_remember", "here")
     for pattern in (_UNKEPT_LEADS, _UNKEPT_FOLLOWS):
         found = pattern.match(body)
@@ -364,14 +405,17 @@ def _do_not_remember(body: str, at: int, _clause: Clause) -> Reading | None:  # 
     kept = _KEPT_NO_MORE.match(body)
     if kept and not _THIS.match(kept["object"]) and not re.fullmatch(_MATTER, kept["object"]):
         stop = kept.end("object")
-        return Reading("do_not_remember", "stated", (at + kept.start("object"), at + stop))
+        told = re.search(r"再|着|留|[了啦]$", body[stop:])
+        kind: MemoryChangeKind = "forget" if told else "do_not_remember"
+        return Reading(kind, "stated", (at + kept.start("object"), at + stop))
     target = _UNKEPT_TARGET.match(body)
     if target:
         group = "object" if target["object"] else "object2"
         thing = _bare(target[group])
         ends = _TOPIC_ENDS.search(thing)
         stop = ends.start() if ends and ends.start() > 0 else len(thing)
-        return Reading("do_not_remember", "stated", (at + target.start(group), at + target.start(group) + stop))
+        ended: MemoryChangeKind = "forget" if re.search(r"再|继续|记着|存着|留着", body) else "do_not_remember"
+        return Reading(ended, "stated", (at + target.start(group), at + target.start(group) + stop))
     return None
 
 
@@ -388,12 +432,15 @@ def _remember(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PL
             if _OWN.match(thing)
             else None
         )
+    named = _NAMED_TO_REMEMBER.match(body)
+    if named and clause.after.strip(" ,，:："):
+        return Reading("remember", "stated", (at, len(clause.text)), "sentence")
     found = _REMEMBER.match(body)
     if not found:
         return None
     verb, thing = found["verb"], found["object"].lstrip(" ,，:：")
     start = at + found.end("object") - len(thing)
-    negated = "忘" in verb
+    negated = "忘" in verb and not verb.startswith("备忘")
     if not thing or _KEEP_THIS.match(_bare(thing)):
         if negated:
             return None
@@ -427,12 +474,16 @@ def _remember(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PL
 
 
 def _standing(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
+    if _STOPS.match(body):
+        return Reading("standing", "stated", (at, len(clause.text)), "sentence")
     when = _WHEN_ALWAYS.search(body)
     if not when or when.start() > 12:  # noqa: PLR2004 — at the clause's beginning, or behind what is wished
         return None
     said = f"{clause.text}{clause.after}"
     after = body[when.end() :].lstrip(" ,，") or clause.after.lstrip(" ,，")
-    if after.startswith(("的", "再说", "有机会", "会", "还会", "可能", "见")):
+    if re.match(r"的(?!回答|回复|答复|对话|聊天|消息|答案|交流|内容|问题)", after) or after.startswith(
+        ("再说", "有机会", "会", "还会", "可能", "见")
+    ):
         return None
     weak = when.group() in {
         "之后",
@@ -452,11 +503,17 @@ def _standing(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PL
     before = body[: when.start()]
     if _PLANS_OWN.match(after) or (before and _PLANS_OWN.match(before)):
         return None
+    if re.match(r"^我(?:每次)?(?:问|说|提|发)", after):
+        after += clause.after  # “每次我问菜谱，都用克”: what is wished follows
+    if re.match(r"(?:回答|回复|答复|跟我|和我|给我)", before):
+        after = body
     if not _TO_ASSISTANT.search(after) or (weak and not _TAKES_ORDER.search(after)):
         return None
     if weak and re.match(r"^(?:你|您)(?:总是|一直|每次|都|老是)", body) and not re.search(r"别|不要|请|要", body):
         return None
-    if when.group() == "接下来" or (when.group() in {"之后", "下次"} and not re.search(r"都|别|不要|每", said)):
+    if when.group() == "接下来" or (
+        when.group() in {"之后", "下次"} and not re.search(r"都|一律|先|用|别|不要|每", said)
+    ):
         return None
     if re.match(r"^(?:你|您)?(?:会|能|可以|是|觉得|认为|打算|想)", after) and not re.match(
         r"^(?:你|您)?(?:可以|能)(?:不|别|用|叫|直接|少|多|只)", after
@@ -470,93 +527,3 @@ def _unclear(body: str, _at: int, clause: Clause) -> Reading | None:
         return None
     kind = "forget" if body.startswith(("忘", "算了")) else "do_not_remember"
     return Reading("forget" if kind == "forget" else "do_not_remember", "here", certainty="unclear")
-
-
-# --- corrections
-_WRONG = re.compile(
-    r"(?:我|刚才|刚刚|刚|前面|上面|之前|上次|昨天)*(?:跟你|给你|和你|告诉你)?(?:的)?(?:那个|那句|"
-    r"这个)?(?:是我)?(?:说|记|写|打|搞|弄|讲|告诉|报|"
-    r"算)(?:的)?(?:错|反|岔)(?:了|啦|一点|的)"
-    r"|口误|更正(?:一下)?|纠正(?:一下)?|(?:刚才|之前|前面|上次)\S{0,8}(?:不对|有误|错了|不准确)|你(?:记|搞|弄|"
-    r"听|理解)错了|(?:打|写)错字"
-)
-_NOT_BUT = re.compile(
-    r"(?:不是|并非|而非)(?P<old>[^,，。;；!！?？]{1,24}?)[,，、]?\s*(?:而是|应该是|应当是|其实是|"
-    r"是)(?P<new>[^,，。;；!！?？]{1,40})"
-)
-_PLAIN_Y_NOT_X = re.compile(
-    r"(?P<new>[^,，。;；!！?？]{2,40})[,，]\s*(?:而)?(?:不是|并非|不在|不叫|"
-    r"不姓)(?P<old>[^,，。;；!！?？]{1,24}?)(?:了|啦|的|哦|啊)?$"
-)
-_Y_NOT_X = re.compile(
-    r"(?:应该|其实|其实应该|实际上?)?(?:是|在|叫|姓|去|到|"
-    r"要)(?P<new>[^,，。;；!！?？]{1,40}?)[,，]?\s*(?:而)?(?:不是|并非|不在|不叫|不姓|"
-    r"而非)(?P<old>[^,，。;；!！?？]{1,24}?)(?:了|啦|的|哦|啊)?$"
-)
-_CORRECTS = re.compile(
-    r"^\W*(?:不对|不是(?=[,，。!！])|错了|哦?不(?=[,，。!！ ])|不不|等等|等一下|不好意思|抱歉|啊不|呃不|对不起|"
-    r"哎呀|口误|更正|纠正|"
-    r"应该是|"
-    r"准确地说|准确说|其实不是)"
-)
-_NEW = re.compile(
-    r"(?:应该是|应当是|其实是|实际是|实际上是|我(?:是|要|想)说(?:的是)?|我(?:是)?指的?是|"
-    r"正确的?(?:\S{0,4})?(?:应该)?是|改成|改为|换成|是|叫|在|"
-    r"[:：])\s*(?P<new>[^,，。;；!！?？]{1,40})"
-)
-_MEANT = re.compile(
-    r"(?:^|[,，。;；!！\s])(?:不好意思|抱歉|不对|啊|哦|呃)*[,，]?我(?:的意思)?(?:是说|指的是|想说的是|要说的是|"
-    r"本来想说(?:的是)?)(?P<new>[^,，。;；!！?？]{1,40})"
-)
-
-
-def correction(sentences: list[list[Clause]], text: str) -> Command | None:
-    """A correction of what was told before: that something was wrong, or that not one thing holds but another."""
-    for clauses in sentences:
-        start, end = clauses[0].start, clauses[-1].end
-        said = text[start:end]
-        if (
-            clauses[0].asks
-            or _ASKS.search(said)
-            or re.match(
-                r"\W*(?:他|她|他们|老师|老板|医生|妈妈?|爸爸?|朋友|同事)\S{0,4}(?:说|讲|觉得|认为|写|记|"
-                r"算)",
-                said,
-            )
-        ):
-            continue
-        found = _correction_in(said, text[end:], start, end)
-        if found:
-            return found
-    return None
-
-
-def _correction_in(said: str, following: str, start: int, end: int) -> Command | None:
-    wrong, corrects = _WRONG.search(said), bool(_CORRECTS.match(said))
-    if wrong and re.search(r"(?:说错|讲错)(?:了)?话|(?:跟|和|对)(?!你)\S{1,6}(?:说|讲)错", said):
-        return None
-    contrast = _NOT_BUT.search(said) or _Y_NOT_X.search(said) or _PLAIN_Y_NOT_X.search(said)
-    old = contrast["old"].strip() if contrast else ""
-    new = contrast["new"].strip() if contrast else ""
-    meant = _MEANT.search(said)
-    if not new and meant:
-        new = meant["new"].strip()
-    if not new and (wrong or corrects):
-        rest = said[wrong.end() :] if wrong else said
-        rest = rest if rest.strip(" ,，:：") else following
-        stated = _NEW.search(rest)
-        new = stated["new"].strip() if stated else rest.strip(" ,，:：。") if wrong else ""
-        if rest is following and new:
-            end += following.find(new) + len(new)
-    if not (wrong or (meant and new) or (corrects and new) or old):
-        return None
-    return Command(
-        "correct",
-        "stated" if old else "previous",
-        target=old or said,
-        replacement=re.sub(r"(?:才对|了|啦|哦|啊|的|吧)$", "", new),
-        needs_match=True,
-        explicit=bool(wrong or corrects),
-        start=start,
-        end=end,
-    )

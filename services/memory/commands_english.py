@@ -3,16 +3,17 @@
 import re
 
 from services.memory.command import Clause, Reading
-from state.memory import Command
+from state.memory import MemoryChangeKind
 
 MAY_COMMAND = re.compile(
-    r"\b(?:rid|purge|discard|strike|drop|take|reference|forget|forgetting|remember|memori[sz]e|memory|record|"
-    r"keep|store|storing|save|saving|note|log|erase|"
-    r"delete|"
-    r"remove|wipe|scrub|scratch|unlearn|from now on|always|never|in (?:the )?future|going forward|henceforth|"
-    r"whenever|"
-    r"every time|each time|anymore|any more|meant|mean|wrong|incorrect|mistaken|mistake|misspoke|mistyped|typo|"
-    r"correction|correct|actually|not|isn't|n't|bear in mind|mind|pretend|disregard|ignore|off)\b"
+    r"\b(?:rid|purge|discard|strike|drop|take|reference|forget\w*|rememb\w*|memori\w*|memory|records?|recorded|"
+    r"keep\w*|kept|stor(?:e|ed|ing)|sav(?:e|ed|ing)|notes?|note[ds]|logs?|logged|writ(?:e|ing)|written|jot|"
+    r"files?|"
+    r"erase\w*|delet\w*|remov\w*|clear|unremember|hold|track|trace|default|no longer|wipe\w*|scrub|"
+    r"scrap|scratch|unlearn|from (?:now|here|today|this)|always|never|ever|"
+    r"in (?:the )?future|going forward|moving forward|henceforth|whenever|every|each|all|stop|quit|no more|"
+    r"any ?more|any longer|meant|mean|wrong|incorrect|mistaken?|misspoke|mistyped|typo|correction|correct|"
+    r"actually|not|\w+n't|dont|mind|pretend|disregard|ignore|off)\b"
 )
 """A message without any of these is none, which most messages are."""
 
@@ -32,6 +33,7 @@ _REQUEST = re.compile(
     r"|(?:i|we)(?:'d| would)? (?:really )?(?:like|love|want|need|prefer) (?:for )?(?:you|it if you)(?: could|"
     r" would)?"
     r"(?: to)?"
+    r"|(?:i|we)(?:'d| would)? (?:rather|prefer)(?: that| it if| if)? you(?= for[gt])"
     r"|i(?:'d| would) (?:appreciate|be grateful) (?:it )?if you (?:could |would )?|i(?:'m| am) asking you to|"
     r"i ask you to"
     r"|you (?:can|could|should|may|must|have to|need to|might as well|'d better|had better)(?: just| safely|"
@@ -81,6 +83,13 @@ _DELETE = re.compile(
     r"take)(?: out)?)\b\s*"
     r"(?P<object>.*)$",
     re.I | re.DOTALL,
+)
+_WANTED_GONE = re.compile(
+    r"^(?:i|we)(?:'d| would)? (?:like|love|want|need) (?P<object>(?!to\b|you\b).{2,60}?) "
+    r"(?:to be )?(?:removed|deleted|erased|wiped|forgotten|cleared|purged|gone|out)(?: (?:from|out of|"
+    r"of) (?:your|the) "
+    r"(?:memory|memories|notes?|records?|profile|files?))\W*$",
+    re.I,
 )
 _DISREGARD = re.compile(
     r"^(?:ignore|disregard|never mind|nevermind|pay no attention to|don't mind) (?:what|everything|anything|"
@@ -165,8 +174,9 @@ _NEGATED = re.compile(
     r"(?: have to| need to)?|(?:i|we)(?:'d| would)? (?:rather|prefer)(?: it if| that)? you (?:didn't|don't|"
     r"did not|do not|"
     r"not|wouldn't)(?: to)?|(?:i|we)(?:'d| would)? prefer you not to|(?:i|we) (?:don't|do not|wouldn't|"
-    r"never) want (?:you|"
-    r"this|that|it|any of this) to(?: be)?|(?:i|we)(?:'d| would) (?:like|love|want) you (?:not to|to not)|"
+    r"never) want (?:you to|"
+    r"(?:this|that|it|any of this)(?: to(?: be)?)?)|(?:i|we)(?:'d| would) (?:like|love|want) you (?:not to|"
+    r"to not)|"
     r"not)\s+"
     r"(?:please\s+|ever\s+|actually\s+|bother\s+(?:to\s+)?|be\s+|go\s+(?:and\s+)?)*)+)"
     r"(?P<verb>remember(?:ing|ed)?|memori[sz](?:e|ing|ed)|stor(?:e|ing|ed)|sav(?:e|ing|ed)|record(?:ing|ed)?|"
@@ -176,6 +186,8 @@ _NEGATED = re.compile(
     r"commit(?:ting)?|put(?:ting)?|add(?:ing|ed)?|hold(?:ing)?|mak(?:e|ing)|tak(?:e|ing))\b\s*(?P<object>.*)$",
     re.I | re.DOTALL,
 )
+_NO_LONGER = re.compile(r"\s*\b(?:any ?more|any longer|from now on)\b\s*", re.I)
+_ASKED_OF_ME = re.compile(r"^(?:how|what|where|when|who|which|whether|why)(?: \w+)? (?:i|we|my|our)\b", re.I)
 _UNKEPT_TAIL = (
     r"(?:\s+(?:down|on file|on record|anywhere|at all|for (?:later|the future|future\b.*|next time|long)|"
     r"as a memory|"
@@ -191,7 +203,8 @@ _UNKEPT = re.compile(
     r"about)\s+)?(?:on to\s+|onto\s+)?"
     r"(?:(?P<this>(?:this|that|it|any of (?:this|that|it)|these|those|all (?:of )?this|(?:this|that|these|"
     r"those|the) "
-    r"(?:last |next |whole |entire )?(?:part|bit|one|thing|things|message|conversation|chat|exchange|info|"
+    r"(?:last |next |whole |entire |conversation |chat )*(?:part|bit|one|thing|things|message|conversation|"
+    r"chat|exchange|info|"
     r"information|detail|"
     r"details|secret|piece|turn|sentence|story|comment|remark|fact|topic|stuff)"
     r"|the following|what follows|what (?:i'm|i am) (?:about to|going to) (?:say|tell you|share|write|"
@@ -236,6 +249,24 @@ _STAYS_OUT = re.compile(
     r"\s*)$",
     re.I,
 )
+_NOT_FOR_MEMORY = re.compile(
+    rf"^(?:{_THIS_TELLING}(?:'s| is| was| stays?| remains?| should (?:stay|be)| must (?:stay|be)|"
+    rf" has to (?:stay|be))?"
+    r"\b.{0,30}?\b)?(?:not (?:for|to go in(?:to)?|to be put in(?:to)?|going in(?:to)?|in|meant for|"
+    r"something for)|"
+    r"out of|outside(?: of)?|away from|nothing for)\s+"
+    r"(?:your |the |my |any |long-term )*(?:memory|memories|notes?|records?|profile|files?|logs?|archive)\s*$"
+    rf"|^{_THIS_TELLING}(?: one| part| bit)? (?:isn't|is not|wasn't|was not) (?:for|meant for|"
+    rf"to go in(?:to)?) (?:your|the) "
+    r"(?:memory|memories|notes?|records?|files?)\s*$"
+    r"|^(?:nothing|none) of (?:this|that|it)\b.{0,30}\b(?:saved|stored|kept|remembered|recorded|logged|"
+    r"memory|notes|"
+    r"records)\s*$"
+    r"|^(?:keep|make|leave|take|have) no (?:records?|notes?|traces?|copy|copies|memory|logs?) of (?:this|"
+    r"that|it|what i "
+    r"(?:just )?(?:said|told you))(?: in (?:your|the) \w+)?\s*$",
+    re.I,
+)
 _UNCLEAR = re.compile(
     r"^(?:(?:let's )?keep (?:this|that|it) (?:just )?(?:between (?:us|you and me|the two of us)|private|"
     r"secret|confidential|to "
@@ -244,6 +275,14 @@ _UNCLEAR = re.compile(
     r"|(?:just )?between (?:you and me|us|the two of us)|in confidence|don't tell anyone(?: about (?:this|"
     r"that|it))?|"
     r"forget (?:about )?it|forget i asked|never mind(?: that| all that)?)\s*$",
+    re.I,
+)
+
+_REGRETTED = re.compile(
+    r"^\W*(?:and |because |as |since )?i (?:(?:really )?(?:shouldn't|should not|should never|wish i hadn't|"
+    r"wish i had not|wish i had never|didn't mean to|did not mean to|never meant to|regret)(?: ever)? "
+    r"(?:have )?(?:say|said|saying|tell|told|telling|mention|mentioned|mentioning|share|shared|sharing|"
+    r"bring up|brought up)(?: you)?)(?: about)?\s*(?:that|this|it|anything)?\s*(?P<what>[^,.!?;]*)",
     re.I,
 )
 
@@ -256,6 +295,12 @@ _REMEMBER = re.compile(
     r"forget|never forget)\b\s*(?P<object>.*)$",
     re.I | re.DOTALL,
 )
+_NOTE_OF_THIS = re.compile(
+    r"^(?:(?:jot|write|note|put|take) (?:this|it) down|commit (?:this |it )?to memory|"
+    r"(?:this |here's )?(?:one|something) for your (?:memory|notes?|records?)|keep this(?: one)?|"
+    r"a note for (?:you|later))\s*$",
+    re.I,
+)
 _KEEP_THIS = re.compile(
     r"^(?:of )?(?:this|that|it|what i (?:just )?(?:said|told you)|all (?:of )?(?:this|that))"
     r"(?: (?:fact|one|info|information|for me|for later|for (?:the )?(?:future|next time)|down|please|about me|"
@@ -266,7 +311,8 @@ _KEEP_THIS = re.compile(
 _STATEMENT = re.compile(
     r"^(?:(?:that|of the fact that|the fact that|how|for me|for later|down|for (?:the )?(?:future|next time)|"
     r"to memory|"
-    r"in (?:your )?(?:memory|notes))\s+)*(?P<what>(?:(?:i|i'm|i've|i'd|i'll|we|we're|we've|my|our|mine)\b|"
+    r"(?:in|to|into) (?:your )?(?:memory|notes|records|profile))\s+)*(?P<what>(?:(?:i|i'm|i've|i'd|i'll|we|"
+    r"we're|we've|my|our|mine)\b|"
     r"(?:the |his |her |their |"
     r"\w+(?: \w+)?'s )?(?:[\w'’#.-]+ ){1,7}?(?:is|are|was|were|has|have|lives?|works?|likes?|prefers?|hates?|"
     r"loves?|starts?|"
@@ -291,7 +337,8 @@ _BEHAVIOUR = (
     r"recommend|"
     r"summari[sz]e|be|make|stick|send|greet|say|switch|provide|quiz|correct|check|treat|skip|leave|limit|"
     r"offer|stop|bring|do|"
-    r"apologi[sz]e|lecture|repeat|point|spell|round|type|return|present|state|double-check|clarify|default|"
+    r"apologi[sz]e|lecture|repeat|point|spell|round|type|return|review|run|rate|grade|count|present|state|"
+    r"double-check|clarify|default|"
     r"round)"
 )
 _WHEN_ALWAYS = re.compile(
@@ -299,17 +346,45 @@ _WHEN_ALWAYS = re.compile(
     r"in (?:the )?future|henceforth|"
     r"moving forward|for (?:all )?future (?:answers|replies|chats|messages|conversations|responses)|"
     r"in (?:all|every) (?:your )?(?:future )?(?:answers?|replies|reply|conversations?|chats?|responses?)|"
-    r"(?:every|each) time (?:i|we|you)\b|whenever (?:i|we|you)\b|any ?more|ever again|as a (?:general )?rule|"
+    r"(?:every|each) time (?:i|we|you)\b|whenever (?:i|we|you)\b|any ?more|any longer|ever again|"
+    r"as a (?:general )?rule|"
     r"by default|"
     r"until (?:further notice|i say otherwise|i tell you otherwise)|starting (?:now|today))",
     re.I,
 )
 _AFTER_ALWAYS = re.compile(
-    rf"^(?:please )?(?:always|never|only ever|only)\s+(?:please\s+)?(?P<verb>{_BEHAVIOUR})\b(?!ing)", re.I
+    rf"^(?:please )?(?:always|never|only ever|only|(?:don't|"
+    rf"do not) ever)\s+(?:please\s+)?(?P<verb>{_BEHAVIOUR})\b(?!ing)",
+    re.I,
 )
 _IMPERATIVE = re.compile(
     rf"^(?:please )?(?:always |never |only |just )*(?:(?:do not|don't|stop|quit|no)\s+(?:ever\s+)?\w+|"
     rf"{_BEHAVIOUR}\b)",
+    re.I,
+)
+_WANTS_ALWAYS = re.compile(
+    r"^i(?:'d| would)? always (?:want|prefer|like|need|expect) (?:\w+ ){0,4}(?:answers?|repl(?:y|ies)|"
+    r"responses?|"
+    r"explanations?|summar(?:y|ies)|you to)\b",
+    re.I,
+)
+_NEVER_MENTION = re.compile(
+    r"^(?:please )?(?:never|(?:don't|do not)(?: ever)?) (?:mention|bring up|talk about|comment on|"
+    r"remind me of|ask me|"
+    r"ask about|call me|suggest|recommend|refer to)\b.*\b(?:again|any ?more|any longer|in (?:the )?future)\s*$",
+    re.I,
+)
+_STOPS = re.compile(
+    r"^(?:please )?(?:stop|quit|no more|enough with(?: the)?)\s+(?:ever |always |constantly )?(?:apologi[sz]ing|"
+    r"apologies|lecturing|greeting me|calling me|addressing me|answering (?:me )?in|replying in|"
+    r"using\b.*\b(?:emojis?|"
+    r"bullet\w*|jargon|markdown|headings?|tables?|exclamation \w+|slang|abbreviations)|adding|ending (?:your|"
+    r"every|"
+    r"each)|starting (?:your|every|each)|repeating (?:my|what i|yourself)|asking me (?:if|whether|follow|for|"
+    r"how)|"
+    r"telling me to|suggesting|recommending|reminding me|bringing up|mentioning|saying (?:sorry|that)|"
+    r"thanking|being so|sugar-?coating|small talk|emojis|"
+    r"disclaimers|flattering|praising|summari[sz]ing)\b",
     re.I,
 )
 _DECLARES = re.compile(
@@ -317,7 +392,7 @@ _DECLARES = re.compile(
 )
 _ABOUT_ANSWERS = re.compile(
     r"\b(?:you|your|answers?|repl(?:y|ies)|responses?|respond|call me|address me|tell me|give me|ask me|"
-    r"remind me|explain|"
+    r"remind me|(?:suggest|recommend|offer|show|send)\b.{1,40}\bto me|explain|"
     r"speak|talk to me|write|emojis?|bullet|summar|language|tone|metric|units|in (?:english|french|german|"
     r"spanish|chinese|"
     r"italian|japanese|korean|portuguese|dutch|russian))\b",
@@ -337,7 +412,7 @@ def read(clause: Clause) -> Reading | None:
         if request["asks"] is None and clause.asks and not clause.text[at:].lower().startswith("let"):
             return None
         at += request.end()
-    body = clause.text[at:].rstrip()
+    body = re.sub(r"^forgot\b", "forget", clause.text[at:].rstrip()) if request else clause.text[at:].rstrip()
     if not body:
         return None
     # A question asks the assistant for something only where it is put as a request.
@@ -369,6 +444,8 @@ def _ask_tag(clause: Clause) -> bool:
 def _forget(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
     if _PRETEND.match(body):
         return Reading("forget", "here")
+    if wanted := _WANTED_GONE.match(clause.text[_lead_end(clause.text) :]):
+        return _forgotten(wanted, _lead_end(clause.text), clause, from_memory=True)
     found = _FORGET.match(body)
     if found:
         return _forgotten(found, at, clause, from_memory=False)
@@ -384,7 +461,10 @@ def _forget(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0
         or _LATER.match(found["object"])
         or (topic and topic.group().strip().lower() not in {"that", "about"})
     )
-    if memory or told:
+    message = re.match(
+        r"(?:the|my|that|this) (?:last|previous) (?:message|exchange|thing i\b)", found["object"], re.I
+    )
+    if memory or told or message:
         return _forgotten(found, at, clause, from_memory=True)
     if _MINE.match(found["object"]) and found["verb"].lower() not in {"take", "drop", "strike", "clear"}:
         return _forgotten(found, at, clause, from_memory=False)
@@ -395,14 +475,16 @@ def _forgotten(found: re.Match[str], at: int, clause: Clause, *, from_memory: bo
     start, thing = found.start("object"), found["object"]
     memory = _FROM_MEMORY.search(thing)
     if memory and not thing[: memory.start()].strip():
-        return None
+        # “delete from your memory that I smoke”: what is meant follows.
+        start += memory.end() + len(thing[memory.end() :]) - len(thing[memory.end() :].lstrip(" ,:"))
+        thing, memory = found["object"][start - found.start("object") :], None
     thing = thing[: memory.start()] if memory and memory.end() >= len(thing.rstrip()) - 12 else thing
     thing = _ENDING.sub("", thing).rstrip()
     if not thing or (_IN_GENERAL.match(thing) and not _THIS.match(thing) and not _TOPIC.match(thing)):
         return None
     if _THIS.match(thing):
         if thing.lower() in {"it", "about it"} and not from_memory:
-            return Reading("forget", "here", certainty="unclear")
+            return _forget_it(clause)
         return Reading("forget", "previous" if _LAST.search(thing) else "here")
     topic, given = _TOPIC.match(thing), _GIVEN.match(thing)
     if given:
@@ -425,8 +507,13 @@ def _forgotten(found: re.Match[str], at: int, clause: Clause, *, from_memory: bo
     return Reading("forget", "stated", (at + start + begins, at + start + len(thing)), needs_match=not sure)
 
 
-def _do_not_remember(body: str, at: int, clause: Clause) -> Reading | None:
-    if _OFF_THE_RECORD.match(body) or _OFF_THE_RECORD_LEADS.match(body) or _STAYS_OUT.match(body):
+def _do_not_remember(body: str, at: int, clause: Clause) -> Reading | None:  # noqa: PLR0911 — one rule after the other
+    if (
+        _OFF_THE_RECORD.match(body)
+        or _OFF_THE_RECORD_LEADS.match(body)
+        or _STAYS_OUT.match(body)
+        or (_NOT_FOR_MEMORY.match(body))
+    ):
         told = re.match(r"\w+ (?:was|has been)\b|\w+ what i (?:just )?(?:said|told)", body, re.I)
         return Reading("do_not_remember", "before" if told else "here")
     # What was read as a request may be part of the negation.
@@ -437,10 +524,13 @@ def _do_not_remember(body: str, at: int, clause: Clause) -> Reading | None:
         thing = _ENDING.sub("", f" {found['object']}").strip()
         kept = found["verb"].lower()
         if not thing:
-            passive = re.search(r"\bwant (?:this|that|it|any of this) to\b|\bnot to be\b", clause.text, re.I)
+            passive = re.search(r"\bwant (?:this|that|it|any of this)\b|\bnot to be\b", clause.text, re.I)
             return Reading("do_not_remember", "here") if passive else None
         if unkept := _UNKEPT.match(thing):
             return Reading("do_not_remember", "before" if unkept["said"] else "here")
+        held = re.match(r"(?:on ?to|track of|(?:a )?(?:record|note|copy)s? of)\s+", thing, re.I)
+        ended = bool(_NO_LONGER.search(clause.text)) or bool(re.match(r"(?:please )?stop\b", found.group(), re.I))
+        thing = _NO_LONGER.sub("", thing).rstrip()
         if kept.startswith("rememb") or kept.startswith("memor") or _FROM_MEMORY.search(thing):
             topic = _TOPIC.match(thing)
             begins = topic.end() if topic else 0
@@ -448,7 +538,16 @@ def _do_not_remember(body: str, at: int, clause: Clause) -> Reading | None:
             ends = memory.start() if memory else len(thing)
             if _MINE.match(thing[begins:]) or (memory and _DETERMINED.match(thing[begins:])):
                 start = place + found.start("object")
-                return Reading("do_not_remember", "stated", (start + begins, start + ends))
+                kind: MemoryChangeKind = "forget" if ended else "do_not_remember"
+                return Reading(kind, "stated", (start + begins, start + ends))
+            if _ASKED_OF_ME.match(thing):
+                start = place + found.start("object")
+                return Reading("forget", "stated", (start, start + ends))
+        elif ended and _MINE.match(thing[held.end() if held else 0 :]):
+            start = place + found.start("object")
+            # Files and things are kept, too.
+            place_of_it = (start + (held.end() if held else 0), start + len(thing))
+            return Reading("forget", "stated", place_of_it, needs_match=True)
     return None
 
 
@@ -461,6 +560,9 @@ def _remember(body: str, at: int, clause: Clause, *, polite: bool) -> Reading | 
     if _REFERENCE.match(body) and clause.after.strip(" ,:"):
         begins = clause.end - clause.start
         return Reading("remember", "stated", (begins, begins), "sentence")
+    if _NOTE_OF_THIS.match(body) and clause.introduces:
+        begins = clause.end - clause.start
+        return Reading("remember", "stated", (begins, begins), "message")
     found = _REMEMBER.match(body)
     if not found:
         return None
@@ -469,7 +571,9 @@ def _remember(body: str, at: int, clause: Clause, *, polite: bool) -> Reading | 
     weak = verb in {"note", "save", "store", "record", "add", "put", "log", "commit", "write down", "jot down"}
     if _KEEP_THIS.match(thing) or (not thing and clause.introduces):
         to_memory = bool(_FROM_MEMORY.search(thing)) or "memory" in thing.lower()
-        if (weak and not to_memory and not (clause.introduces and verb in {"note", "note down"})) or negated:
+        for_later = bool(re.search(r"\bfor (?:later|next time|(?:the )?future|good|me)\b", thing, re.I))
+        introduced = clause.introduces and (verb in {"note", "note down"} or for_later)
+        if (weak and not to_memory and not introduced) or negated:
             return None
         if clause.introduces:
             begins = clause.end - clause.start
@@ -497,12 +601,17 @@ def _remember(body: str, at: int, clause: Clause, *, polite: bool) -> Reading | 
 
 def _standing(body: str, at: int, clause: Clause) -> Reading | None:
     whole = f"{clause.text}{clause.after}"
+    if _STOPS.match(body) or _STOPS.match(clause.text.lstrip()) or _WANTS_ALWAYS.match(clause.text.lstrip()):
+        return Reading("standing", "stated", (at, len(clause.text)), "sentence")
+    if _NEVER_MENTION.match(body):
+        return Reading("standing", "stated", (at, len(clause.text)), "sentence")
     if _AFTER_ALWAYS.match(body) and (_ABOUT_ANSWERS.search(body) or _ABOUT_ANSWERS.search(clause.after)):
         return Reading("standing", "stated", (at, len(clause.text)), "sentence")
     when = _WHEN_ALWAYS.search(whole)
     if not when or (clause.before.strip() and _DECLARES.match(clause.before.strip())):
         return None
     weak = bool(re.match(r"any ?more|as a|by default|in (?:all|every)|for all", when.group(), re.I))
+    weak = weak and not re.search(r"answers?|repl(?:y|ies)|responses?", when.group(), re.I)
     # Before or after the time, what is wished stands.
     wish = LEAD.sub("", whole[: when.start()] + " " + whole[when.end() :].lstrip(" ,"), count=1)
     after = LEAD.sub("", whole[when.end() :].lstrip(" ,"), count=1)
@@ -525,120 +634,18 @@ def _standing(body: str, at: int, clause: Clause) -> Reading | None:
 def _unclear(body: str, clause: Clause) -> Reading | None:
     if clause.asks or not _UNCLEAR.match(_ENDING.sub("", body)):
         return None
-    kind = "forget" if re.match(r"forget|never", body, re.I) else "do_not_remember"
-    return Reading("forget" if kind == "forget" else "do_not_remember", "here", certainty="unclear")
+    if not re.match(r"forget|never", body, re.I):
+        return Reading("do_not_remember", "here", certainty="unclear")
+    return _forget_it(clause)
 
 
-# --- corrections
-_WRONG = re.compile(
-    r"\b(?:i (?:misspoke|mistyped|misremembered|misstated|got (?:that|it|this|the \w+(?: \w+)?|"
-    r"my \w+(?: \w+)?) (?:wrong|mixed up|"
-    r"backwards)|mixed (?:that|it|them|those|these|up)\b|(?:was|am) (?:wrong|mistaken|incorrect)|"
-    r"made a (?:mistake|typo)|"
-    r"said (?:it|that|this) wrong|told you (?:wrong|the wrong)|gave you (?:the wrong|wrong|a wrong)|"
-    r"meant to (?:say|write|type)|"
-    r"(?:should|meant to) have said|need to correct|have to correct|want to correct)"
-    r"|let me (?:correct|fix|rephrase) (?:that|this|it|myself|what i)|(?:small |quick |"
-    r"one )?correction(?=\s*[:,—–-])|"
-    r"scratch that|"
-    r"strike that|(?:what|that thing) i (?:just )?(?:said|told you|wrote)(?: \w+){0,4} (?:was|is|isn't|wasn't) "
-    r"(?:wrong|incorrect|not (?:right|true|correct)|a mistake|right|true|correct)|(?:that|this) (?:was|"
-    r"is) (?:wrong|a typo|a "
-    r"mistake|incorrect|not right|my mistake)|that's (?:wrong|a typo|incorrect|not right|my mistake)|typo|"
-    r"my mistake|my bad|"
-    r"you(?:'ve| have)? got (?:that|it|me|my \w+)(?: \w+)? wrong|you (?:misheard|misunderstood|have the wrong|"
-    r"have it wrong|"
-    r"remember(?:ed)? (?:it |that )?wrong))\b",
-    re.I,
-)
-_MEANT = re.compile(
-    r"(?:^|[,.!;—–-]\s*|\b(?:sorry|no|wait|oops|actually|rather|i mean|er|ah)\W+)i (?:meant"
-    r"(?: to (?:say|write|type))?[\s:,]+|mean\s+)"
-    r"(?!to\b|it\b|that'?s? (?:i|it|you|we)\b|no (?:harm|offen)|what|well\b|you know|come on|business|"
-    r"seriously|is\b|by\b|if\b|"
-    r"how|why|who|really|honestly|don't|do\b)(?P<new>[^.!?;]+)",
-    re.I,
-)
-_NOT_BUT = re.compile(
-    r"\b(?:it's|it is|he's|she's|that's|they're|is|are|was|were|i'm|i am|in|on|at|to|for|with|from|called|"
-    r"named|\w+s)?\s*"
-    r"\bnot (?P<old>(?:[\w'’/:-]+ ){0,4}[\w'’/:-]+?)[,;]?\s+but\s+(?:rather\s+)?(?P<new>[^.,!?;]+)",
-    re.I,
-)
-_Y_NOT_X = re.compile(
-    r"(?P<new>[^.,!?;]{1,80}?),?\s+(?:and |but )?(?:it's |"
-    r"it is )?\bnot (?P<old>(?:[\w'’/:-]+ ?){1,5}?)\s*$",
-    re.I,
-)
-_NOT_X_Y = re.compile(
-    r"\b(?P<subject>[\w' ]{0,40}?)(?:'s not|is not|isn't|wasn't|'m not|am not|aren't|are not|"
-    r"not)\s+(?P<old>(?:[\w'’/:-]+ ?){1,6}?)"
-    r"[,;.]\s*(?:it's|it is|he's|she's|i'm|they're|that's|rather|but|it should be|it was|they are|he is|"
-    r"she is|i am)\s+"
-    r"(?P<new>[^.,!?;]+)",
-    re.I,
-)
-_SAYS_NOTHING = re.compile(r"^(?:i mean|it|that|this|well|so|you know|no|he|she|they|maybe|why|or)$", re.I)
-_CORRECTS = re.compile(
-    r"^\W*(?:no|nope|wait|sorry|oops|actually|hold on|correction|hm+|oh|ah|my bad|my mistake|scratch that|"
-    r"whoops|apologies|"
-    r"let me correct|i meant|i mean|that's wrong|that was wrong|i was wrong|i misspoke|typo)\b",
-    re.I,
-)
-_NEW_AFTER = re.compile(
-    r"(?:\bit(?:'s| is| was| should be| should have been)|\bshould (?:be|have been|read|say)|"
-    r"\bmeant to (?:say|write|type)|"
-    r"\b(?:he|she|they|i|we|there)(?:'s|'re|'m| is| are| am| was| were)|\b(?:the )?(?:right|correct|actual|"
-    r"real) \w+(?: \w+)? is|"
-    r"\bmake (?:it|that)|\bactually|[:,—–-])\s+(?P<new>[^.!?;,]+(?:,[^.!?;]+)?)",
-    re.I,
-)
-
-
-def correction(sentences: list[list[Clause]], text: str) -> Command | None:
-    """A correction of what was told before: that something was wrong, or that not one thing holds but another."""
-    for clauses in sentences:
-        start, end = clauses[0].start, clauses[-1].end
-        said = text[start:end]
-        if clauses[0].asks or re.match(
-            r"\W*(?:he|she|they|my \w+|the \w+) (?:said|told|says|thinks?|thought|claims?)\b", said, re.I
-        ):
-            continue
-        found = _correction_in(said, text[end:], start, end)
-        if found:
-            return found
-    return None
-
-
-def _correction_in(said: str, following: str, start: int, end: int) -> Command | None:
-    corrects = bool(_CORRECTS.match(said))
-    wrong = _WRONG.search(said)
-    old, new = "", ""
-    for pattern in (_NOT_BUT, _NOT_X_Y, _Y_NOT_X):
-        contrast = pattern.search(said)
-        if contrast and not _SAYS_NOTHING.match(contrast["new"].strip()):
-            old, new = contrast["old"].strip(" ,"), contrast["new"].strip(" ,")
-            break
-    meant = _MEANT.search(said)
-    if not new and meant:
-        new = meant["new"].strip()
-    if wrong and not new:
-        rest = said[wrong.end() :] if len(said) - wrong.end() > 3 else following  # noqa: PLR2004 — a mark
-        stated = _NEW_AFTER.search(rest) or re.match(r"\W*(?P<new>[^.!?]{2,120})", rest)
-        new = stated["new"].strip() if stated else ""
-        end = end if rest is not following else end + (stated.end() if stated else 0)
-    if not (wrong or meant or (corrects and new) or old):
-        return None
-    certain = bool(wrong or meant or corrects)
-    return Command(
-        "correct",
-        "stated" if old else "previous",
-        target=old or said,
-        replacement=new,
-        # A contrast by itself is a correction only of what was told otherwise.
-        needs_match=True,
-        explicit=bool(wrong or corrects),
-        certainty="plain" if certain or old else "unclear",
-        start=start,
-        end=end,
-    )
+def _forget_it(clause: Clause) -> Reading:
+    """“Forget it” may only change the subject, unless the user regrets to have told it."""
+    regretted = _REGRETTED.match(clause.after)
+    if regretted is None:
+        return Reading("forget", "here", certainty="unclear")
+    if not regretted["what"]:
+        return Reading("forget", "before")
+    begins = clause.end - clause.start
+    place = (begins + regretted.start("what"), begins + regretted.end("what"))
+    return Reading("forget", "stated", place, "sentence")

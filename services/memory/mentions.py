@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from services.llm.language import language_of
-from services.memory.terms import informative_terms, lone_characters, simplified, terms
+from services.memory.concepts import concepts
+from services.memory.terms import (
+    english_stems,
+    english_words,
+    informative_terms,
+    lone_characters,
+    simplified,
+    terms,
+)
 
 _NEARLY_ALL = 0.75
 _FEW = 2
@@ -67,18 +75,31 @@ class Subject:
     """Whether it is about somebody of the user's."""
     characters: frozenset[str] = frozenset()
     """The Chinese characters that say something: what is cut into other words is found by them."""
+    of_speaker: bool = False
+    """Whether it is said to be about the user."""
+    words: str = ""
+    """What names it."""
 
     @classmethod
     def of(cls, words: str) -> "Subject":
         """What these words name; without terms where they name nothing in particular."""
-        found = informative_terms(words)
+        found = informative_terms(_SPEAKER.sub("", words))
         found = frozenset(term for term in found if term not in _QUALIFIER_TERMS)
         if language_of([words]) == "zh":
             # Of a word and the shorter words in it the longest says it all.
             found = frozenset(t for t in found if not any(t != other and t in other for other in found))
-            found = found or lone_characters(words)
+            if all(_KIN.fullmatch(f"我{term.removeprefix('我')}") for term in found):
+                # Somebody alone is not what is said of him: “我欠我弟钱”.
+                found |= lone_characters(words)
         weights = {term: _NAMED_WEIGHT if _is_name(term, words) else 1.0 for term in found}
-        return cls(found, weights, bool(_KIN.search(words)), _characters(words))
+        return cls(
+            found,
+            weights,
+            of_kin=bool(_KIN.search(words)),
+            characters=_characters(words),
+            of_speaker=bool(_SPEAKER.match(words)),
+            words=words,
+        )
 
     def patterns(self) -> list[str]:
         """Patterns of LIKE, of which whatever speaks of it matches one."""
@@ -86,21 +107,48 @@ class Subject:
         for term in self.terms:
             # A stem ends where inflections differ: allerg(i), happi, stud(i).
             stem = term[:-1] if len(term) > 4 and term.isascii() and term[-1] in "ieyy" else term  # noqa: PLR2004
-            found.append("%" + re.sub(r"([\\%_])", r"\\\1", stem) + "%")
+            escaped = re.sub(r"([\\%_])", r"\\\1", stem)
+            found.append(f"%{'%'.join(escaped) if _is_separable(term) else escaped}%")
         return sorted(found)
 
     def is_in(self, text: str) -> bool:
         """Whether one statement speaks of it."""
-        if not self.terms or (_KIN.search(text) and not self.of_kin):
+        if not self.terms:
+            return False
+        shared = self._shared_with(text)
+        if (
+            _KIN.search(text)
+            and not self.of_kin
+            and (self.of_speaker or len(self.terms) < _FEW or shared != self.terms)
+        ):
             return False
         if len(self.characters) >= _FEW and _characters(text) == self.characters:
             return True
-        there = frozenset(terms(text))
-        shared = self.terms & there
         if len(self.terms) <= _FEW:
             return shared == self.terms
         weight = sum(self.weights[term] for term in shared)
         return weight / sum(self.weights.values()) >= _NEARLY_ALL
+
+    def _shared_with(self, text: str) -> frozenset[str]:
+        there = frozenset(terms(text))
+        apart = (term for term in self.terms - there if _is_separable(term))
+        folded = simplified(text)
+        return (self.terms & there) | {term for term in apart if re.search(rf"{term[0]}.{{1,4}}{term[1]}", folded)}
+
+    def is_meant_in(self, text: str) -> bool:
+        """Whether a statement speaks of it by its concepts: “my address” and “I live in Hill Road”."""
+        if not self.terms or (_KIN.search(text) and not self.of_kin):
+            return False
+        spoken_of = concepts(text)
+        shared = self._shared_with(text)
+        meant = [each for term in self.terms - shared if (each := self.concepts_of(term))]
+        covered = len(shared) + sum(each.keys() <= spoken_of.keys() for each in meant)
+        return covered == len(self.terms)
+
+    def concepts_of(self, term: str) -> dict[str, float]:
+        """The concepts that one of its terms names."""
+        word = next((each for each in english_words(self.words) if english_stems(each) == [term]), term)
+        return concepts(word)
 
     def shares_with(self, text: str) -> bool:
         """Whether a text has any of its words."""
@@ -116,6 +164,15 @@ class Subject:
 
 def _characters(text: str) -> frozenset[str]:
     return frozenset(each for each in simplified(text) if "\u4e00" <= each <= "\u9fff" and each not in _LITTLE)
+
+
+_SPEAKER = re.compile(r"^\s*(?:我们?|咱们?)的?|^\s*(?:i(?:'m|'ve|'d|'ll)?|my|our|we(?:'re|'ve)?)\b", re.IGNORECASE)
+_SEPARABLE = 2
+
+
+def _is_separable(term: str) -> bool:
+    """Whether words may stand between its two characters: 投票 and 投了反对票."""
+    return len(term) == _SEPARABLE and not term.isascii()
 
 
 _QUALIFIER_TERMS = frozenset(_QUALIFIERS.split())

@@ -1,4 +1,4 @@
-"""What a memory command is about: the statements, memories and items that it names, found strictly by their words.
+"""What a memory command is about: the statements, memories and items that it names, found by their words.
 
 It only plans; `Retraction` carries the plan out in the transaction that ends the turn.
 """
@@ -23,7 +23,7 @@ from services.memory.content import FIELD_LABELS, check_size
 from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes, item_text
 from services.memory.mentions import Subject, known_in, statements_of, without, without_member, worth_keeping
-from services.memory.substitution import Substitution, substitute, value_terms
+from services.memory.substitution import Substitution, frame_of, substitute, value_terms
 from services.memory.terms import informative_terms
 from services.platform.postgres import Database
 from state.memory import Command, MemoryChange, PlannedChange, PlannedItem, PlannedMessage, Recognised
@@ -31,6 +31,7 @@ from state.memory import Command, MemoryChange, PlannedChange, PlannedItem, Plan
 SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _MOST_MENTIONS = 300
+_ANYTHING = ["%"]
 _RECENT = 8
 _JUST_BEFORE = 2
 """Messages of the user to which a correction refers that names nothing."""
@@ -153,10 +154,14 @@ class Resolution:
         found = _Found(gives_away=command.target)
         if not subject.terms:
             return found
-        for stored in await self._mentions(asking, subject):
-            rest = without(stored.content, subject)
-            if rest is None:
-                continue
+        mentions = [
+            (stored, rest)
+            for stored in await self._mentions(asking, subject.patterns())
+            if (rest := without(stored.content, subject)) is not None
+        ]
+        if not mentions and not command.needs_match:
+            mentions = _meant(await self._mentions(asking, _ANYTHING), subject)
+        for stored, rest in mentions:
             if stored.kind == "episode":
                 found.episodes.append(stored.id)
             else:
@@ -207,19 +212,22 @@ class Resolution:
         if corrected:
             stored, change, statement = corrected
         else:
-            mentions = await self._mentions(asking, subject) if subject.terms else []
+            mentions = await self._mentions(asking, subject.patterns()) if subject.terms else []
             told = [each for each in mentions if each.role == "user"]
             in_memory = _corrected_in(told, command, subject)
             if in_memory is None and command.scope == "stated":
                 old = Subject.of(command.target)
                 told = (
-                    [each for each in await self._mentions(asking, old) if each.role == "user"]
+                    [each for each in await self._mentions(asking, old.patterns()) if each.role == "user"]
                     if old.terms
                     else []
                 )
                 shared = subject.terms - old.terms - Subject.of(command.replacement).terms
                 told = [each for each in told if shared & informative_terms(each.content)] if shared else told[:1]
                 in_memory = _corrected_in(told, command)
+            if in_memory is None and command.explicit and (frame := frame_of(command.replacement)):
+                told = [each for each in await self._mentions(asking, [f"%{frame}%"]) if each.role == "user"]
+                in_memory = _corrected_in(told, replace(command, explicit=False))
             if in_memory:
                 stored, change, statement = in_memory
         if stored is not None:
@@ -260,11 +268,11 @@ class Resolution:
             if rest is not None:
                 found.messages[answer_id] = rest or None
 
-    async def _mentions(self, asking: Asking, subject: Subject) -> list[Stored]:
+    async def _mentions(self, asking: Asking, patterns: list[str]) -> list[Stored]:
         values = {
             **vars(asking.owner),
             "message_id": asking.message_id,
-            "patterns": subject.patterns(),
+            "patterns": patterns,
             "most": _MOST_MENTIONS,
         }
         return await self._database.fetch(asking.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
@@ -277,6 +285,20 @@ class Resolution:
             "recent": _RECENT,
         }
         return await self._database.fetch(asking.owner.tenant_id, sql.BEFORE, values, class_row(Stored))
+
+
+def _meant(stored: Sequence[Stored], subject: Subject) -> list[tuple[Stored, str]]:
+    """The one statement that speaks of a subject in other words; none where several do."""
+    found = [
+        (each, statement)
+        for each in stored
+        if each.role == "user"
+        for statement in statements_of(each.content)
+        if "?" not in statement and "？" not in statement and subject.is_meant_in(statement)
+    ]
+    if len({statement.strip() for _, statement in found}) != 1:
+        return []
+    return [(each, worth_keeping(each.content.replace(statement, "", 1))) for each, statement in found]
 
 
 def _planned(command: Command, found: _Found, asking: Asking) -> PlannedChange:
@@ -396,6 +418,8 @@ def _corrected_in(stored: Sequence[Stored], command: Command, about: Subject | N
     """The newest statement in which the old value stands, or one of the new value's kind."""
     for each in stored:
         for statement in reversed(statements_of(each.content)):
+            if statement.rstrip().endswith(("?", "？")):
+                continue
             if about and not about.is_in(statement) and not about.touches(statement):
                 continue
             old = command.target if command.scope == "stated" else ""
@@ -418,6 +442,8 @@ def _context_of(command: Command, message: str) -> Subject:
 _WORDS_OF_CORRECTING = """
 wrong incorrect mistaken mistake misspoke meant mean correction correct sorry actually wait said say told typo
 right should scratch strike let fix oops mixed got
+now longer anymore instead
+现在 已经 有误
 说错 记错 写错 打错 搞错 弄错 讲错 口误 更正 纠正 刚才 不对 应该 其实 不是 抱歉 不好 意思 不好意思 错 错了
 """
 
@@ -432,6 +458,9 @@ def _corrected_items(core: CoreContent, change: Substitution, statement: str) ->
     about = informative_terms(statement) - informative_terms(change.old)
     found = []
     for section, key, text, _ in _items(core):
+        if not change.new and text.strip().casefold() == change.old.casefold():
+            found.append(PlannedItem(action="remove", section=section, field=key, value=None, old=text))
+            continue
         new = substitute(text, change.new, change.old)
         if new and (about & informative_terms(f"{key.replace('_', ' ')} {text}") or text.strip() == change.old):
             found.append(PlannedItem(action="replace", section=section, field=key, value=new.text, old=text))

@@ -62,6 +62,12 @@ _CHINESE_COMPLEMENT = re.compile(
     r"吃|喝|要|选|订了?|有|"
     r"对))(?P<value>[^,，。！？;；的了过吗呢]{1,12})"
 )
+_FRAME = re.compile(
+    r"^(?P<head>\b(?:i|we) (?!am|was|were|have|had|do|did|can|could|will|would|want|need|think|should|go)\w+"
+    r" (?:in|at|on|to|from|with|for|as)|\b(?:my|our) [\w-]+(?: [\w-]+)? is|(?:我|我们|我家)(?:住|姓|学|养)|"
+    r"我(?:的|家)[^，。,是叫]{1,8}(?:是|叫))(?:在|了)?\s*(?P<value>[^,.!?;，。！？；]+)",
+    re.IGNORECASE,
+)
 _LEADING = re.compile(
     r"^(?:it(?:'s| is| was| should be)|he(?:'s| is)|she(?:'s| is)|they(?:'re| are)|i(?:'m| am)|we(?:'re| are)|"
     r"that(?:'s| is)|"
@@ -86,14 +92,49 @@ def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) 
     """The statement with the new value where the old one stands.
 
     Without an old value it is the one of the new one's kind (a weekday, a number, a name, …), or, if `freely`,
-    what the statement says of its subject. None where it cannot be told what is replaced.
+    what the statement says of its subject. An old value is left out where the new one is empty or stands beside
+    it. None where it cannot be told what is replaced.
     """
+    if not old and (framed := _same_frame(statement, new)):
+        return framed
     if old:
         place = _place_of(statement, old)
+        if place and (not new or _place_of(statement, new)):
+            return _dropped(statement, place)
         if place:
             return _replaced(statement, place, _value_like(old, new) or _bare(new))
         return _typed(statement, _bare(new), only=old)
     return _typed(statement, _bare(new)) or (_complement(statement, _bare(new)) if freely else None)
+
+
+def frame_of(new: str) -> str:
+    """The words before the value of a statement: “I live in” of “I live in Bruges”; empty where it has none."""
+    found = _FRAME.match(_comparable(new))
+    return found["head"] if found else ""
+
+
+def _same_frame(statement: str, new: str) -> Substitution | None:
+    given = _FRAME.match(new.strip())
+    found = re.search(_FRAME.pattern.removeprefix("^"), statement, re.IGNORECASE) if given else None
+    if not given or not found or given["head"].casefold() != found["head"].casefold():
+        return None
+    return _replaced(statement, found.span("value"), given["value"].strip())
+
+
+def _dropped(statement: str, place: tuple[int, int]) -> Substitution | None:
+    """Of “shrimp and walnuts” the one that does not hold left out, as the other is there."""
+    start, stop = place
+    before = re.search(
+        r"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)+\s*(?:and |or |the |a )*$", statement[:start]
+    )
+    after = re.match(r"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)\s*(?:and |or )*", statement[stop:])
+    if before:
+        span = (before.start(), stop)
+    elif after:
+        span = (start, stop + after.end())
+    else:
+        return None
+    return Substitution(f"{statement[: span[0]]}{statement[span[1] :]}", statement[start:stop], "")
 
 
 def value_terms(new: str) -> frozenset[str]:
@@ -177,5 +218,7 @@ def _longest_heads(rule: re.Pattern[str], statement: str) -> Iterator[re.Match[s
 
 
 def _replaced(statement: str, span: tuple[int, int], value: str) -> Substitution:
-    old = statement[span[0] : span[1]]
+    old, following = statement[span[0] : span[1]], statement[span[1] :].strip(" ,.!;，。！；")
+    if following and value.endswith(following):
+        value = value.removesuffix(following)  # “在阿斯麦上班” for 飞利浦 in “在飞利浦上班”
     return Substitution(f"{statement[: span[0]]}{value.strip()}{statement[span[1] :]}", old.strip(), value.strip())
