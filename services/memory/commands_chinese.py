@@ -400,8 +400,8 @@ def _do_not_remember(body: str, at: int, _clause: Clause) -> Reading | None:  # 
                 return None
             if re.search(r"(?:记得|当真|往心里去|做笔记)$", verb) and not found["object"]:
                 return None
-            told = bool(found["object"] and re.search(rf"{_JUST}|{_SAID}过", found["object"]))
-            return Reading("do_not_remember", "before" if told else "here")
+            said_before = bool(found["object"] and re.search(rf"{_JUST}|{_SAID}过", found["object"]))
+            return Reading("do_not_remember", "before" if said_before else "here")
     kept = _KEPT_NO_MORE.match(body)
     if kept and not _THIS.match(kept["object"]) and not re.fullmatch(_MATTER, kept["object"]):
         stop = kept.end("object")
