@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
 from typing_extensions import TypedDict
@@ -94,7 +93,6 @@ class VariantView(BaseModel):
 class ExperimentView(BaseModel):
     """An experiment."""
 
-    id: UUID
     name: str
     description: str
     status: Literal["draft", "running", "stopped"]

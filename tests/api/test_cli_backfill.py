@@ -108,7 +108,7 @@ async def test_a_conversation_that_fails_is_named_and_the_others_go_on(
     }
 
     def answer(received: Received) -> Reply:
-        said = received.prompt[-1][1]
+        said = " ".join(text for _, text in received.prompt)
         if "In rejected" in said:
             return Reply(status=500)
         return Reply(["word " * 1000]) if "In wordy" in said else QUICK
@@ -165,7 +165,7 @@ async def test_a_run_that_was_cut_off_is_taken_up(
     assert len(before) == 3
     if how is signal.SIGINT:
         assert process.returncode == 1
-        assert "anamnesis: stopped; 3 summaries were made and stay" in err
+        assert "anamnesis: stopped; 3 summaries are done, run the command again for the rest" in err
         assert "Traceback" not in err
 
     model_server.reset()

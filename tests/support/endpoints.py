@@ -304,6 +304,8 @@ def _export(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
 
 OK, GONE = frozenset({200}), frozenset({404})
 MADE, REMOVED = frozenset({201, 409}), frozenset({204})  # 409: the name is taken
+LEFT = REMOVED | GONE
+BUSY = frozenset({409})  # a running experiment has to be stopped first
 FOUND = OK | GONE
 REFUSED = frozenset({403})
 UNREAD = frozenset({415})
@@ -340,7 +342,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", EXPERIMENTS): Entry(_make_experiment, MADE, MADE, MADE, is_admins=True),
     ("GET", f"{EXPERIMENTS}/{{name}}"): Entry(_experiment, OK, GONE, GONE, is_admins=True),
     ("PATCH", f"{EXPERIMENTS}/{{name}}"): Entry(_change_experiment, OK, GONE, GONE, is_admins=True),
-    ("DELETE", f"{EXPERIMENTS}/{{name}}"): Entry(_remove_experiment, REMOVED | GONE, GONE, GONE, is_admins=True),
+    ("DELETE", f"{EXPERIMENTS}/{{name}}"): Entry(_remove_experiment, LEFT | BUSY, GONE, GONE, is_admins=True),
     ("GET", f"{EXPERIMENTS}/{{name}}/report"): Entry(_experiment, OK, GONE, GONE, is_admins=True),
     # Users share their tenant's knowledge bases, too.
     ("GET", BASES): Entry(_bases, OK, OK, OK),
