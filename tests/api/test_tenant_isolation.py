@@ -48,7 +48,7 @@ from tests.support.walk import (
 pytestmark = pytest.mark.anyio
 
 TENANTS = 10
-OPERATIONS = 10_000
+OPERATIONS = 14_000
 AT_ONCE = 64
 
 

@@ -389,5 +389,5 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users"): Entry(_users, OK, OK, OK, is_admins=True),
     ("GET", "/api/v1/users/{user_id}"): Entry(_core_memory, OK, GONE, GONE),
     ("PATCH", "/api/v1/users/{user_id}"): Entry(_change_user, OK, GONE, GONE),
-    ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=6, is_admins=True),
+    ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=9, is_admins=True),
 }
