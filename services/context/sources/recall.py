@@ -20,7 +20,7 @@ from services.memory.terms import terms
 from services.platform.metrics import RECALLED
 from services.time_reference.local_days import bounds, hours_of
 from services.time_reference.zones import time_zone
-from state.prompt import RecalledEpisode, RecallLimits
+from state.prompt import RecalledEpisode, RecallLimits, TimeReference
 from state.section import Item, Section
 
 _DEPTH = 20
@@ -75,8 +75,11 @@ class RecallSource(Source[RecallResult]):
         return RecallResult()
 
     async def load(self, turn: PromptTurn) -> RecallResult:
-        """Recall, if there is anything to recall; it has a time limit of its own and never fails."""
-        if not turn.remembers:
+        """Recall, if there is anything to recall; it has a time limit of its own and never fails.
+
+        A plain question about the last visit is answered by that visit alone, which another section shows.
+        """
+        if not turn.remembers or _asks_for_last_visit(turn.reference):
             return RecallResult()
         since, until = None, None
         if (asked := turn.reference) and asked["start_date"] and asked["end_date"]:
@@ -156,6 +159,10 @@ class RecallSource(Source[RecallResult]):
         reasons = {unit: each.reason for unit, each in outdated.items()}
         reasons |= {excluded.unit_id: excluded.reason for excluded in selection.excluded}
         return episodes, _report(found, reasons)
+
+
+def _asks_for_last_visit(reference: TimeReference | None) -> bool:
+    return reference is not None and reference["plain"] and reference["kind"] == "last_visit"
 
 
 def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> list[Ranked]:

@@ -97,3 +97,14 @@ def test_a_subject_is_found_by_parted_words_by_names_and_by_its_concept() -> Non
     assert not Subject.of("my diabetes").is_in("My son has diabetes.")
     assert Subject.of("my address").is_meant_in("I live at 12 Hill Road.")
     assert not Subject.of("我欠我弟钱").is_in("我弟住在北京。")
+
+
+@pytest.mark.parametrize(
+    ("statement", "old", "new"),
+    [
+        ("We fly to Lisbon in June.", "Lisbon", "Porto in May"),
+        ("用户决定国庆去敦煌看壁画。", "敦煌", "厦门看海"),
+    ],
+)
+def test_part_of_another_sentence_is_not_put_in_the_place_of_a_value(statement: str, old: str, new: str) -> None:
+    assert substitute(statement, new, old, freely=False) is None
