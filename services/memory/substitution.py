@@ -101,12 +101,9 @@ def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) 
         place = _place_of(statement, old)
         if place and (not new or _place_of(statement, new)):
             return _dropped(statement, place)
-        if place and (value := _value_like(old, new)):
-            return _replaced(statement, place, value)
-        if place and _fits(_bare(new), statement, place):
-            return _replaced(statement, place, _bare(new))
         if place:
-            return None
+            value = _value_like(old, new) or _fitting(_bare(new), statement, place)
+            return _replaced(statement, place, value) if value else None
         return _typed(statement, _bare(new), only=old)
     return _typed(statement, _bare(new)) or (_complement(statement, _bare(new)) if freely else None)
 
@@ -170,17 +167,17 @@ def _comparable(text: str) -> str:
     return folded if len(folded) == len(text) else text
 
 
-def _fits(new: str, statement: str, place: tuple[int, int]) -> bool:
-    """Whether the new text is a value like the old one, and not a part of a sentence that goes on differently.
+def _fitting(new: str, statement: str, place: tuple[int, int]) -> str:
+    """The new text, if it is a value like the old one; empty if it is part of a sentence that goes on differently.
 
-    “Porto in May” does not go into “we fly to Lisbon in June”, nor 厦门看海 into 我去敦煌看壁画.
+    “green tea with milk” does not go into “I drink coffee with sugar”, nor 厦门看海 into 我去敦煌看壁画.
     """
     start, stop = place
     following = statement[stop:].strip(" ,.!;，。！；")
     if not terms(following) or new.endswith(following):
-        return True
+        return new
     plain = [word for word in new.split() if not word[0].isupper()] if new.isascii() else [new]
-    return len(terms(" ".join(plain))) <= max(len(terms(statement[start:stop])), 1)
+    return new if len(terms(" ".join(plain))) <= max(len(terms(statement[start:stop])), 1) else ""
 
 
 def _value_like(old: str, new: str) -> str:
