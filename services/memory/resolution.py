@@ -416,6 +416,7 @@ _Corrected = tuple[Stored, Substitution, str]
 
 def _corrected_in(stored: Sequence[Stored], command: Command, about: Subject | None = None) -> _Corrected | None:
     """The newest statement in which the old value stands, or one of the new value's kind."""
+    newest = True
     for each in stored:
         for statement in reversed(statements_of(each.content)):
             if statement.rstrip().endswith(("?", "？")):
@@ -423,9 +424,11 @@ def _corrected_in(stored: Sequence[Stored], command: Command, about: Subject | N
             if about and not about.is_in(statement) and not about.touches(statement):
                 continue
             old = command.target if command.scope == "stated" else ""
-            change = substitute(statement, command.replacement, old, freely=command.explicit)
+            # Without a value of the same kind, only what was said last can be meant.
+            change = substitute(statement, command.replacement, old, freely=command.explicit and newest)
             if change:
                 return each, change, statement
+            newest = False
     return None
 
 

@@ -13,7 +13,7 @@ _ENGLISH_NUMBER = (
     r"(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?)"
 )
 _ORDINAL = r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|\d+(?:st|nd|rd|th))"
-_CHINESE_NUMBER = r"[零〇一二三四五六七八九十百千万两半\d.]+"
+_CHINESE_NUMBER = r"(?:[零〇一二三四五六七八九十百千万两半]|\d+(?:\.\d+)?)+"
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
     r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
@@ -95,6 +95,8 @@ def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) 
     what the statement says of its subject. An old value is left out where the new one is empty or stands beside
     it. None where it cannot be told what is replaced.
     """
+    if not old and not _bare(new):
+        return None
     if not old and (framed := _same_frame(statement, new)):
         return framed
     if old:
