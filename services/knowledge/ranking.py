@@ -12,6 +12,7 @@ from services.knowledge.forms import Vocabulary
 from services.knowledge.manner import manner_of, views_of
 from services.knowledge.overlap import overlaps, wanted
 from services.llm.language import Language, language_of
+from services.memory.columns import Columns
 from services.memory.embedding_quality import EmbeddingQuality, cosine_floor
 from services.memory.field import Field
 from services.memory.hits import Unit
@@ -67,7 +68,7 @@ def judged(
     """
     if not candidates:
         return []
-    field = Field([_unit(candidate) for candidate in candidates], timedelta(0))
+    field = Field(Columns.of([_unit(candidate) for candidate in candidates]), timedelta(0))
     names = tuple(dict.fromkeys(terms(question)))
     lexical = _scaled(field.matching_passages(names, field.weights(names))[0] if names else _zeros(field))
     dense = _dense(candidates, lexical)

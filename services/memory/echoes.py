@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from services.llm.language import language_of
+from services.memory.columns import ASKS
 from services.memory.field import Field
 from services.memory.incidence import Values, weighted
-from services.memory.queries import asks
-from services.memory.terms import terms
+from services.memory.sequences import Places
 
 # By weight: so much of what it says is in the query, and so much of the query in it.
 _HELD = 0.8
@@ -29,14 +28,15 @@ def echoes(names: Sequence[str], frequencies: Values, field: Field) -> NDArray[n
     weights = field.weights(names)
     found: NDArray[np.bool_] = weighted((frequencies > 0).astype(np.float64), weights) >= _HOLDS * weights.sum()
     found &= frequencies.sum(axis=1) >= _HELD_AT_LEAST * field.lengths
-    asked = frozenset(names)
+    found &= field.units.are(ASKS) & bool(names)
+    asked = field.units.terms.numbered(names)
     for place in np.flatnonzero(found).tolist():
-        text = field.units[place].text
-        found[place] = bool(asked) and asks(text, language_of([text])) and _says_nothing_else(text, asked, field)
+        found[place] = _says_nothing_else(place, asked, field)
     return found
 
 
-def _says_nothing_else(text: str, asked: frozenset[str], field: Field) -> bool:
-    own = sorted(set(terms(text)))
-    weights = field.weights(own)
-    return bool(own) and float(weights[[name in asked for name in own]].sum()) >= _HELD * float(weights.sum())
+def _says_nothing_else(place: int, asked: Places, field: Field) -> bool:
+    said = field.units.terms.at(place)[field.units.named[place] :]
+    own = np.unique(said).astype(np.intp)
+    weights = field.weights_of(own)
+    return len(own) > 0 and float(weights[np.isin(own, asked)].sum()) >= _HELD * float(weights.sum())

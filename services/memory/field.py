@@ -3,14 +3,14 @@
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
-from services.memory.hits import Unit
-from services.memory.incidence import Incidence, Places, Values, weighted
+from services.memory.columns import Columns
+from services.memory.incidence import Incidence, Values, weighted
 from services.memory.parameters import BM25_B, BM25_K1
 from services.memory.passages import Passages
+from services.memory.sequences import Places
 
 # A term that a message repeats says little more than one that it has once.
 _SATURATION = 0.9
@@ -29,18 +29,17 @@ class Field:
     what distinguishes one unit from another.
     """
 
-    def __init__(self, units: Sequence[Unit], visit_gap: timedelta) -> None:
+    def __init__(self, units: Columns, visit_gap: timedelta) -> None:
         self.units = units
-        self.size = len(units)
-        self.places = {unit.id: place for place, unit in enumerate(units)}
-        self.previous = np.array([self.places.get(unit.previous or "", -1) for unit in units], dtype=np.intp)
+        self.size = units.size
+        self.previous = units.previous
         self.following = np.full(self.size, -1, dtype=np.intp)
         later = np.flatnonzero(self.previous >= 0)
         self.following[self.previous[later]] = later
         self._pairs = len(later)
-        self._visit_gap = visit_gap
-        self._incidence = Incidence([unit.terms for unit in units])
-        self.passages = Passages([unit.terms for unit in units], self._incidence)
+        self._visit_gap_s = visit_gap.total_seconds()
+        self._incidence = Incidence(units.terms)
+        self.passages = Passages(units.terms, self._incidence)
 
     @property
     def lengths(self) -> Values:
@@ -49,10 +48,11 @@ class Field:
 
     def weights(self, terms: Sequence[str]) -> Values:
         """How much each term distinguishes: above 0, the highest for one that no unit holds."""
-        found = self._incidence.found(terms)
-        size = max(self.size, _SMALLEST_STORE)
-        weights: Values = np.log(1 + (size - found + 0.5) / (found + 0.5))
-        return weights
+        return self._rarity(self._incidence.found(terms))
+
+    def weights_of(self, numbers: Places) -> Values:
+        """The same for terms by their numbers."""
+        return self._rarity(self._incidence.found_of(numbers))
 
     def frequencies_of(self, terms: Sequence[str]) -> Values:
         """How often each unit (row) holds each of the terms (column), no term given twice."""
@@ -119,14 +119,19 @@ class Field:
         highest = float(found.max())
         return found / highest if highest > 0 else found
 
+    def _rarity(self, found: Places) -> Values:
+        size = max(self.size, _SMALLEST_STORE)
+        weights: Values = np.log(1 + (size - found + 0.5) / (found + 0.5))
+        return weights
+
     @cached_property
     def _visits(self) -> Places:
+        conversations, said_at = self.units.conversations, self.units.said_at
+        order = np.lexsort((said_at, conversations))
+        another = np.diff(conversations[order], prepend=conversations[order[:1]]) != 0
+        another |= np.diff(said_at[order], prepend=said_at[order[:1]]) > self._visit_gap_s
         visits = np.zeros(self.size, dtype=np.intp)
-        said = [(unit.conversation_id, unit.created_at) for unit in self.units]
-        order = sorted(range(self.size), key=said.__getitem__)
-        for before, place in pairwise(order):
-            (one, ended), (other, began) = said[before], said[place]
-            visits[place] = visits[before] + (one != other or began - ended > self._visit_gap)
+        visits[order] = np.cumsum(another)
         return visits
 
 

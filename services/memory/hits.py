@@ -104,7 +104,11 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All that was found, best first. `coherence` (0..1) says how much neighbours were trusted."""
+    """What was found, best first. `coherence` (0..1) says how much neighbours were trusted.
+
+    `found` counts what was ranked, of which `results` may be the best alone.
+    """
 
     results: tuple[Ranked, ...]
     coherence: float
+    found: int = 0

@@ -1,17 +1,38 @@
 """Which units hold which terms, as arrays: what weighs, counts and compares them."""
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from services.memory.sequences import Places, TermSequences
+
 Values = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
-class Incidence:
+class TermCounts:
+    """How often each of several texts holds which terms."""
+
+    def __init__(self, texts: TermSequences) -> None:
+        self.size = texts.size
+        self.lengths: Values = texts.lengths.astype(np.float64)
+        """How many terms each text has, repeated ones counted again."""
+        self._texts = texts
+        self._rows = texts.rows
+
+    def frequencies_of(self, terms: Sequence[str]) -> Values:
+        """How often each text (row) holds each of the terms (column), no term given twice."""
+        columns = np.full(len(self._texts.vocabulary) + 1, -1, dtype=np.intp)
+        columns[self._texts.numbered(terms)] = np.arange(len(terms))
+        columns[-1] = -1
+        at = columns[self._texts.numbers]
+        asked = np.flatnonzero(at >= 0)
+        cells = self._rows[asked] * len(terms) + at[asked]
+        table = np.bincount(cells, minlength=self.size * len(terms)).astype(np.float64)
+        return table.reshape(self.size, len(terms))
+
+
+class Incidence(TermCounts):
     """The terms of units 0..n-1, and how alike the units are by them.
 
     Two units are alike by the terms they share, each weighed by how rare it is among the units: the
@@ -19,32 +40,27 @@ class Incidence:
     in automatic text retrieval", 1988).
     """
 
-    def __init__(self, units: Sequence[Sequence[str]]) -> None:
-        self.size = len(units)
-        lengths = [len(terms) for terms in units]
-        self.lengths = np.array(lengths, dtype=np.float64)
-        numbers: defaultdict[str, int] = defaultdict()
-        numbers.default_factory = numbers.__len__
-        every = map(numbers.__getitem__, chain.from_iterable(units))
-        self._terms = np.fromiter(every, np.intp, sum(lengths))
-        self._rows = np.repeat(np.arange(self.size), lengths)
-        self._numbers: dict[str, int] = dict(numbers)
+    def __init__(self, units: TermSequences) -> None:
+        super().__init__(units)
+        present = np.zeros(len(units.vocabulary) + 1, dtype=np.bool_)
+        present[units.numbers] = True
+        # The terms that are here, by numbers of their own: the last stands for those that are not.
+        self._own = np.where(present, np.cumsum(present) - 1, -1)
+        self._width = int(present.sum())
+        self._terms = self._own[units.numbers]
         self._enter()
         self._compare()
 
     def found(self, terms: Sequence[str]) -> Places:
         """In how many units each of the terms is."""
-        return np.append(self._frequencies, 0)[self._numbered(terms)]
+        return self._held_by(self._own[self._texts.numbered(terms)])
 
-    def frequencies_of(self, terms: Sequence[str]) -> Values:
-        """How often each unit (row) holds each of the terms (column), no term given twice."""
-        columns = np.full(len(self._numbers) + 1, -1, dtype=np.intp)
-        columns[self._numbered(terms)] = np.arange(len(terms))
-        at = columns[self._terms]
-        asked = np.flatnonzero(at >= 0)
-        cells = self._rows[asked] * len(terms) + at[asked]
-        table = np.bincount(cells, minlength=self.size * len(terms)).astype(np.float64)
-        return table.reshape(self.size, len(terms))
+    def found_of(self, numbers: Places) -> Places:
+        """The same for terms by their numbers."""
+        return self._held_by(self._own[numbers])
+
+    def _held_by(self, own: Places) -> Places:
+        return np.append(self._frequencies, 0)[own]
 
     def likeness(self, others: Places) -> Values:
         """How alike each unit is to another one, whose place is given for it; 0 for a place of -1."""
@@ -66,17 +82,14 @@ class Incidence:
         its = self._entry_rows == unit
         vector = np.zeros(len(self._rarity))
         vector[self._entry_columns[its]] = self._values[its]
-        columns = self._columns[[self._numbers[term] for term in without if term in self._numbers]]
+        own = self._own[self._texts.numbered(list(without))]
+        columns = self._columns[own[own >= 0]]
         vector[columns[columns >= 0]] = 0.0
         return _sums(self._entry_rows, self._values * vector[self._entry_columns], self.size)
 
-    def _numbered(self, terms: Sequence[str]) -> Places:
-        """The numbers of terms; that of one no unit holds is -1."""
-        return np.array([self._numbers.get(term, -1) for term in terms], dtype=np.intp)
-
     def _enter(self) -> None:
         """Make an entry for each unit and term that occurs more than once, in the order of units."""
-        occurrences = np.bincount(self._terms, minlength=len(self._numbers))
+        occurrences = np.bincount(self._terms, minlength=self._width)
         repeated = occurrences > 1
         self._columns = np.where(repeated, np.cumsum(repeated) - 1, -1)
         width = int(repeated.sum())
@@ -86,7 +99,7 @@ class Incidence:
         self._held[self._rows[inside], at[inside]] = True
         self._entry_rows, self._entry_columns = np.divmod(np.flatnonzero(self._held), max(width, 1))
         held_by = np.bincount(self._entry_columns, minlength=width)
-        self._frequencies = np.ones(len(self._numbers), dtype=np.intp)
+        self._frequencies = np.ones(self._width, dtype=np.intp)
         self._frequencies[repeated] = held_by
 
     def _compare(self) -> None:

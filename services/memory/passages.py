@@ -4,35 +4,45 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from services.memory.incidence import Incidence, Places, Values
+from services.memory.incidence import TermCounts, Values
+from services.memory.sequences import Places, TermSequences
 
 PASSAGE_TERMS = 80
 """Terms of a passage; a message that is not much longer is one passage."""
 _OVERLAP = 20
+_STEP = PASSAGE_TERMS - _OVERLAP
 _MOST_OF_A_UNIT = 24
 
 
 class Passages:
     """The passages of units 0..n-1, as rows; most units have one."""
 
-    def __init__(self, units: Sequence[Sequence[str]], whole: Incidence) -> None:
-        """Take the terms of each unit, and the incidence of the units themselves."""
-        self.size = len(units)
-        parts = [_cut(terms) for terms in units]
-        self.unit: Places = np.repeat(np.arange(self.size), [len(each) for each in parts])
+    def __init__(self, units: TermSequences, whole: TermCounts) -> None:
+        """Take the terms of each unit, and how often the units themselves hold which."""
+        self.size = units.size
+        lengths = units.lengths
+        rows = np.where(lengths > PASSAGE_TERMS + _OVERLAP, np.ceil((lengths - _OVERLAP) / _STEP), 1).astype(
+            np.intp
+        )
+        rows = np.minimum(rows, _MOST_OF_A_UNIT)
+        self.unit: Places = np.repeat(np.arange(self.size), rows)
         """For each row its unit."""
-        self._begins = np.concatenate([[0], np.cumsum([len(each) for each in parts])[:-1]]).astype(np.intp)
-        cut = len(self.unit) > self.size
-        self._incidence = Incidence([passage for each in parts for passage in each]) if cut else whole
+        self._begins = np.cumsum(rows) - rows
+        self._counts = whole
+        if len(self.unit) > self.size:
+            number = np.arange(len(self.unit)) - self._begins[self.unit]
+            left = lengths[self.unit] - number * _STEP
+            cut = np.where(rows[self.unit] > 1, np.minimum(left, PASSAGE_TERMS), left)
+            self._counts = TermCounts(units.cut(units.begins[self.unit] + number * _STEP, cut))
 
     @property
     def lengths(self) -> Values:
         """How many terms each row has."""
-        return self._incidence.lengths
+        return self._counts.lengths
 
     def frequencies_of(self, terms: Sequence[str]) -> Values:
         """How often each row holds each of the terms (column), no term given twice."""
-        return self._incidence.frequencies_of(terms)
+        return self._counts.frequencies_of(terms)
 
     def best_of(self, values: Values) -> Values:
         """For each unit the highest value among its rows."""
@@ -46,10 +56,3 @@ class Passages:
         order = np.lexsort((np.arange(len(values)), -values, self.unit))
         first = np.searchsorted(self.unit[order], np.arange(self.size))
         return order[first].astype(np.intp)
-
-
-def _cut(terms: Sequence[str]) -> list[Sequence[str]]:
-    if len(terms) <= PASSAGE_TERMS + _OVERLAP:
-        return [terms]
-    starts = range(0, len(terms) - _OVERLAP, PASSAGE_TERMS - _OVERLAP)
-    return [terms[start : start + PASSAGE_TERMS] for start in starts][:_MOST_OF_A_UNIT]

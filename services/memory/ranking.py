@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.llm.language import Language, language_of
+from services.memory.columns import BY_ASSISTANT, OF_FEATURE, WAITING, WRITTEN, Columns
 from services.memory.duplicates import duplicates
 from services.memory.echoes import echoes
-from services.memory.features import expected, fits
+from services.memory.features import expected
 from services.memory.field import Field, matching
 from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
-from services.memory.incidence import Places, Values
+from services.memory.incidence import Values
 from services.memory.parameters import RankingParameters
 from services.memory.queries import RecallQuery, asks, asks_in_general, is_about_oneself, is_about_the_assistant
 from services.memory.relevance import relevance
+from services.memory.sequences import Places
 from services.memory.terms import terms
 from services.memory.versions import newer_versions
 
@@ -79,6 +81,61 @@ class _Situation:
     parameters: RankingParameters
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What units are worth for some queries, at their places."""
+
+    final: Values
+    coherence: float
+    _names: tuple[str, ...]
+    _legs: Sequence[_Leg]
+    _factors: _Factors
+    _relevance: Values
+    _cosines: Values
+    _echoing: NDArray[np.bool_]
+    _parameters: RankingParameters
+
+    def best(self, number: int, times: Values | float = 1.0) -> Places:
+        """The places of the best units, best first; `times` weighs each of them."""
+        return np.argsort(-self.final * times, kind="stable")[:number].astype(np.intp)
+
+    def ranking(self, units: Mapping[int, Unit]) -> Ranking:
+        """Rank the units at the places given; what has no unit is left out."""
+        final = self.final.copy()
+        order = [place for place in self.best(len(final)).tolist() if place in units]
+        versions = _newer_first([units[place] for place in order[:_VERSIONED]], order, final, self._names)
+        order = sorted(order, key=lambda place: -final[place])
+        ordered = np.array(order, dtype=np.intp)
+        repeated = duplicates([units[place] for place in order], self._parameters.duplicate_overlap)
+        shares = _shares(self._legs, ordered[:_EXPLAINED])
+        factors = self._factors
+        # Python's own numbers, all at once: an array gives them out singly at ten times the cost.
+        columns = [
+            values[ordered].tolist()
+            for values in (final, factors.importance, factors.age, factors.kind, self._relevance, self._cosines)
+        ]
+        results = tuple(
+            Ranked(
+                unit=(unit := units[place]),
+                position=position,
+                score=score,
+                legs=shares[position - 1] if position <= _EXPLAINED else (),
+                importance_factor=important,
+                age_factor=aged,
+                kind_factor=kind,
+                relevance=relevant,
+                cosine=None if math.isnan(cosine) else cosine,
+                duplicate_of=repeated.get(unit.id),
+                version_of=units[versions[place]].id if place in versions else None,
+                echo=bool(self._echoing[place]),
+            )
+            for position, (place, score, important, aged, kind, relevant, cosine) in enumerate(
+                zip(order, *columns, strict=True), start=1
+            )
+        )
+        return Ranking(results, self.coherence, len(final))
+
+
 def rank(
     queries: Sequence[RecallQuery],
     lists: Sequence[SearchList],
@@ -88,15 +145,8 @@ def rank(
     quality: Mapping[Language, float],
     parameters: RankingParameters = _DEFAULT,
 ) -> Ranking:
-    """Rank the units by all that the searches and their neighbours say.
-
-    Each list's scores are scaled to 0..1 within it (or stand for their ranks), weighed by its query and,
-    if dense, by the `quality` of the embedding for the query's language. To them come the windows, the
-    visits and the associations, which are computed from the units found; the first two weigh as much as
-    neighbours turn out to be about the same. Importance and age (relative to `now`) shift the result a
-    little. Of units that say the same all but the best are marked.
-
-    A unit that only asks what a query asks has a small part of a full match, and speaks for no neighbour.
+    """Rank the units that searches found, as `score` weighs them; of units that say the same all but the best are
+    marked.
 
     A list may name units that are not given (erased in the meantime): they are passed over. A unit that
     no list names is ranked by its terms if it is not `indexed`, and left out if it is.
@@ -107,12 +157,43 @@ def rank(
     if any(not 0 <= found.query < len(queries) for found in lists):
         raise ValueError("A list of results belongs to no query.")
     named = {unit_id for found in lists for unit_id in found.scores}
-    field = Field(
-        [unit for unit in units if unit.id in named or not unit.indexed],
-        timedelta(minutes=parameters.visit_gap_minutes),
-    )
-    if not field.size or not queries:
+    kept = [unit for unit in units if unit.id in named or not unit.indexed]
+    if not kept or not queries:
         return Ranking((), 0.0)
+    cosines = np.full((len(queries), len(kept)), np.nan)
+    for found in lists:
+        if found.leg == "dense":
+            cosines[found.query] = [found.scores.get(unit.id, np.nan) for unit in kept]
+    scored = score(queries, cosines, Columns.of(kept), now=now, quality=quality, parameters=parameters)
+    return scored.ranking(dict(enumerate(kept)))
+
+
+def score(
+    queries: Sequence[RecallQuery],
+    cosines: Values,
+    units: Columns,
+    *,
+    now: datetime,
+    quality: Mapping[Language, float],
+    parameters: RankingParameters = _DEFAULT,
+) -> Scored:
+    """Say what units are worth, by all that the queries, their embeddings and their neighbours say.
+
+    Each leg's scores are scaled to 0..1 within it (or stand for their ranks), weighed by its query and,
+    if dense, by the `quality` of the embedding for the query's language. To them come the windows, the
+    visits and the associations, which are computed from the units found; the first two weigh as much as
+    neighbours turn out to be about the same. Importance and age (relative to `now`) shift the result a
+    little. A unit that only asks what a query asks has a small part of a full match, and speaks for no neighbour.
+
+    Args:
+        queries: at least one, the message first.
+        cosines: for each query (row) the similarity of each unit; NaN where the unit is not among the nearest.
+        units: at least one.
+        now: from which age is counted.
+        quality: of the embedding, by language.
+        parameters: weights.
+    """
+    field = Field(units, timedelta(minutes=parameters.visit_gap_minutes))
     asked = _asked(queries, field, quality)
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
     echoing = _echoing(queries, asked, field)
@@ -120,12 +201,12 @@ def rank(
     met = relevance(
         queries,
         field.passages,
-        [unit.concepts for unit in field.units],
+        units.concepts,
         by_concept=parameters.of_general_questions if asks_in_general(queries[0].text) else 1.0,
         answers_of=_answers(field) if is_about_the_assistant(queries[0].text, language) else None,
         replies_to=_replies(field),
     )
-    legs = _legs(asked, lists, _Situation(field, coherence, echoing, parameters))
+    legs = _legs(asked, cosines, _Situation(field, coherence, echoing, parameters))
     if parameters.relevance > 0:
         legs.append(_Leg("relevance", None, parameters.relevance, np.where(echoing, 0.0, met)))
     scores = sum((leg.weight * leg.scaled for leg in legs), start=np.zeros(field.size))
@@ -135,38 +216,48 @@ def rank(
         legs.append(_Leg("association", None, parameters.association, _scaled(shared, shared > 0, parameters)))
         scores = scores + parameters.association * legs[-1].scaled
     factors = _Factors(
-        importance=1 + parameters.importance * (np.array([unit.importance for unit in field.units]) - 0.5),
-        age=_age_factors(field.units, now, parameters),
-        kind=_kind_factors(field.units, queries[0].text, parameters),
+        importance=1 + parameters.importance * (units.importance - 0.5),
+        age=_age_factors(units, now, parameters),
+        kind=_kind_factors(units, queries[0].text, parameters),
     )
-    final = scores * factors.importance * factors.age * factors.kind
-    versions = _newer_first(field.units, final, asked[0].names)
-    return Ranking(_results(field, legs, final, factors, met, echoing, versions, parameters), coherence)
+    nearest = np.full(field.size, np.nan)
+    for leg in legs:
+        if leg.name == "dense" and leg.raw is not None:
+            nearest = np.fmax(nearest, leg.raw)
+    return Scored(
+        final=scores * factors.importance * factors.age * factors.kind,
+        coherence=coherence,
+        _names=asked[0].names,
+        _legs=legs,
+        _factors=factors,
+        _relevance=met,
+        _cosines=nearest,
+        _echoing=echoing,
+        _parameters=parameters,
+    )
 
 
 def _answers(field: Field) -> Places:
     """For each answer of the assistant the place of the message that it answers; else -1."""
-    by_assistant = np.array([unit.by_assistant for unit in field.units], dtype=np.bool_)
-    return np.where(by_assistant, field.previous, -1)
+    return np.where(field.units.are(BY_ASSISTANT), field.previous, -1)
 
 
 def _replies(field: Field) -> Places:
     """For each short message of a user the place of the assistant's one that it replies to; else -1."""
-    by_assistant = np.array([unit.by_assistant for unit in field.units], dtype=np.bool_)
-    lengths = np.array([len(unit.terms) for unit in field.units])
-    replying = (field.previous >= 0) & ~by_assistant & (lengths <= _SHORT_REPLY)
+    by_assistant = field.units.are(BY_ASSISTANT)
+    replying = (field.previous >= 0) & ~by_assistant & (field.lengths <= _SHORT_REPLY)
     return np.where(replying & by_assistant[field.previous], field.previous, -1)
 
 
-def _newer_first(units: Sequence[Unit], final: Values, asked: Sequence[str]) -> dict[int, int]:
+def _newer_first(
+    units: Sequence[Unit], order: Sequence[int], final: Values, asked: Sequence[str]
+) -> dict[int, int]:
     """Let the newest of several versions of a fact change places with the best of them.
 
-    Returns for each older one the place of the newest.
+    Returns for the place of each older one that of the newest.
     """
-    order = np.argsort(-final, kind="stable")[:_VERSIONED].tolist()
-    newest = newer_versions([units[place] for place in order], asked)
     found: dict[int, int] = {}
-    for older, newer in newest.items():
+    for older, newer in newer_versions(units, asked).items():
         old, new = order[older], order[newer]
         found[old] = new
         best, worst = max(final[old], final[new]), min(final[old], final[new])
@@ -196,7 +287,7 @@ def _echoing(queries: Sequence[RecallQuery], asked: Sequence[_Asked], field: Fie
     return found
 
 
-def _legs(asked: Sequence[_Asked], lists: Sequence[SearchList], at: _Situation) -> list[_Leg]:
+def _legs(asked: Sequence[_Asked], cosines: Values, at: _Situation) -> list[_Leg]:
     field, coherence, parameters = at.field, at.coherence, at.parameters
     window, visit = coherence * parameters.window, coherence * parameters.visit
     dense = sum(query.share * query.quality for query in asked)
@@ -218,7 +309,7 @@ def _legs(asked: Sequence[_Asked], lists: Sequence[SearchList], at: _Situation) 
             around = matching(field.over_visits(answering), query.weights)
             legs.append(_Leg("visit", query.place, share * visit, _scaled(around, around > 0, parameters)))
         if query.quality > 0:
-            legs.extend(_dense_legs(query, _cosines(query, lists, field), lexical, whole, at))
+            legs.extend(_dense_legs(query, cosines[query.place], lexical, whole, at))
     return [leg for leg in legs if leg.weight > 0]
 
 
@@ -230,7 +321,7 @@ def _dense_legs(query: _Asked, raw: Values, lexical: Values, whole: float, at: _
         lowest = float(raw[known].min())
         scaled = _scaled(np.where(known, raw - lowest, 0.0), known & ~at.echoes, parameters)
     # What has no vector yet is not to suffer from it: its words stand for it.
-    waiting = np.array([not unit.indexed for unit in field.units]) & ~known
+    waiting = field.units.are(WAITING) & ~known
     scaled[waiting] = lexical[waiting]
     answering = np.where(at.echoes, 0.0, scaled)
     scaled[at.echoes & known] = _ECHO
@@ -241,17 +332,6 @@ def _dense_legs(query: _Asked, raw: Values, lexical: Values, whole: float, at: _
         near = field.with_neighbours(answering)
         legs.append(_Leg("window_dense", query.place, around, _scaled(near, near > 0, parameters)))
     return legs
-
-
-def _cosines(query: _Asked, lists: Sequence[SearchList], field: Field) -> Values:
-    """The dense search's own scores; NaN where it did not name the unit."""
-    raw = np.full(field.size, np.nan)
-    for found in lists:
-        if found.query == query.place and found.leg == "dense":
-            for unit_id, score in found.scores.items():
-                if unit_id in field.places:
-                    raw[field.places[unit_id]] = score
-    return raw
 
 
 def _scaled(values: Values, members: NDArray[np.bool_], how: RankingParameters) -> Values:
@@ -277,48 +357,6 @@ def _ranks(values: Values) -> Values:
     return ranks
 
 
-def _results(
-    field: Field,
-    legs: Sequence[_Leg],
-    final: Values,
-    factors: _Factors,
-    met: Values,
-    echoing: NDArray[np.bool_],
-    versions: Mapping[int, int],
-    parameters: RankingParameters,
-) -> tuple[Ranked, ...]:
-    cosines = np.full(field.size, np.nan)
-    for leg in legs:
-        if leg.name == "dense" and leg.raw is not None:
-            cosines = np.fmax(cosines, leg.raw)
-    order = np.argsort(-final, kind="stable")
-    repeated = duplicates([field.units[place] for place in order], parameters.duplicate_overlap)
-    shares = _shares(legs, order[:_EXPLAINED])
-    # Python's own numbers, all at once: an array gives them out singly at ten times the cost.
-    columns = [
-        values[order].tolist() for values in (final, factors.importance, factors.age, factors.kind, met, cosines)
-    ]
-    return tuple(
-        Ranked(
-            unit=(unit := field.units[place]),
-            position=position,
-            score=score,
-            legs=shares[position - 1] if position <= _EXPLAINED else (),
-            importance_factor=important,
-            age_factor=aged,
-            kind_factor=kind,
-            relevance=relevant,
-            cosine=None if math.isnan(cosine) else cosine,
-            duplicate_of=repeated.get(unit.id),
-            version_of=field.units[versions[place]].id if place in versions else None,
-            echo=bool(echoing[place]),
-        )
-        for position, (place, score, important, aged, kind, relevant, cosine) in enumerate(
-            zip(order.tolist(), *columns, strict=True), start=1
-        )
-    )
-
-
 def _shares(legs: Sequence[_Leg], places: Places) -> list[tuple[LegShare, ...]]:
     """What each leg gave to each of the places."""
     shares: list[list[LegShare]] = [[] for _ in places]
@@ -333,31 +371,27 @@ def _shares(legs: Sequence[_Leg], places: Places) -> list[tuple[LegShare, ...]]:
     return [tuple(each) for each in shares]
 
 
-def _kind_factors(units: Sequence[Unit], question: str, parameters: RankingParameters) -> Values:
+def _kind_factors(units: Columns, question: str, parameters: RankingParameters) -> Values:
     """How likely each unit answers a question at all, by what kind of text it is."""
     language = language_of([question])
     wanted = expected(question, language) if asks(question, language) else frozenset()
     own = is_about_oneself(question, language)
-    of_assistant = is_about_the_assistant(question, language)
-    found = np.ones(len(units))
-    for place, unit in enumerate(units):
-        if unit.by_assistant:
-            found[place] = 1.0 if of_assistant else parameters.by_assistant
-        elif unit.message_id is None:
-            found[place] = parameters.written
-        elif "states" not in unit.features:
-            found[place] = parameters.only_asks
-        elif own and "oneself" in unit.features:
-            found[place] = parameters.oneself
-        if wanted and fits(unit.features, wanted):
-            found[place] *= parameters.fitting
-        if "corrects" in unit.features:
-            found[place] *= parameters.corrects
+    found = np.select(
+        [units.are(BY_ASSISTANT), units.are(WRITTEN), ~units.are(OF_FEATURE["states"])],
+        [
+            1.0 if is_about_the_assistant(question, language) else parameters.by_assistant,
+            parameters.written,
+            parameters.only_asks,
+        ],
+        np.where(own & units.are(OF_FEATURE["oneself"]), parameters.oneself, 1.0),
+    )
+    found[units.are(sum(OF_FEATURE[kind] for kind in wanted))] *= parameters.fitting
+    found[units.are(OF_FEATURE["corrects"])] *= parameters.corrects
     return found
 
 
-def _age_factors(units: Sequence[Unit], now: datetime, parameters: RankingParameters) -> Values:
-    days = np.array([(now - unit.created_at).total_seconds() for unit in units]).clip(min=0) / 86_400
+def _age_factors(units: Columns, now: datetime, parameters: RankingParameters) -> Values:
+    days = (now.timestamp() - units.said_at).clip(min=0) / 86_400
     kept = np.maximum(parameters.age_floor, 0.5 ** (days / parameters.half_life_days))
     factors: Values = 1 - parameters.age * (1 - kept) / (1 - parameters.age_floor)
     return factors

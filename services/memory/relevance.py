@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.memory.concepts import Facet, facets
-from services.memory.incidence import Places, Values, weighted
+from services.memory.incidence import Values, weighted
 from services.memory.passages import Passages
 from services.memory.queries import RecallQuery
+from services.memory.sequences import Places
 
 # A kind of what is asked for answers nearly as well as the thing itself; something broader hardly does.
 _SAME_CONCEPT = 0.9

@@ -2,10 +2,12 @@ import numpy as np
 
 from services.memory.incidence import Incidence
 from services.memory.passages import PASSAGE_TERMS, Passages
+from services.memory.sequences import TermSequences
 
 
 def passages(*units: list[str]) -> Passages:
-    return Passages(units, Incidence(units))
+    sequences = TermSequences.of(units)
+    return Passages(sequences, Incidence(sequences))
 
 
 def test_short_units_are_one_passage_each() -> None:
