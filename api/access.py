@@ -58,7 +58,7 @@ class StartsTurns:
 
     def __init__(self, connection: HTTPConnection, caller: Caller) -> None:
         self._connection = connection
-        self._caller = caller
+        self.caller = caller
 
     async def caller_for(self, user_id: str) -> Caller:
         """Let one turn for the user begin; call it once for each.
@@ -68,7 +68,7 @@ class StartsTurns:
             NotFound: for this caller there is no such user.
             RateLimited: the user or the tenant has started too many.
         """
-        caller = self._caller
+        caller = self.caller
         if self._connection.scope["type"] == "websocket":  # it may have been open for long
             caller = await _caller_of(self._connection)
             caller.require("chat")

@@ -26,7 +26,7 @@ async def too_large(request: Request, _: Exception) -> Response:
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     detail = f"The body is larger than {_limit(request.scope)} bytes."
     problem = Problem(title=status.phrase, status=status, detail=detail, code="too_large")
-    return problem_response(problem, {"Connection": "close"})
+    return problem_response(problem, {"Connection": "close"}, path=request.scope["path"])
 
 
 class BodyLimit:

@@ -14,9 +14,9 @@ from sse_starlette import EventSourceResponse
 
 from api.access import RunnerOf, StartsTurns, TurnStarter
 from api.frames import ws_frame
-from api.problems import Problem, documented, invalid_fields, problem_of, problem_response
+from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
 from api.schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
-from api.streams import SLOW_READER_S, EventStream, last_event
+from api.streams import SLOW_READER_S, EventStream, last_event, sse_events
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.errors import AnamnesisError
@@ -65,7 +65,7 @@ async def chat_stream(
     turn_id = await runner.start(_turn_request(caller, request, key, on_conflict))
     stop = partial(runner.stop, caller.tenant_id, turn_id)
     cancels = (on_disconnect or request.on_disconnect) == "cancel"
-    return EventStream(runner.follow(caller.tenant_id, turn_id), stop if cancels else None)
+    return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id)), stop if cancels else None)
 
 
 @router.post("", response_model=ChatAnswer, responses={**_PROBLEMS, **documented(HTTPStatus.BAD_GATEWAY)})
@@ -162,12 +162,7 @@ def _answer_of(last: TurnEvent) -> JSONResponse:
     if last.status == "done":
         return JSONResponse(last.content)
     code = last.content["code"]
-    if code.startswith("llm_"):
-        status = HTTPStatus.BAD_GATEWAY
-    elif code in {"cancelled", "interrupted_by_message"}:
-        status = HTTPStatus.CONFLICT
-    else:
-        status = HTTPStatus.INTERNAL_SERVER_ERROR if code == "internal" else HTTPStatus.SERVICE_UNAVAILABLE
+    status = status_of_failure(code)
     detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
     problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
     return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)

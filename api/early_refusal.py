@@ -25,7 +25,7 @@ class EarlyRefusal:
             try:
                 caller = await self._authenticator.caller_of(Headers(scope=scope).get("authorization"))
             except AnamnesisError as error:
-                response = response_of(error)
+                response = response_of(error, path=scope["path"])
                 response.headers["Connection"] = "close"  # the rest of the body is not wanted either
                 await response(scope, receive, send)
                 return

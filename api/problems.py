@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problem documents."""
+"""Errors as RFC 9457 problem documents, and under `/v1` in the form of OpenAI's API."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.requests import HTTPConnection
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.exceptions import HTTPException
 
 from services.errors import (
@@ -30,6 +30,8 @@ from services.validation import accepted_fields, plain_reason
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+OPENAI_PATHS = "/v1/"
+"""Requests below it are answered in the form of OpenAI's API."""
 
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
@@ -52,6 +54,8 @@ class Problem(BaseModel):
     status: int
     detail: str
     code: str
+    param: str | None = Field(None, exclude=True)
+    """The part of the request that is wrong, where one is."""
 
 
 def documented(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
@@ -65,17 +69,46 @@ def problem_of(error: AnamnesisError) -> Problem:
     status = next((s for kind, s in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
     detail = f"{error.field}: {error.message}" if isinstance(error, InvalidInput) else error.message
     code = getattr(error, "failure", error.code)
-    return Problem(title=status.phrase, status=status, detail=detail, code=code)
+    param = error.field if isinstance(error, InvalidInput) else None
+    return Problem(title=status.phrase, status=status, detail=detail, code=code, param=param)
 
 
-def problem_response(problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
-    """The HTTP response that carries a problem."""
+def problem_response(problem: Problem, headers: dict[str, str] | None = None, *, path: str = "") -> JSONResponse:
+    """The HTTP response that carries a problem, in the form that the requested path has."""
+    if path.startswith(OPENAI_PATHS):
+        return JSONResponse(openai_error(problem), _openai_status(problem.status), headers)
     return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-def response_of(error: AnamnesisError) -> JSONResponse:
-    """The HTTP response for an error of ours."""
-    return problem_response(problem_of(error), _headers(error))
+def status_of_failure(code: str) -> HTTPStatus:
+    """The HTTP status for a turn that ended with an error of this code."""
+    if code.startswith("llm_"):
+        return HTTPStatus.BAD_GATEWAY
+    if code in {"cancelled", "interrupted_by_message"}:
+        return HTTPStatus.CONFLICT
+    return HTTPStatus.INTERNAL_SERVER_ERROR if code == "internal" else HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def openai_error(problem: Problem) -> dict[str, Any]:
+    """A problem as OpenAI's error document."""
+    kinds = {
+        HTTPStatus.UNAUTHORIZED: "authentication_error",
+        HTTPStatus.FORBIDDEN: "permission_error",
+        HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
+    }
+    usual = "server_error" if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR else "invalid_request_error"
+    kind = kinds.get(HTTPStatus(problem.status), usual)
+    return {"error": {"message": problem.detail, "type": kind, "param": problem.param, "code": problem.code}}
+
+
+def _openai_status(status: int) -> int:
+    """OpenAI's API has no 422."""
+    return HTTPStatus.BAD_REQUEST if status == HTTPStatus.UNPROCESSABLE_ENTITY else status
+
+
+def response_of(error: AnamnesisError, *, path: str = "") -> JSONResponse:
+    """The HTTP response for an error of ours, in the form that the requested path has."""
+    return problem_response(problem_of(error), _headers(error), path=path)
 
 
 def _headers(error: AnamnesisError) -> dict[str, str] | None:
@@ -98,7 +131,8 @@ def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any
     else:
         status, code = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input"
         detail = "; ".join(f"{_name(error['loc'])}: {_reason(error, schemas)}" for error in errors)
-    return Problem(title=status.phrase, status=status, detail=detail, code=code)
+    param = _name(errors[0]["loc"]) if code == "invalid_input" else None
+    return Problem(title=status.phrase, status=status, detail=detail, code=code, param=param)
 
 
 def _name(location: tuple[int | str, ...]) -> str:
@@ -137,25 +171,26 @@ def add_problem_handlers(app: FastAPI) -> None:
             # Before it is accepted this refuses the handshake with 403.
             await connection.close(1008, error.message)
             return None
-        return response_of(error)
+        return response_of(error, path=connection.url.path)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         route = request.scope.get("route")
-        return problem_response(
-            invalid_fields(error.errors(), _schemas_of(route) if isinstance(route, APIRoute) else {})
-        )
+        problem = invalid_fields(error.errors(), _schemas_of(route) if isinstance(route, APIRoute) else {})
+        return problem_response(problem, path=request.url.path)
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> JSONResponse:
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
         status = HTTPStatus(error.status_code)
         code = status.phrase.lower().replace(" ", "_")
         problem = Problem(title=status.phrase, status=status, detail=str(error.detail), code=code)
-        return problem_response(problem, dict(error.headers) if error.headers else None)
+        headers = dict(error.headers) if error.headers else None
+        return problem_response(problem, headers, path=request.url.path)
 
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> JSONResponse:
         log.error("request failed", path=request.url.path, exc_info=error)
         status = HTTPStatus.INTERNAL_SERVER_ERROR
         detail = "Something went wrong on our side."
-        return problem_response(Problem(title=status.phrase, status=status, detail=detail, code="internal"))
+        problem = Problem(title=status.phrase, status=status, detail=detail, code="internal")
+        return problem_response(problem, path=request.url.path)

@@ -43,7 +43,7 @@ class SameHost:
             status = HTTPStatus.MISDIRECTED_REQUEST
             detail = "Without authentication only requests to a loopback name are answered."
             problem = Problem(title=status.phrase, status=status, detail=detail, code="wrong_host")
-            await problem_response(problem)(scope, receive, send)
+            await problem_response(problem, path=scope["path"])(scope, receive, send)
 
 
 def _name(address: str) -> str | None:

@@ -1,6 +1,6 @@
 """A turn's events as a server-sent event stream, and as its one last event."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 import structlog
@@ -23,17 +23,22 @@ TurnEvents = AsyncGenerator[Sequence[TurnEvent], None]
 
 
 class EventStream(EventSourceResponse):
-    """The events of a turn, as the client reads them; `on_disconnect` is called if it goes away before the end."""
+    """Frames as they come, with comments for a heartbeat; `on_disconnect` is called if the client goes away."""
 
-    def __init__(self, events: TurnEvents, on_disconnect: Callable[[], Awaitable[object]] | None = None) -> None:
+    def __init__(
+        self,
+        frames: AsyncIterator[bytes],
+        on_disconnect: Callable[[], Awaitable[object]] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         async def disconnected(_: Message) -> None:
             if on_disconnect is not None:
                 await on_disconnect()
 
         super().__init__(
-            _frames(events),
+            frames,
             ping=HEARTBEAT_S,
-            headers=_HEADERS,
+            headers={**_HEADERS, **(headers or {})},
             send_timeout=SLOW_READER_S,
             client_close_handler_callable=disconnected,
         )
@@ -55,7 +60,8 @@ async def last_event(events: TurnEvents) -> TurnEvent:
     raise AssertionError("every turn ends with an event")
 
 
-async def _frames(events: TurnEvents) -> AsyncIterator[bytes]:
+async def sse_events(events: TurnEvents) -> AsyncIterator[bytes]:
+    """A turn's events as frames of `/api/v1`."""
     async with aclosing(events):
         async for batch in events:
             yield sse_frames(batch)

@@ -10,7 +10,7 @@ from sse_starlette import EventSourceResponse
 from api.access import Chatter, RunnerOf, ServicesOf
 from api.problems import documented
 from api.schemas import FeedbackRequest, FeedbackView, TurnView
-from api.streams import EventStream
+from api.streams import EventStream, sse_events
 from services.errors import InvalidInput
 
 router = APIRouter(
@@ -47,7 +47,7 @@ async def turn_stream(
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 9):  # noqa: PLR2004
         raise InvalidInput("Last-Event-ID", "is not the number of an event")
     await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
-    return EventStream(runner.follow(caller.tenant_id, turn_id, int(last_event_id)))
+    return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, int(last_event_id))))
 
 
 @router.post("/{turn_id}/cancel", response_model=TurnView)

@@ -60,6 +60,9 @@ async def history(
         most_tokens=state.get("max_context_tokens"),
         commands=state.get("memory_commands", Recognised()),
         recall_limits=state.get("recall_limits"),
+        instructions=state.get("instructions", ""),
+        attached=state.get("attached", ()),
+        earlier=state.get("earlier", ()) if state.get("unstored") else (),
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)

@@ -22,7 +22,7 @@ async def persist(
     episodes: bool,
     tone_opinion: bool = False,
 ) -> ConversationState:
-    """Store the complete answer, end the turn, and defer the jobs that it causes.
+    """Store the complete answer, end the turn, and defer the jobs that it causes; of an unstored turn nothing.
 
     With `episodes`, the turn becomes one: it can be recalled from the next turn on. A turn that says something
     worth remembering is looked at behind the answer. With `tone_opinion`, a model is asked there how the user
@@ -45,6 +45,8 @@ async def persist(
     if tone_opinion and state.get("tone"):
         own_jobs.append(GIVE_OPINION)
     total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
+    if state.get("unstored"):
+        return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
     outcome = TurnOutcome(
         status="completed",
         answer=state["answer"],

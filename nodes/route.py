@@ -58,8 +58,7 @@ async def route(
         "time_reference": reference,
         "quick_tools": calls,
     }
-    recognised = recognise(message)
-    if recognised.commands:
+    if not state.get("unstored") and (recognised := recognise(message)).commands:
         update["memory_commands"] = recognised
     return update
 

@@ -74,6 +74,15 @@ class TokenUsage(TypedDict):
     model_calls: int
 
 
+class EarlierMessage(TypedDict):
+    """A message that a caller sends along as having been said before."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    images: NotRequired[list[str]]
+    """Image addresses or data URLs."""
+
+
 class TurnInput(TypedDict, total=False):
     """What the caller sends."""
 
@@ -98,6 +107,13 @@ class TurnInput(TypedDict, total=False):
     debug: bool
     locale: str | None
     timezone: str | None
+    instructions: str
+    """The system messages of the client's application: shown to the model, never remembered."""
+    attached: list[str]
+    """What the client's application put around the message (passages, its own notes): shown with this message
+    alone, never remembered."""
+    earlier: list[EarlierMessage]
+    """What was said before; only where the turn is unstored."""
 
 
 class ConversationState(TurnInput, total=False):
@@ -114,6 +130,8 @@ class ConversationState(TurnInput, total=False):
     context_policy: ContextPolicy
     begins: bool
     """Whether the conversation begins with this turn."""
+    unstored: bool
+    """Whether nothing of the turn is stored."""
     remembers: bool
     """Whether there is any episode of the user to recall."""
     core_memory_generation: int | None

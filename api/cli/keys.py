@@ -35,6 +35,17 @@ def create(
         list[str] | None,
         typer.Option(help=f"Permission: {', '.join(SCOPES)}; may be repeated. Default: all but admin."),
     ] = None,
+    acts_for_headers: Annotated[
+        bool,
+        typer.Option(
+            "--acts-for-headers",
+            help="Requests to /v1 may name their user in a header; for a gateway that knows its users.",
+        ),
+    ] = False,
+    default_user: Annotated[
+        str | None,
+        typer.Option(help="The user of requests to /v1 that name none; without one, none is remembered."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it. It is shown only once: just a hash of it is stored.
@@ -46,7 +57,8 @@ def create(
     settings = settings_or_exit()
     try:
         scopes = known_scopes(scope or _USUAL)
-        owner, record, key = asyncio.run(_create(settings, tenant or "default", name, scopes))
+        creating = _create(settings, tenant or "default", name, scopes, acts_for_headers, default_user)
+        owner, record, key = asyncio.run(creating)
     except AnamnesisError as error:
         fail(error.message)
     if as_json:
@@ -54,6 +66,10 @@ def create(
         return
     typer.echo(key)
     may = ", ".join(record.scopes)
+    if record.acts_for_headers:
+        may += "; acts for the users that headers name"
+    if record.default_user:
+        may += f"; for the user {record.default_user} unless another is named"
     typer.echo(f"Key {record.id} of the tenant {owner.name} ({may}). It is not shown again.", err=True)
 
 
@@ -95,11 +111,19 @@ def revoke(
 
 
 async def _create(
-    settings: Settings, tenant: str, name: str, scopes: Iterable[Scope]
+    settings: Settings,
+    tenant: str,
+    name: str,
+    scopes: Iterable[Scope],
+    acts_for_headers: bool,
+    default_user: str | None,
 ) -> tuple[Tenant, ApiKey, str]:
     async with open_database(settings) as database:
         owner = await named(Tenants(database), tenant)
-        return owner, *await ApiKeys(database).create(owner.id, name, scopes)
+        keys = ApiKeys(database)
+        return owner, *await keys.create(
+            owner.id, name, scopes, acts_for_headers=acts_for_headers, default_user=default_user
+        )
 
 
 async def _list(settings: Settings, tenant: str | None) -> _Found:
@@ -126,6 +150,8 @@ def _as_dict(owner: Tenant, key: ApiKey) -> dict[str, Any]:
         "name": key.name,
         "tenant": owner.name,
         "scopes": key.scopes,
+        "acts_for_headers": key.acts_for_headers,
+        "default_user": key.default_user,
         "created_at": _text(key.created_at),
         "last_used_at": _text(key.last_used_at),
         "revoked_at": _text(key.revoked_at),

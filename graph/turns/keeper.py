@@ -44,7 +44,7 @@ async def _renew(
     services: Services, running: Mapping[UUID, TurnRun], stop: Callable[[UUID, StopReason], None]
 ) -> None:
     by_tenant: defaultdict[UUID, list[UUID]] = defaultdict(list)
-    for run in running.values():
+    for run in (each for each in running.values() if each.turn.stored):
         by_tenant[run.turn.tenant_id].append(run.turn.turn_id)
     for tenant_id, turn_ids in by_tenant.items():
         for turn_id, reason in (await services.leases.renew(tenant_id, turn_ids)).items():

@@ -25,6 +25,8 @@ class TurnRequest:
     idempotency_key: str | None = None
     on_conflict: ConflictPolicy = "queue"
     lease: timedelta = LEASE
+    stored: bool = True
+    """Whether the turn is stored and remembered; otherwise it is answered from what the caller sends alone."""
 
 
 def new_turn(request: TurnRequest) -> NewTurn:
@@ -71,6 +73,7 @@ def initial_state(
         context_policy=turn.policy,
         features_off=list(turn.parts_off),
         begins=turn.begins,
+        unstored=not turn.stored,
         remembers=turn.remembers,
         knowledge_version=turn.knowledge_version,
         core_memory_generation=turn.core_memory_generation,

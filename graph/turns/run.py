@@ -143,7 +143,8 @@ class TurnDriver:
             memory=written.get("memory_plan", []) if partial else [],
         )
         try:
-            await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+            if turn.stored:
+                await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
         except Conflict:
             # Its answer had been stored before it was interrupted, or another process has ended it.
             if await self._tell_stored(run):

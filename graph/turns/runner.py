@@ -17,6 +17,7 @@ import structlog
 from graph.turns import endings
 from graph.turns.following import follow_anywhere
 from graph.turns.keeper import end_from_outside, keep
+from graph.turns.log import TurnLog
 from graph.turns.opening import TurnRequest, adopted_request, new_turn
 from graph.turns.places import Places
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
@@ -38,6 +39,8 @@ _LOOKS = 12
 _END_WITHIN_S = 3.0
 
 _CANCEL_AGAIN_S = 0.5
+_UNSTORED_KEPT_S = 5.0
+"""After its end, for the reader who started it."""
 
 
 class TurnRunner:
@@ -50,6 +53,7 @@ class TurnRunner:
         self._driver = TurnDriver(graph, services.turns, self._places)
         self._writer = EventWriter(services.events)
         self._running: dict[UUID, TurnRun] = {}
+        self._unstored: dict[UUID, TurnLog] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.draining = False
         """Whether this process is about to end."""
@@ -57,6 +61,7 @@ class TurnRunner:
     async def start(self, request: TurnRequest) -> UUID:
         """Store the user's message, let the turn run, and return its id.
 
+        An unstored turn runs in this process alone, and can be followed from here until a while after its end.
         A request with the idempotency key of an earlier one stores nothing: the id is that turn's.
 
         Raises:
@@ -66,6 +71,10 @@ class TurnRunner:
                 commit, nothing was stored; otherwise the message is there and its turn ends as failed.
         """
         begun = time.perf_counter()
+        if not request.stored:
+            unstored = await self._turns.unstored(new_turn(request))
+            self._run(unstored, request.input, begun)
+            return unstored.turn_id
         turn = await self._turns.open_or_find(new_turn(request))
         if isinstance(turn, KnownTurn):
             return turn.turn_id
@@ -82,7 +91,7 @@ class TurnRunner:
         Raises:
             NotFound: the tenant has no such turn.
         """
-        turn_log = self._writer.find(turn_id)
+        turn_log = self._unstored.get(turn_id) or self._writer.find(turn_id)
         stream = (
             turn_log.follow(after)
             if turn_log is not None
@@ -91,6 +100,11 @@ class TurnRunner:
         async with aclosing(stream):
             async for batch in stream:
                 yield batch
+
+    def stop_unstored(self, turn_id: UUID) -> None:
+        """Cancel an unstored turn of this process; one that has ended stays so."""
+        if turn_id in self._unstored:
+            self._stop_here(turn_id, "cancelled")
 
     async def stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason = "cancelled") -> StoredTurn:
         """Stop a turn, wherever it runs or waits, and return it as it has ended; one that has ended stays so.
@@ -141,8 +155,8 @@ class TurnRunner:
         await self._writer.close()
 
     def _run(self, turn: OpenTurn, request: TurnInput, begun: float) -> None:
-        run = TurnRun(turn, request, self._writer.log_for(turn.turn_id), begun=begun)
-        if self._events.failing:
+        run = TurnRun(turn, request, self._log_for(turn), begun=begun)
+        if self._events.failing and turn.stored:
             run.degraded.append("redis")
         run.log.append(
             "turn",
@@ -157,8 +171,17 @@ class TurnRunner:
         run.task = asyncio.create_task(self._driver.run(run), name=f"turn {turn.turn_id}")
         run.task.add_done_callback(lambda task: self._ended(turn, task))
 
+    def _log_for(self, turn: OpenTurn) -> TurnLog:
+        """A new log: copied to where other processes find it, unless nothing of the turn may be kept."""
+        if turn.stored:
+            return self._writer.log_for(turn.turn_id)
+        self._unstored[turn.turn_id] = TurnLog()
+        return self._unstored[turn.turn_id]
+
     def _ended(self, turn: OpenTurn, task: "asyncio.Task[None]") -> None:
         del self._running[turn.turn_id]
+        if not turn.stored:
+            asyncio.get_running_loop().call_later(_UNSTORED_KEPT_S, self._unstored.pop, turn.turn_id, None)
         TURNS_RUNNING.dec()
         if not task.cancelled() and (error := task.exception()):
             log.error("turn ended badly", turn_id=str(turn.turn_id), exc_info=error)

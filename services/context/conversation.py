@@ -16,6 +16,7 @@ from services.context.sources.core_memory import CoreMemorySource, changes_since
 from services.context.sources.history import size_of_stored
 from services.context.sources.summary import topic_line
 from services.context.sources.system import system_text
+from services.conversations.messages import image_part, message_tokens
 from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
@@ -158,7 +159,7 @@ class Conversation(Source[FetchedConversation]):
             DatabaseUnavailable: the database does not answer.
         """
         if turn.begins:
-            return FetchedConversation(Beginning(), [], frozenset())
+            return FetchedConversation(Beginning(), _sent_along(turn), frozenset())
         tenant_id = turn.owner.tenant_id
         values = {
             "tenant_id": tenant_id,
@@ -215,6 +216,21 @@ class Conversation(Source[FetchedConversation]):
             if late or self._schedule.is_due(covered=summary.version > 0, behind=behind + 2):
                 return False, [SUMMARISE]
         return False, []
+
+
+def _sent_along(turn: PromptTurn) -> list[HistoryMessage]:
+    """The messages that the caller says were before, in the form of stored ones."""
+    return [
+        HistoryMessage(
+            message_id=f"earlier-{place}",
+            role=said["role"],
+            content=said["content"],
+            parts=[image_part(image) for image in said.get("images", [])],
+            token_count=message_tokens(said["content"]),
+            created_at=turn.now,
+        )
+        for place, said in enumerate(turn.earlier)
+    ]
 
 
 def language_of_conversation(shown: Sequence[HistoryMessage], turn: PromptTurn) -> Language:

@@ -10,6 +10,7 @@ from services.llm.language import Language
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
 from services.memory.blocks import Owner
+from state.conversation import EarlierMessage
 from state.memory import Recognised
 from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, RecallLimits, TimeReference
 from state.section import Section
@@ -53,6 +54,12 @@ class PromptTurn:
     """What the message asks memory to do."""
     recall_limits: RecallLimits | None = None
     """Other ones than the configured."""
+    instructions: str = ""
+    """The system messages of the client's application."""
+    attached: Sequence[str] = ()
+    """What the client's application put around the message."""
+    earlier: Sequence[EarlierMessage] = ()
+    """What was said before, of a turn that is not stored."""
 
     @property
     def message_tokens(self) -> int:

@@ -8,6 +8,7 @@ from services.context.conversation import ContextBudget, Conversation
 from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Source
 from services.context.sources.acquaintance import Acquaintances, AcquaintanceSource
+from services.context.sources.client import ClientSource
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.history import HistorySource
@@ -33,6 +34,7 @@ def make_sources(
     return (
         AcquaintanceSource(acquaintances),
         SystemSource(),
+        ClientSource(),
         CoreMemorySource(memory.core),
         SummarySource(),
         HistorySource(),

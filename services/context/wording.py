@@ -12,12 +12,16 @@ MEMORY = "memory"
 """Around what was said or recorded before."""
 DOCUMENTS = "documents"
 """Around passages of knowledge bases."""
+APPLICATION = "application"
+"""Around the instructions of the client's application."""
 
 WEEKDAYS: dict[Language, Sequence[str]] = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
     "zh": ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
 }
-_TAG = re.compile(rf"<(?=\s*/?\s*(?:{MEMORY}|{MEMORY}_changes|{DOCUMENTS}|{CONTEXT})\b)", re.IGNORECASE)
+_TAG = re.compile(
+    rf"<(?=\s*/?\s*(?:{MEMORY}|{MEMORY}_changes|{DOCUMENTS}|{APPLICATION}|{CONTEXT})\b)", re.IGNORECASE
+)
 _JOINT: dict[Language, str] = {"en": "; ", "zh": "；"}
 _YES: dict[Language, tuple[str, str]] = {"en": ("yes", "no"), "zh": ("是", "否")}
 

@@ -27,6 +27,9 @@ LEASE = timedelta(seconds=15)
 TURN_IMPORTANCE = 0.4
 """Of the episode that a completed turn becomes, 0 to 1."""
 
+WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", "tone", "memory_agent")
+"""What an unstored turn goes without: whatever reads or keeps something of a user."""
+
 MOST_WAITING = 5
 """Turns that may wait in one conversation."""
 
@@ -87,6 +90,8 @@ class OpenTurn:
     """Names of the variants that it is given, by the names of their experiments."""
     recall_limits: RecallLimits | None = None
     """What a variant makes of the usual ones."""
+    stored: bool = True
+    """Whether there is anything of it in the database; an unstored turn has ids that nothing else has."""
 
     def given(self, assignment: Assignment) -> "OpenTurn":
         """The turn with what its variants change."""

@@ -88,6 +88,16 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """  # noqa: S608 — our own text only
 
+EXPERT: LiteralString = """
+SELECT e.id AS expert_id, e.name AS expert, e.model, e.parts_off,
+       concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
+       jsonb_build_object(
+           'strategy', 'window', 'window', e.context_window, 'threshold', e.context_threshold,
+           'min_archive_messages', e.min_archive_messages, 'budget', e.context_budget_tokens
+       ) AS policy
+FROM experts e WHERE e.tenant_id = %(tenant_id)s AND e.name = coalesce(%(expert)s, 'default')
+"""
+
 KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
 
 # Other processes may have turns that wait for this one. The turn goes on with the conversation's newest visit, if

@@ -21,6 +21,7 @@ from services.conversations.outcome_values import epoch_values, tone_values
 from services.conversations.turn import (
     MOST_WAITING,
     TURN_IMPORTANCE,
+    WITHOUT_MEMORY,
     KnownTurn,
     ListedTurn,
     NewTurn,
@@ -65,6 +66,16 @@ class _Found:
     core_memory_generation: int
     experiments: list[dict[str, Any]] | None
     """Those that run."""
+
+
+@dataclass(frozen=True)
+class _Expert:
+    expert_id: UUID
+    expert: str
+    system_prompt: str
+    model: str | None
+    policy: ContextPolicy
+    parts_off: list[Feature]
 
 
 class Turns:
@@ -161,6 +172,39 @@ class Turns:
         )
         running = running_experiments(one.experiments)
         return await self.with_variants(turn, running) if running else turn
+
+    async def unstored(self, new: NewTurn) -> OpenTurn:
+        """Open a turn of which nothing is stored, and for which nothing of the user is read.
+
+        Raises:
+            InvalidInput: there is no such expert.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": new.tenant_id, "expert": new.expert}
+        found = await self._database.fetch(new.tenant_id, turn_sql.EXPERT, values, class_row(_Expert))
+        if not found:
+            raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
+        one = found[0]
+        return OpenTurn(
+            turn_id=uuid7(),
+            tenant_id=new.tenant_id,
+            user_id=uuid7(),
+            conversation_id=uuid7(),
+            user_message_id=uuid7(),
+            answer_message_id=uuid7(),
+            timezone=new.timezone or self._default_timezone,
+            locale=new.locale or self._default_locale,
+            expert_id=one.expert_id,
+            expert=one.expert,
+            system_prompt=one.system_prompt,
+            model=one.model,
+            policy=one.policy,
+            parts_off=list(dict.fromkeys([*one.parts_off, *WITHOUT_MEMORY])),
+            begins=True,
+            remembers=False,
+            core_memory_generation=0,
+            stored=False,
+        )
 
     async def with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
         """The turn with the variants that its user gets, which are noted with it.

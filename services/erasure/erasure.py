@@ -42,6 +42,7 @@ TABLES = (
     "compression_drafts",
     "compression_sources",
     "feedback",
+    "conversation_branches",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -82,7 +83,8 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM compression_drafts WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM compression_sources WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM feedback f JOIN messages m ON m.id = f.message_id
-        JOIN his ON his.id = m.conversation_id)
+        JOIN his ON his.id = m.conversation_id),
+       (SELECT count(*) FROM conversation_branches JOIN his ON his.id = conversation_id)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

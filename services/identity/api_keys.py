@@ -13,7 +13,7 @@ from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound, Unauthenticated
-from services.identity.caller import Caller, Scope, known_scopes
+from services.identity.caller import USER, Caller, Scope, known_scopes
 from services.platform.postgres import Database
 
 _FORM = re.compile(r"ank_([0-9a-f]{32})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -23,23 +23,24 @@ _NO_HASH = bytes(32)
 _REFUSAL = "The API key is not valid: it is mistyped, unknown or revoked."
 
 _CREATE = """
-INSERT INTO api_keys (id, tenant_id, name, hash, scopes)
-VALUES (%(id)s, %(tenant_id)s, %(name)s, %(hash)s, %(scopes)s)
-RETURNING id, tenant_id, name, scopes, created_at, last_used_at, revoked_at
+INSERT INTO api_keys (id, tenant_id, name, hash, scopes, acts_for_headers, default_user)
+VALUES (%(id)s, %(tenant_id)s, %(name)s, %(hash)s, %(scopes)s, %(acts_for_headers)s, %(default_user)s)
+RETURNING id, tenant_id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
 """
 
 _LIST = """
-SELECT id, tenant_id, name, scopes, created_at, last_used_at, revoked_at FROM api_keys
+SELECT id, tenant_id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
+FROM api_keys
 WHERE tenant_id = %(tenant_id)s ORDER BY created_at, id
 """
 
 _REVOKE = """
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s
-RETURNING id, tenant_id, name, scopes, created_at, last_used_at, revoked_at
+RETURNING id, tenant_id, name, scopes, acts_for_headers, default_user, created_at, last_used_at, revoked_at
 """
 
-_USE = "SELECT tenant_id, hash, scopes FROM use_api_key(%(id)s)"
+_USE = "SELECT tenant_id, hash, scopes, acts_for_headers, default_user FROM use_api_key(%(id)s)"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,10 @@ class ApiKey:
     tenant_id: UUID
     name: str
     scopes: list[str]
+    acts_for_headers: bool
+    """Whether a header of a request may say for which user it is."""
+    default_user: str | None
+    """For whom requests are that name no user."""
     created_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
@@ -64,12 +69,30 @@ class ApiKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, tenant_id: UUID, name: str, scopes: Iterable[Scope]) -> tuple[ApiKey, str]:
+    async def create(
+        self,
+        tenant_id: UUID,
+        name: str,
+        scopes: Iterable[Scope],
+        *,
+        acts_for_headers: bool = False,
+        default_user: str | None = None,
+    ) -> tuple[ApiKey, str]:
         """Make a key; return its record and the key, which cannot be had again.
 
+        Args:
+            tenant_id: whose key it is.
+            name: what it is for.
+            scopes: what its holder may do.
+            acts_for_headers: whether a header of a request may say for which user it is.
+            default_user: for whom requests are that name no user.
+
         Raises:
-            InvalidInput: the name is empty, too long or not printable, or there is no scope.
+            InvalidInput: the name is empty, too long or not printable, there is no scope, or the default user's
+                name is none that a user can have.
         """
+        if default_user is not None and not USER.fullmatch(default_user):
+            raise InvalidInput("default_user", "must be 1 to 128 of letters, digits and ._:@-")
         if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
             raise InvalidInput("name", f"must be 1 to {_LONGEST_NAME} printable characters")
         if not (wanted := sorted(set(scopes))):
@@ -81,6 +104,8 @@ class ApiKeys:
             "name": name,
             "hash": _hash(secret),
             "scopes": wanted,
+            "acts_for_headers": acts_for_headers,
+            "default_user": default_user,
         }
         (record,) = await self._database.fetch(tenant_id, _CREATE, values, class_row(ApiKey))
         return record, f"ank_{key_id.hex}_{secret}"
@@ -112,10 +137,10 @@ class ApiKeys:
             raise Unauthenticated(_REFUSAL)
         rows = await self._database.fetch_without_tenant(_USE, {"id": UUID(match[1])}, tuple_row)
         # Compared also when there is no such key: the time says nothing about which part was wrong.
-        tenant_id, stored, scopes = rows[0] if rows else (None, _NO_HASH, [])
+        tenant_id, stored, scopes, for_headers, user = rows[0] if rows else (None, _NO_HASH, [], False, None)
         if not hmac.compare_digest(_hash(match[2]), stored) or tenant_id is None:
             raise Unauthenticated(_REFUSAL)
-        return Caller(tenant_id, known_scopes(scopes))
+        return Caller(tenant_id, known_scopes(scopes), acts_for_headers=for_headers, default_user=user)
 
 
 def _hash(secret: str) -> bytes:

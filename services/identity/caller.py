@@ -1,5 +1,6 @@
 """Who makes a request, and what they may do."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -12,6 +13,9 @@ Scope = Literal["chat", "memory:read", "memory:write", "admin"]
 """What a caller may do; `admin` includes the others."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+USER = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
+"""What a user may be called."""
 
 
 def known_scopes(names: Iterable[object]) -> frozenset[Scope]:
@@ -28,6 +32,10 @@ class Caller:
     scopes: frozenset[Scope]
     user_id: str | None = None
     """The one user for whom the caller may act, by its external id; None = every user of the tenant."""
+    acts_for_headers: bool = False
+    """Whether a header of a request may say for which user it is."""
+    default_user: str | None = None
+    """For whom requests to `/v1` are that name no user."""
 
     def require(self, scope: Scope) -> None:
         """Refuse a caller without the scope.
@@ -48,5 +56,5 @@ class Caller:
             raise NotFound(f"There is no user {user_id!r}.")
 
 
-NOBODY_IN_PARTICULAR = Caller(DEFAULT_TENANT, frozenset(SCOPES))
+NOBODY_IN_PARTICULAR = Caller(DEFAULT_TENANT, frozenset(SCOPES), acts_for_headers=True)
 """Everybody, while there is no authentication."""

@@ -1,17 +1,15 @@
 """JSON Web Tokens of an issuer that the operator trusts."""
 
-import re
 from typing import Any
 from uuid import UUID
 
 import jwt
 
 from services.errors import Unauthenticated
-from services.identity.caller import Caller, Scope, known_scopes
+from services.identity.caller import USER, Caller, Scope, known_scopes
 from services.identity.signing_keys import ALGORITHMS, SigningKeys
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 
-_USER = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
 _LONGEST_CLAIM = 128
 _REFUSAL = "The token is not valid."
 
@@ -51,7 +49,7 @@ class Tokens:
         scopes = _scopes_in(claims.get(self._scope_claim))
         if "admin" in scopes:
             return Caller(tenant_id, scopes)
-        if not _USER.fullmatch(claims["sub"]):
+        if not USER.fullmatch(claims["sub"]):
             raise Unauthenticated("The token's sub must be 1 to 128 of letters, digits and ._:@- to name a user.")
         return Caller(tenant_id, scopes, claims["sub"])
 

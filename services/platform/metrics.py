@@ -5,6 +5,11 @@ from prometheus_client import Counter, Gauge, Histogram
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 TURNS = Counter("anamnesis_turns_total", "Turns that ended, by outcome.", ["status"])
+UTILITY_REQUESTS = Counter(
+    "anamnesis_utility_requests_total",
+    "Requests of clients for titles, tags and the like, by what they were recognised by: header or template.",
+    ["by"],
+)
 TURNS_RUNNING = Gauge("anamnesis_turns_running", "Turns that are running in this process.")
 FEEDBACK = Counter("anamnesis_feedback_total", "Ratings of answers, those that changed included.", ["rating"])
 EXPERIMENT_TURNS = Counter(

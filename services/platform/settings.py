@@ -22,6 +22,7 @@ from services.platform.machine import machine_locale, machine_timezone
 from services.time_reference.zones import time_zone
 
 PREFIX = "ANAMNESIS_"
+_SHORTEST_JWT_SECRET = 32
 KEY_VARIABLE = f"{PREFIX}KEY"
 """Holds the credential of `anamnesis chat`; no setting of the service, which must not know it."""
 
@@ -81,6 +82,25 @@ class Settings(BaseSettings):
     )
     rate_limit_tenant_per_minute: int | None = Field(
         None, ge=1, le=1_000_000, description="requests of one tenant a minute, 1 or more; unset = no limit"
+    )
+
+    # OpenAI's clients
+    openai_model_aliases: Annotated[dict[str, str], NoDecode] = Field(
+        {}, description="names of experts under other names, such as gpt-4o=default,gpt-4o-mini=default"
+    )
+    openai_default_user: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9._:@-]{1,128}$",
+        description="user of requests to /v1 that name none, while AUTH=none; unset = these are not remembered",
+    )
+    openai_system_messages: Literal["append", "ignore"] = Field(
+        "append", description="append (clients' system messages follow the expert's prompt) or ignore"
+    )
+    openai_system_tokens: int = Field(
+        1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
+    )
+    openwebui_jwt_secret: SecretStr | None = Field(
+        None, description="Open WebUI's FORWARD_USER_INFO_HEADER_JWT_SECRET, 32 characters or more"
     )
 
     # Stores; each unset = embedded
@@ -207,6 +227,23 @@ class Settings(BaseSettings):
             return tuple(name.strip() for name in value.split(",") if name.strip())
         return value
 
+    @field_validator("openai_model_aliases", mode="before")
+    @classmethod
+    def _split_aliases(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+        if wrong := [name for name, _, expert in pairs if not name.strip() or not expert.strip()]:
+            raise ValueError(f"{wrong[0]!r} is not of the form name=expert")
+        return {name.strip(): expert.strip() for name, _, expert in pairs}
+
+    @field_validator("openwebui_jwt_secret")
+    @classmethod
+    def _is_long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and len(value.get_secret_value()) < _SHORTEST_JWT_SECRET:
+            raise ValueError(f"is shorter than {_SHORTEST_JWT_SECRET} characters")
+        return value
+
     @field_validator("database_url", "migration_database_url")
     @classmethod
     def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
@@ -311,7 +348,7 @@ def effective_settings(settings: Settings) -> list[EffectiveSetting]:
         names = {name, *(map(str, field.validation_alias.choices) if _has_choices(field.validation_alias) else ())}
         source: Any = next((label for label, values in sources if names & values.keys()), "default")
         value = getattr(settings, name)
-        shown = None if value in (None, ()) else _as_text(value)
+        shown = None if value in (None, (), {}) else _as_text(value)
         found.append(EffectiveSetting(f"{PREFIX}{name.upper()}", shown, source, field.description or ""))
     return found
 
@@ -323,6 +360,8 @@ def _has_choices(alias: object) -> TypeGuard[AliasChoices]:
 def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
+    if isinstance(value, dict):
+        return ",".join(f"{name}={each}" for name, each in value.items())
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 

@@ -96,7 +96,7 @@ def _endpoints(document: dict[str, Any]) -> set[Endpoint]:
     return {
         (method.upper(), path)
         for path, methods in document["paths"].items()
-        if path.startswith("/api/")
+        if path.startswith(("/api/", "/v1/"))
         for method in methods
     }
 

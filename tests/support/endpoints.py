@@ -37,6 +37,21 @@ def _chat(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(headers=headers, body={**body, "message": f"{me.canary} says {phrase}"})
 
 
+def _completion(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    session = ids.pick("shared session" if _is_anothers(me, ids) else "session", chance)
+    said = {"role": "user", "content": f"{me.canary} says {more.pick('phrase', chance)}"}
+    body = {"model": "default", "user": ids.pick("user", chance), "messages": [said]}
+    return Ask(headers={"X-Session-Id": header_safe(session)}, body=body)
+
+
+def _models(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask()
+
+
+def _model(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
+    return Ask({"model": ids.pick(_experts_of(me, ids), chance)})
+
+
 def words_with_key(key: str) -> str:
     """The same words whenever the same key is sent, but never another's canary."""
     return f"number {zlib.crc32(key.encode())}"
@@ -312,6 +327,10 @@ UNREAD = frozenset({415})
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
 TABLE: dict[Endpoint, Entry] = {
+    # Another tenant's names are one's own names, too; a token's own user counts, whoever is named.
+    ("POST", "/v1/chat/completions"): Entry(_completion, ANSWERED, ANSWERED, ANSWERED, weight=3),
+    ("GET", "/v1/models"): Entry(_models, OK, OK, OK),
+    ("GET", "/v1/models/{model}"): Entry(_model, OK, GONE, OK),
     # Another tenant's names are one's own names, too; another's expert is refused.
     CHAT: Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
     ("POST", "/api/v1/chat/stream"): Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),

@@ -169,6 +169,9 @@ WITH summary AS (
     SELECT %(turn_id)s, tenant_id, id, user_id, expert_id, '{"trust": 0.6}', '{"trust": 0.6}', 'trust', 0.5,
         'steady'
     FROM conversations WHERE id = %(conversation_id)s
+), branch AS (
+    INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason)
+    SELECT gen_random_uuid(), tenant_id, id, 'edit' FROM conversations WHERE id = %(conversation_id)s
 ), run AS (
     INSERT INTO compression_runs (id, tenant_id, user_id, expert_id, status, reason, dry_run, lease_until, report,
         finished_at)

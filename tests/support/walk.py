@@ -174,21 +174,32 @@ class Walk:
             self.wrong.append(f"{operation} was answered {status} {text[:300]}")
 
     def _note(self, operation: Operation, found: dict[str, Any], text: str) -> None:
-        body = operation.ask.body
         if operation.endpoint == ERASE_CONVERSATION:
             self.removed.add(operation.me.canary)
         elif operation.endpoint[0] == "DELETE":
             self.erased.add((operation.me.tenant_id, operation.ask.path["user_id"]))
         if not found and "event: done\n" not in text and "event: error\n" not in text:
             self.wrong.append(f"{operation} has no end: {text[-300:]}")
-        if body is None or "message" not in body:
+        if (said := said_in(operation)) is None:
             return
         turn_id = found.get("turn_id") or _UUID.findall(text)[0]
-        said = Said(operation.me.tenant_id, body["user_id"], body["session_id"], body["message"])
         if self.said.setdefault(turn_id, said) != said:
             self.wrong.append(f"{operation} was taken for {self.said[turn_id]}")
         if orjson.dumps(echoed(said.message)).decode() not in text:
             self.wrong.append(f"{operation} was answered {text[:500]}")
+
+
+def said_in(operation: Operation) -> Said | None:
+    """The message of an operation that sends one."""
+    me, body = operation.me, operation.ask.body
+    if body is None:
+        return None
+    if "message" in body:
+        return Said(me.tenant_id, body["user_id"], body["session_id"], body["message"])
+    if "messages" in body:
+        session = operation.ask.headers["X-Session-Id"]
+        return Said(me.tenant_id, me.user or body["user"], session, body["messages"][-1]["content"])
+    return None
 
 
 def _names_another(operation: Operation) -> bool:

@@ -51,6 +51,7 @@ ISOLATED = (
     "compression_sources",
     "feedback",
     "experiments",
+    "conversation_branches",
 )
 
 

@@ -1,0 +1,43 @@
+"""Errors as OpenAI's clients read them."""
+
+from http import HTTPStatus
+from typing import Any
+
+from pydantic import BaseModel
+
+from api.problems import Problem, openai_error, status_of_failure
+from services.errors import NotFound
+from state.events import TurnEvent
+
+
+class ModelNotFound(NotFound):
+    """There is no such model."""
+
+    code = "model_not_found"
+
+
+class _Error(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """OpenAI's error document."""
+
+    error: _Error
+
+
+def documented_errors(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """What the OpenAPI document says of these error answers."""
+    return {int(status): {"description": status.phrase, "model": ErrorBody} for status in statuses}
+
+
+def error_of_turn(last: TurnEvent) -> dict[str, Any]:
+    """The error document of a turn that ended with one."""
+    status = status_of_failure(last.content["code"])
+    problem = Problem(
+        title=status.phrase, status=status, detail=last.content["message"], code=last.content["code"]
+    )
+    return openai_error(problem)

@@ -1,0 +1,129 @@
+"""The messages of a request, as OpenAI's clients send them: read, and taken apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from api.openai.wrappers import unwrap
+from services.conversations.values import MAX_IMAGES, MAX_MESSAGE_CHARACTERS, Image, no_nul
+from services.errors import InvalidInput
+from services.llm.tokens import count_tokens
+from state.conversation import EarlierMessage
+
+_TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal"})
+_IMAGE_PARTS = frozenset({"image_url", "input_image"})
+_IMAGE: TypeAdapter[str] = TypeAdapter(Image)
+
+
+class ClientMessage(BaseModel):
+    """A message of a request. What a tool of the client has said is not read: its tools are not called here."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class ClientRequest:
+    """What a request says: the newest message, and what stands around and before it."""
+
+    message: str
+    images: list[str]
+    attached: list[str]
+    instructions: str
+    earlier: list[EarlierMessage] = field(default_factory=list)
+    raw_message: str = ""
+    """The newest message with what the client put around it."""
+
+
+def read_messages(messages: Sequence[ClientMessage], where: str = "messages") -> ClientRequest:
+    """Take the messages of a request apart; the last one must be the user's.
+
+    Raises:
+        InvalidInput: there is no such message, it is empty or too long, or a part is none that is read here.
+    """
+    instructions: list[str] = []
+    said: list[tuple[Literal["user", "assistant"], str, list[str]]] = []
+    for place, message in enumerate(messages):
+        name = f"{where}.{place}.content"
+        if message.role in {"tool", "function"}:
+            continue
+        text, images = _content(message.content, name)
+        if message.role in {"system", "developer"}:
+            if text.strip():
+                instructions.append(text.strip())
+        elif message.role == "user":
+            said.append(("user", text, images))
+        elif text.strip():  # otherwise it only asks for tools
+            said.append(("assistant", text, []))
+    if not said or said[-1][0] != "user":
+        raise InvalidInput(where, "the last message must be the user's")
+    _, raw, images = said.pop()
+    last = unwrap(raw)
+    _check_message(last.said, images, where)
+    earlier = [
+        EarlierMessage(role=role, content=unwrap(text).said if role == "user" else text, images=shown)
+        for role, text, shown in said
+        if text.strip() or shown
+    ]
+    text = last.said if last.said.strip() else "🖼"
+    return ClientRequest(text, images, last.attached, "\n\n".join(instructions), earlier, raw)
+
+
+def text_of(message: ClientMessage) -> str:
+    """The text of a message, whatever else it holds."""
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(str(part["text"]) for part in message.content or [] if part.get("text"))
+
+
+def cut_to_tokens(text: str, most: int) -> str:
+    """The beginning of a text that has at most so many tokens, estimated."""
+    while (tokens := count_tokens(text)) > most:
+        text = text[: max(len(text) * most // tokens, 1) - 1].rstrip()
+    return text
+
+
+def _check_message(text: str, images: Sequence[str], where: str) -> None:
+    if not text.strip() and not images:
+        raise InvalidInput(where, "the last message is empty")
+    if len(text) > MAX_MESSAGE_CHARACTERS:
+        reason = f"the last message has {len(text)} characters; at most {MAX_MESSAGE_CHARACTERS} are accepted"
+        raise InvalidInput(where, reason)
+    if len(images) > MAX_IMAGES:
+        raise InvalidInput(where, f"the last message has {len(images)} images; at most {MAX_IMAGES} are accepted")
+    for image in images:
+        try:
+            _IMAGE.validate_python(image)
+        except ValidationError as error:
+            reason = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+            raise InvalidInput(where, f"an image of the last message {reason}") from None
+
+
+def _content(content: str | Sequence[dict[str, Any]] | None, name: str) -> tuple[str, list[str]]:
+    """Text and images of a message's content."""
+    if content is None:
+        return "", []
+    if isinstance(content, str):
+        return _storable(content, name), []
+    texts, images = [], []
+    for part in content:
+        kind = part.get("type")
+        if kind in _TEXT_PARTS:
+            texts.append(str(part.get("text") or part.get("refusal") or ""))
+        elif kind in _IMAGE_PARTS:
+            address = part.get("image_url")
+            images.append(str(address.get("url")) if isinstance(address, dict) else str(address))
+        else:
+            raise InvalidInput(name, f"a part of the type {kind!r} is not supported; send text and images")
+    return _storable("\n".join(texts), name), images
+
+
+def _storable(text: str, name: str) -> str:
+    try:
+        return no_nul(text)
+    except ValueError as error:
+        raise InvalidInput(name, str(error)) from None

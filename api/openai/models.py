@@ -1,0 +1,76 @@
+"""`GET /v1/models`: the experts as models, and the names that the settings give them beside their own."""
+
+from http import HTTPStatus
+from typing import Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from api.access import Chatter, ServicesOf
+from api.openai.errors import ModelNotFound, documented_errors
+from services.bootstrap import Services
+from services.conversations.experts import Expert
+from services.errors import NotFound
+
+router = APIRouter(
+    prefix="/v1/models",
+    tags=["openai"],
+    responses=documented_errors(HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+_MOST = 1000
+
+
+class ModelView(BaseModel):
+    """An expert, as OpenAI's clients list models."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: Literal["anamnesis"] = "anamnesis"
+    name: str
+
+
+class ModelList(BaseModel):
+    """All models."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelView]
+
+
+@router.get("", response_model=ModelList)
+async def models(services: ServicesOf, caller: Chatter) -> ModelList:
+    """The experts, then the aliases of those that there are."""
+    experts = {each.name: each for each in await services.experts.page(caller.tenant_id, after=None, limit=_MOST)}
+    aliases = services.settings.openai_model_aliases
+    listed = [_view(each.name, each) for each in experts.values()]
+    listed += [_view(name, experts[expert]) for name, expert in aliases.items() if expert in experts]
+    return ModelList(data=listed)
+
+
+@router.get("/{model}", response_model=ModelView)
+async def model(model: str, services: ServicesOf, caller: Chatter) -> ModelView:
+    """One model, by its own name or an alias."""
+    return _view(model, await expert_of(services, caller.tenant_id, model))
+
+
+async def expert_of(services: Services, tenant_id: UUID, model: str) -> Expert:
+    """The expert behind a model's name.
+
+    Raises:
+        ModelNotFound: there is none.
+    """
+    try:
+        return await services.experts.get(tenant_id, expert_name(services, model))
+    except NotFound:
+        raise ModelNotFound(f"There is no model {model!r}; GET /v1/models lists them.") from None
+
+
+def expert_name(services: Services, model: str) -> str:
+    """The name of the expert that a model's name stands for."""
+    return services.settings.openai_model_aliases.get(model, model)
+
+
+def _view(name: str, expert: Expert) -> ModelView:
+    return ModelView(id=name, created=int(expert.created_at.timestamp()), name=name)

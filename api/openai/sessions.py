@@ -1,0 +1,81 @@
+"""Which conversation a request belongs to, by the ids that clients send."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.errors import InvalidInput
+from services.identity.caller import USER
+
+SESSION_HEADER = "X-Session-Id"
+TURN_HEADER = "X-Turn-Id"
+_CONVERSATION_HEADERS = (
+    SESSION_HEADER,
+    "X-OpenWebUI-Chat-Id",
+    "X-Conversation-Id",
+    "X-Topic-Id",
+    "X-LibreChat-Conversation-Id",
+)
+_MESSAGE_HEADER = "X-OpenWebUI-Message-Id"
+_USER_MESSAGE_HEADER = "X-OpenWebUI-User-Message-Id"
+_PARENT_HEADER = "X-OpenWebUI-User-Message-Parent-Id"
+_KEY_HEADER = "Idempotency-Key"
+_PASSING = ("temporary:", "local:", "channel:")
+"""Beginnings of chat ids of which a client keeps nothing, or that many users share."""
+_LONGEST_ID = 128
+
+
+@dataclass(frozen=True)
+class ClientIds:
+    """What a client calls the conversation and its messages; None = it does not say."""
+
+    session: str | None = None
+    user_message: str | None = None
+    parent: str | None = None
+    """The answer that the message follows; empty = the conversation begins with it."""
+    answer: str | None = None
+    idempotency_key: str | None = None
+    passing: bool = False
+    """Whether nothing is to be kept of the conversation."""
+
+
+def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> ClientIds:
+    """Read the ids of a request.
+
+    Raises:
+        InvalidInput: one of them is none that a conversation can have; a template that was not filled in, say.
+    """
+    found = [(name, headers.get(name, "").strip()) for name in _CONVERSATION_HEADERS]
+    found.append(("metadata.session_id", str((metadata or {}).get("session_id") or "").strip()))
+    name, session = next(((name, value) for name, value in found if value), ("", ""))
+    passing = session.startswith(_PASSING)
+    if session and not passing:
+        _check(name, session)
+    user_message = _id(headers, _USER_MESSAGE_HEADER)
+    answer = _id(headers, _MESSAGE_HEADER)
+    return ClientIds(
+        session=session if session and not passing else None,
+        user_message=user_message,
+        parent=_parent(headers) if user_message else None,
+        answer=answer,
+        idempotency_key=headers.get(_KEY_HEADER, "").strip() or answer,
+        passing=passing,
+    )
+
+
+def _parent(headers: Mapping[str, str]) -> str | None:
+    value = headers.get(_PARENT_HEADER)
+    return None if value is None else _id(headers, _PARENT_HEADER) or ""
+
+
+def _id(headers: Mapping[str, str], name: str) -> str | None:
+    value = headers.get(name, "").strip()
+    if not value:
+        return None
+    _check(name, value)
+    return value
+
+
+def _check(name: str, value: str) -> None:
+    if len(value) > _LONGEST_ID or not USER.fullmatch(value):
+        raise InvalidInput(name, "must be 1 to 128 of letters, digits and ._:@-")

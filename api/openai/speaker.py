@@ -1,0 +1,88 @@
+"""Who is speaking: for which user a request to `/v1` is, and whether anything of it is remembered."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jwt
+
+from services.errors import Forbidden, InvalidInput, Unauthenticated
+from services.identity.caller import USER, Caller
+from services.platform.settings import Settings
+
+USER_JWT_HEADER = "X-OpenWebUI-User-Jwt"
+USER_HEADERS = ("X-OpenWebUI-User-Id", "X-OpenWebUI-User-Email", "X-User-Id", "X-LiteLLM-End-User-Id")
+"""The first that is there names the user."""
+NO_USER = (
+    "This request names no user, so nothing is remembered. Send `user` or `safety_identifier`, forward user "
+    "headers with a key made with --acts-for-headers, or give the key a default user."
+)
+_ISSUER = "open-webui"
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """For whom a request is; without a user it is answered without memory."""
+
+    user_id: str | None
+    tenant_wide: bool = True
+    """Whether the caller may act for every user of the tenant."""
+
+
+def speaker_of(
+    caller: Caller, headers: Mapping[str, str], settings: Settings, *named: tuple[str, str | None]
+) -> Speaker:
+    """Find out for whom a request is.
+
+    In this order: the token's own user; the user of a signed header; a plain header, of callers that act for
+    others; what the body names; the default user of the key, or of the service without authentication.
+
+    Args:
+        caller: who sends it.
+        headers: of the request.
+        settings: with the secret of signed headers.
+        named: fields of the body with what they say, the most trusted first.
+
+    Raises:
+        Forbidden: a header names a user, and the caller may not act for users that headers name.
+        Unauthenticated: a signed header is not valid.
+        InvalidInput: the name is none that a user can have.
+    """
+    header = next(((name, value) for name in USER_HEADERS if (value := headers.get(name, "").strip())), None)
+    if caller.user_id is not None:
+        if header is not None and header[1] != caller.user_id:
+            raise Forbidden(f"{header[0]} names another user than the token.")
+        return Speaker(caller.user_id, tenant_wide=False)
+    if (token := headers.get(USER_JWT_HEADER, "").strip()) and settings.openwebui_jwt_secret:
+        subject = _subject_of(token, settings.openwebui_jwt_secret.get_secret_value())
+        return Speaker(_checked(USER_JWT_HEADER, subject))
+    if header is not None:
+        if not caller.acts_for_headers:
+            raise Forbidden(
+                f"The header {header[0]} names a user, and this key may not act for others. Make one with "
+                "anamnesis keys create --acts-for-headers, or do not forward the header."
+            )
+        return Speaker(_checked(*header))
+    for field, given in named:
+        if given is not None and given.strip():
+            return Speaker(_checked(field, given.strip()))
+    return Speaker(caller.default_user or settings.openai_default_user)
+
+
+def _checked(field: str, name: str) -> str:
+    if not USER.fullmatch(name):
+        raise InvalidInput(field, "must be 1 to 128 of letters, digits and ._:@- to name a user")
+    return name
+
+
+def _subject_of(token: str, secret: str) -> str:
+    try:
+        claims = jwt.decode(
+            token,
+            secret,
+            algorithms=["HS256"],
+            issuer=_ISSUER,
+            options={"require": ["exp", "iss", "sub"], "verify_iat": False, "verify_aud": False},
+        )
+    except jwt.PyJWTError:
+        raise Unauthenticated(f"The token in {USER_JWT_HEADER} is not valid.") from None
+    return str(claims["sub"])

@@ -1,0 +1,62 @@
+"""Requests that are no conversation: clients ask for titles, tags and follow-up questions with the same model."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from api.openai.messages import ClientMessage, text_of
+
+TASK_HEADER = "X-OpenWebUI-Task"
+
+_SUBJECT = r"(?:chat|conversation|dialog(?:ue)?)"
+_PRODUCT = r"(?:titles?|topic names?|tags?|follow[- ]?up (?:questions|prompts)|emojis?|search quer(?:y|ies))"
+_MAKE = r"(?:generate|create|provide|write|suggest|summari[sz]e|come up with|give|name)"
+_INSTRUCTS = (
+    re.compile(rf"\b{_MAKE}\b[^\n]{{0,120}}\b{_PRODUCT}\b[^\n]{{0,120}}\b{_SUBJECT}\b", re.IGNORECASE),
+    re.compile(rf"\b{_MAKE}\b[^\n]{{0,80}}\b{_SUBJECT}\b[^\n]{{0,80}}\b{_PRODUCT}\b", re.IGNORECASE),
+    re.compile(
+        r"(?:生成|总结|概括|起|取|命名|提取)[^\n。]{0,40}(?:会话|对话|聊天)[^\n。]{0,40}(?:标题|主题|标签|题目)"
+    ),
+    re.compile(
+        r"(?:会话|对话|聊天)[^\n。]{0,40}(?:生成|总结|概括|起|取|命名|提取)[^\n。]{0,40}(?:标题|主题|标签|题目)"
+    ),
+    re.compile(r"(?:生成|起|取)[^\n。]{0,20}(?:标题|题目|标签)[^\n。]{0,40}(?:会话|对话|聊天)"),
+)
+_NAMES = re.compile(r"\btitles?\b|\btopic names?\b|\btags?\b|标题|题目|主题|标签", re.IGNORECASE)
+_TRANSCRIPT = re.compile(
+    r"<chat_history>|<conversation>|<messages>|^\s*(?:conversation|chat history|对话内容|聊天记录)\s*[:：]"
+    r"|^\s*(?:user|human|用户)\s*[:：].*^\s*(?:assistant|ai|助手)\s*[:：]",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_LONGEST_INSTRUCTION = 1500
+"""Characters of a system message that asks for nothing but a title; an application's own prompt is longer."""
+_TASK = re.compile(r"\A\s*###\s*Task:", re.IGNORECASE)
+
+
+def is_utility(messages: Sequence[ClientMessage], headers: Mapping[str, str]) -> str | None:
+    """By what a request is known to be no conversation (`header` or `template`); None = it is conversation.
+
+    By its form alone a request is one only if it both asks for such a text and carries a transcript, or is a
+    system message that asks for one of the conversation.
+    """
+    if headers.get(TASK_HEADER, "").strip():
+        return "header"
+    system = [text_of(each) for each in messages if each.role in {"system", "developer"}]
+    rest = [each for each in messages if each.role not in {"system", "developer"}]
+    if len(rest) > 1:
+        # Some send the conversation itself, and as a last message what is wanted of it.
+        return "template" if _asks(system) and _TASK.match(text_of(rest[-1])) else None
+    said = text_of(rest[0]) if rest else ""
+    if _TASK.match(said) and _TRANSCRIPT.search(said):
+        return "template"
+    if any(pattern.search(said) for pattern in _INSTRUCTS) and _TRANSCRIPT.search(said):
+        return "template"
+    return "template" if _asks(system) else None
+
+
+def _asks(texts: Sequence[str]) -> bool:
+    """Whether a system message asks for a title or tags of the conversation, and for little else."""
+    return any(
+        bool(_TRANSCRIPT.search(text)) or (len(text) <= _LONGEST_INSTRUCTION and bool(_NAMES.search(text)))
+        for text in texts
+        if any(pattern.search(text) for pattern in _INSTRUCTS)
+    )

@@ -1,0 +1,139 @@
+"""Chat completions, as OpenAI's SDK asks for them and reads them."""
+
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from services.bootstrap import Services
+from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.openai_clients import contents
+
+pytestmark = pytest.mark.anyio
+
+HELLO = [{"role": "user", "content": "My dog is called Bruno."}]
+
+
+async def test_a_whole_answer_has_text_and_usage(sdk: Any) -> None:
+    raw = await sdk.chat.completions.with_raw_response.create(model="default", messages=HELLO, user="u-1")
+    answer = raw.parse()
+    assert answer.choices[0].message.content == "Certainly, here is the answer."
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
+    assert raw.headers["X-Session-Id"].startswith("v1-")
+    assert answer.id == f"chatcmpl-{raw.headers['X-Turn-Id']}"
+
+
+async def test_a_stream_begins_with_the_role_and_ends_with_the_usage(sdk: Any) -> None:
+    stream = await sdk.chat.completions.create(
+        model="default", messages=HELLO, user="u-1", stream=True, stream_options={"include_usage": True}
+    )
+    chunks = [chunk async for chunk in stream]
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert (
+        "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "Certainly, here is the answer."
+    )
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert not chunks[-1].choices
+    assert chunks[-1].usage.completion_tokens > 0
+
+
+async def test_usage_is_streamed_only_when_it_is_asked_for(sdk: Any) -> None:
+    stream = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", stream=True)
+    assert all(chunk.choices and chunk.usage is None for chunk in [chunk async for chunk in stream])
+
+
+async def test_tools_of_the_service_are_never_shown_as_calls(sdk: Any, model_server: ModelServer) -> None:
+    model_server.script(Reply(tool_calls=[ToolCall("get_current_time", {})]), Reply(["It is noon."]))
+    stream = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", stream=True)
+    deltas = [chunk.choices[0].delta async for chunk in stream]
+    assert all(delta.tool_calls is None for delta in deltas)
+    assert "".join(delta.content or "" for delta in deltas) == "It is noon."
+
+
+async def test_what_one_conversation_said_another_one_knows(sdk: Any, model_server: ModelServer) -> None:
+    await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1")
+    question = [{"role": "user", "content": "What is my dog called?"}]
+    await sdk.chat.completions.create(model="default", messages=question, user="u-1")
+    assert "Bruno" in str(model_server.requests[-1].prompt)
+    await sdk.chat.completions.create(model="default", messages=question, user="u-2")
+    assert "Bruno" not in str(model_server.requests[-1].prompt)
+
+
+async def test_without_a_user_nothing_is_kept_and_the_client_is_told_why(
+    sdk: Any, services: Services, model_server: ModelServer
+) -> None:
+    messages = [*HELLO, {"role": "assistant", "content": "Noted."}, {"role": "user", "content": "And my dog?"}]
+    raw = await sdk.chat.completions.with_raw_response.create(model="default", messages=messages)
+    assert raw.headers["X-Anamnesis-Memory"].startswith("off")
+    assert raw.parse().anamnesis["memory"] == "off"
+    assert model_server.requests[-1].said == [each["content"] for each in messages]
+    assert await contents(services) == []
+
+
+async def test_a_request_that_must_not_be_stored_leaves_nothing(sdk: Any, services: Services) -> None:
+    answer = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", store=False)
+    assert answer.choices[0].message.content
+    assert await contents(services) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"audio": {"voice": "alloy", "format": "mp3"}}, "audio"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"user": "not a name"}, "user"),
+        ({"messages": [{"role": "assistant", "content": "Hello"}]}, "messages"),
+        ({"messages": [{"role": "user", "content": "  "}]}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0.content"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_by_name(sdk: Any, wrong: dict[str, object], param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        await sdk.chat.completions.create(**{"model": "default", "messages": HELLO, "user": "u-1", **wrong})
+    assert refused.value.param == param
+    assert refused.value.type == "invalid_request_error"
+
+
+async def test_sampling_is_accepted(sdk: Any) -> None:
+    await sdk.chat.completions.create(
+        model="default", messages=HELLO, user="u-1", temperature=0.2, top_p=1, max_tokens=10, tool_choice="auto"
+    )
+
+
+async def test_a_model_that_fails_is_an_error_in_both_forms(sdk: Any, model_server: ModelServer) -> None:
+    model_server.script(*[Reply(status=401)] * 2)
+    with pytest.raises(openai.InternalServerError) as failed:
+        await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1")
+    assert failed.value.code == "llm_unauthorized"
+    stream = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", stream=True)
+    with pytest.raises(openai.APIError, match="refused the service's key"):
+        [chunk async for chunk in stream]
+
+
+async def test_experts_are_models_and_have_aliases(sdk: Any) -> None:
+    assert [model.id for model in (await sdk.models.list()).data] == ["default"]
+    assert (await sdk.models.retrieve("default")).owned_by == "anamnesis"
+    for asked in (
+        sdk.models.retrieve("gpt-9"),
+        sdk.chat.completions.create(model="gpt-9", messages=HELLO, user="u"),
+    ):
+        with pytest.raises(openai.NotFoundError) as unknown:
+            await asked
+        assert unknown.value.code == "model_not_found"
+
+
+async def test_paths_that_are_not_there_are_answered_in_the_same_form(client: httpx.AsyncClient) -> None:
+    found = await client.get("/v1/engines")
+    assert found.status_code == 404
+    assert set(found.json()["error"]) == {"message", "type", "param", "code"}
+    malformed = await client.post(
+        "/v1/chat/completions", content=b"{", headers={"Content-Type": "application/json"}
+    )
+    assert malformed.status_code == 400
+    assert malformed.json()["error"]["code"] == "malformed"
