@@ -4,9 +4,10 @@ Plain text is taken from an event as it is; every other event goes through LangC
 with the SDK's object made only where the conversion reads one in depth.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, get_args
 
 import httpx2
 import openai
@@ -14,9 +15,10 @@ import orjson
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai.chat_models.base import _convert_responses_chunk_to_generation_chunk
-from openai._models import construct_type
+from openai._models import construct_type, validate_type
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
+from pydantic import BaseModel, ValidationError
 
 _USAGE_S = 1.0
 """How long to wait for the usage that follows a complete answer."""
@@ -25,11 +27,11 @@ _REST_S = 0.1
 
 
 def warm() -> None:
-    """Have the SDK make its types of the Responses API now.
+    """Have the SDK make the type that ends every answer of the Responses API.
 
-    With the first event that needs them it takes a third of a second, in which the process does nothing else.
+    With the first answer that needs it, it takes a tenth of a second, in which the process does nothing else.
     """
-    construct_type(type_=ResponseStreamEvent, value={"type": "response.completed", "response": {"output": []}})
+    _sdk_event("response.completed", {"type": "response.completed", "response": {"output": []}})
 
 
 class AnswerFailed(ValueError):
@@ -192,7 +194,7 @@ class ResponsesEvents:
         if kind == "response.completed" and self._schema is None:
             # The output has been streamed; of the rest only usage and metadata are read.
             event = {**event, "response": {**event["response"], "output": []}}
-        return construct_type(type_=ResponseStreamEvent, value=event)
+        return _sdk_event(kind, event)
 
     def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
         event, indexes = place
@@ -213,6 +215,28 @@ class ResponsesEvents:
             output_version=self._output_version,
             item_output_indices=self._item_indexes,
         )
+
+
+@lru_cache(maxsize=1)
+def _event_types() -> Mapping[str, type[BaseModel]]:
+    """The SDK's classes of events by their kind."""
+    union, *_ = get_args(ResponseStreamEvent)
+    return {kind: each for each in get_args(union) for kind in get_args(each.model_fields["type"].annotation)}
+
+
+def _sdk_event(kind: str, event: dict[str, Any]) -> Any:
+    """The SDK's object for an event, as its own stream makes it: valid where it can be, and complete in any case.
+
+    The SDK looks for the class among all of them and has their validators made for it, 25 MB in all; here only
+    those of the kinds that come are made.
+    """
+    found = _event_types().get(kind)
+    if found is None:
+        return construct_type(type_=ResponseStreamEvent, value=event)
+    try:
+        return validate_type(type_=found, value=event)
+    except ValidationError:
+        return construct_type(type_=found, value=event)
 
 
 def parts_of(

@@ -12,12 +12,10 @@ from langchain_core.tools import BaseTool
 
 from services.errors import ModelFailed, ModelFailure, Unavailable
 from services.llm.endpoint import ModelEndpoint
-from services.llm.failures import OPTION_OF, Option
-from services.llm.lean_openai import OnText
-from services.llm.message_form import MessageForm
+from services.llm.message_form import MessageForm, OnText
 from services.llm.offline import OfflineChatModel
 from services.llm.plain_messages import without_tool_messages
-from services.llm.refusals import Refusals
+from services.llm.refusals import OPTION_OF, Option, Refusals
 from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
 

@@ -3,13 +3,11 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
 import structlog
 from langchain_core.embeddings import Embeddings
-from langchain_openai import OpenAIEmbeddings
 from pydantic import SecretStr
 
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
@@ -17,6 +15,9 @@ from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
 from services.llm.lexical import LexicalEmbeddings
 from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    import openai
 
 log = structlog.get_logger(__name__)
 
@@ -75,6 +76,8 @@ def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -
         return LexicalEmbeddings(settings.embedding_dim or _LEXICAL_DIMENSIONS)
     if settings.embedding_api == "local":
         return LocalEmbeddings(settings.embedding_model)
+    from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 — half a second, for who has an endpoint
+
     return OpenAIEmbeddings(
         model=settings.embedding_model,
         openai_api_base=settings.embedding_base_url or settings.llm_base_url,
@@ -165,7 +168,7 @@ class Embedder:
         async with self._breaker.use():
             try:
                 vectors = await self._ask(texts)
-            except (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError) as error:
+            except _failures() as error:
                 failed = EmbeddingFailed(_advice(error), for_log(endpoint_message(error), self._secrets, texts))
                 log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)
                 raise failed from error
@@ -182,7 +185,7 @@ class Embedder:
         """Ask the endpoint, and again without dimensions or with fewer texts where it refuses these."""
         try:
             return await self._embeddings.aembed_documents(texts)
-        except openai.APIStatusError as error:
+        except _refusals() as error:
             said, half = endpoint_message(error), len(texts) // 2
             plain = _without_dimensions(self._embeddings)
             if half and _TOO_MANY.search(said):
@@ -197,12 +200,29 @@ class Embedder:
 
 def _without_dimensions(embeddings: Embeddings) -> Embeddings | None:
     """The client of an endpoint that is not told dimensions; None where nothing can be left out."""
+    from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 — loaded by now
+
     if not isinstance(embeddings, OpenAIEmbeddings) or embeddings.dimensions is None:
         return None
     return embeddings.model_copy(update={"dimensions": None})
 
 
+def _failures() -> tuple[type[Exception], ...]:
+    """Exceptions for which the endpoint is at fault; asked for when one was raised."""
+    import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
+
+    return (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError)
+
+
+def _refusals() -> "type[openai.APIStatusError]":
+    import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
+
+    return openai.APIStatusError
+
+
 def _advice(error: Exception) -> str:
+    import openai  # noqa: PLC0415 — loaded by now
+
     match error:
         case openai.AuthenticationError() | openai.PermissionDeniedError():
             return "The endpoint refused the key; check ANAMNESIS_EMBEDDING_API_KEY."

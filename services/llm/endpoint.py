@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
-from langchain_core.language_models import LanguageModelInput
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
@@ -13,11 +12,15 @@ from pydantic import SecretStr
 
 from services.errors import ModelFailed
 from services.llm.endpoint_messages import secrets_of
-from services.llm.failures import EXPECTED, Option, failure_of
-from services.llm.lean_openai import LeanChatOpenAI, OnText
-from services.llm.message_form import MessageForm, in_form
+from services.llm.message_form import MessageForm, OnText, in_form
 from services.llm.offline import OfflineChatModel
+from services.llm.refusals import Option
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    import openai
+
+    from services.llm.lean_openai import LeanChatOpenAI
 
 _CONNECT_TIMEOUT_S = 5.0
 
@@ -32,11 +35,8 @@ class ModelEndpoint:
         self._runnables: dict[tuple[str, tuple[str, ...]], Runnable[LanguageModelInput, Any]] = {}
         self.answered: set[str] = set()
         """Models that have answered since the start."""
-        # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
-        self._timeout = openai.Timeout(
-            settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s)
-        )
-        self._http = None if settings.offline else openai.DefaultAioHttpClient(timeout=self._timeout)
+        self._http: openai.DefaultAioHttpClient | None = None
+        self._making = asyncio.Lock()
 
     async def ask(
         self,
@@ -83,7 +83,11 @@ class ModelEndpoint:
             sent.add("system_role")
         try:
             answer = await runnable.ainvoke(prompt, on_text=note_and_pass_on, **options)
-        except EXPECTED as error:
+        except Exception as error:
+            from services.llm.failures import EXPECTED, failure_of  # noqa: PLC0415 — loaded with the client
+
+            if not isinstance(error, EXPECTED):
+                raise
             raise failure_of(
                 error,
                 responses_api=self._responses_api,
@@ -110,13 +114,24 @@ class ModelEndpoint:
         """The model with the tools bound: made once, as describing tools costs more than calling the model."""
         key = (model, tuple(tool.name for tool in tools))
         if key not in self._runnables:
-            # In a thread: making a client reads the system's certificates from disk.
-            made = OfflineChatModel() if self._settings.offline else await asyncio.to_thread(self._make, model)
+            if self._settings.offline:
+                made: BaseChatModel = OfflineChatModel()
+            else:
+                async with self._making:
+                    # In a thread: the first imports the SDK, and each reads the system's certificates from disk.
+                    made = await asyncio.to_thread(self._make, model)
             self._runnables[key] = made.bind_tools(tools) if tools else made
         return self._runnables[key]
 
-    def _make(self, name: str) -> LeanChatOpenAI:
+    def _make(self, name: str) -> "LeanChatOpenAI":
+        import openai  # noqa: PLC0415 — half a second, which a start without a model does not need
+
+        from services.llm.lean_openai import LeanChatOpenAI  # noqa: PLC0415
+
         settings = self._settings
+        # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
+        timeout = openai.Timeout(settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s))
+        self._http = self._http or openai.DefaultAioHttpClient(timeout=timeout)
         return LeanChatOpenAI(
             model=name,
             base_url=settings.llm_base_url,
@@ -127,6 +142,6 @@ class ModelEndpoint:
             store=False if self._responses_api else None,
             stream_usage=True,
             max_retries=0,  # here they are counted together with those after the headers
-            timeout=self._timeout,
+            timeout=timeout,
             http_async_client=self._http,
         )

@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import openai
 from pydantic import SecretStr
 
 from services.errors import RefusalTopic
 from services.platform.settings import SECRET_FIELDS, Settings
+
+if TYPE_CHECKING:
+    import openai
 
 MOST_CHARACTERS = 300
 """Characters of an endpoint's message that are kept."""
@@ -65,6 +67,8 @@ _SECRETS = re.compile(
 
 def endpoint_message(error: Exception) -> str:
     """What the endpoint said, on one line; for an error without a body, what the client says of it."""
+    import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
+
     text = _in_body(error.body) if isinstance(error, openai.APIError) else ""
     if not text and isinstance(error, openai.APIStatusError):
         text = f"HTTP {error.status_code} with a {_kind(error)} that holds no message"
@@ -133,5 +137,5 @@ def _in_body(body: object) -> str:
     return ""
 
 
-def _kind(error: openai.APIStatusError) -> str:
+def _kind(error: "openai.APIStatusError") -> str:
     return error.response.headers.get("content-type", "").split(";")[0] or "body"

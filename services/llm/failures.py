@@ -1,7 +1,6 @@
 """How a language model failed, from the exception that its client raised."""
 
 from collections.abc import Collection, Iterable
-from typing import Literal
 
 import aiohttp
 import httpx2
@@ -11,13 +10,11 @@ from services.errors import ModelFailed, ModelFailure, RefusalTopic
 from services.llm.answer_events import AnswerFailed
 from services.llm.endpoint_messages import endpoint_message, for_log, topic_of
 from services.llm.lean_openai import StreamBroken
+from services.llm.refusals import OPTION_OF
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
 """Exceptions for which the endpoint, and not our code, is at fault: transport errors, error statuses, and
 answers that are not of the API's shape."""
-
-Option = Literal["tools", "temperature", "response_format", "system_role"]
-"""What can be left out of a request; without the system role, its text goes to the user's first message."""
 
 _TOO_MANY = 429
 _NOT_FOUND = (404, 405)
@@ -30,13 +27,6 @@ _REFUSED: dict[RefusalTopic, ModelFailure] = {
     "temperature": "llm_rejected",
     "schema": "llm_rejected",
 }
-OPTION_OF: dict[RefusalTopic, Option] = {
-    "tools": "tools",
-    "temperature": "temperature",
-    "schema": "response_format",
-    "messages": "system_role",
-}
-"""The option of a request that a refusal is about."""
 _WITH_ANY_STATUS: frozenset[RefusalTopic | None] = frozenset({"context", "tools", "messages", "schema"})
 """Refusals that some servers report as failures of their own, or in the stream."""
 

@@ -8,7 +8,7 @@ message that `ChatOpenAI` would have made; the tests compare the two over the sa
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import httpx2
@@ -23,10 +23,8 @@ from langchain_openai.chat_models.base import _handle_openai_api_error, _handle_
 from openai._types import RequestOptions
 
 from services.llm.answer_events import ChatEvents, Events, Refusal, ResponsesEvents, parts_of
+from services.llm.message_form import OnText
 from services.llm.sse_frames import EventData
-
-OnText = Callable[[str], None]
-"""Called with each piece of the answer's text as it arrives."""
 
 
 class StreamBroken(openai.APIError):

@@ -5,7 +5,7 @@ turns. The service puts what belongs to the present message into a system messag
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -14,6 +14,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 MessageForm = Literal["compatible", "native", "user_only"]
 """`compatible` for any usual chat template, `native` as the messages are, `user_only` for templates that know no
 system role."""
+
+OnText = Callable[[str], None]
+"""Called with each piece of the answer's text as it arrives."""
 
 CONTEXT = "context"
 """Tag around what the service adds to a user's message."""

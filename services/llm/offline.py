@@ -24,7 +24,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from services.llm.lean_openai import OnText
+from services.llm.message_form import OnText
 from services.llm.offline_prompt import read_prompt
 from services.llm.offline_replies import closest, reply_to
 from services.llm.offline_tools import call_of, choose_tool

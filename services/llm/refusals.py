@@ -2,8 +2,20 @@
 
 import time
 from collections.abc import Callable
+from typing import Literal
 
-from services.llm.failures import Option
+from services.errors import RefusalTopic
+
+Option = Literal["tools", "temperature", "response_format", "system_role"]
+"""What can be left out of a request; without the system role, its text goes to the user's first message."""
+
+OPTION_OF: dict[RefusalTopic, Option] = {
+    "tools": "tools",
+    "temperature": "temperature",
+    "schema": "response_format",
+    "messages": "system_role",
+}
+"""The option of a request that a refusal is about."""
 
 KEEP_S = 3600.0
 """Seconds for which a refusal is remembered: a model or its server may have been replaced by then."""
