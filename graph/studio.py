@@ -135,6 +135,6 @@ async def _services() -> Services:
             settings = await asyncio.to_thread(load_settings)
             engines = await _lifetime.enter_async_context(open_engines(settings))
             await migrate_if_owner(engines)
-            await asyncio.to_thread(warm_up, settings)
+            await warm_up(settings)
             _started = await _lifetime.enter_async_context(open_services(settings, engines))
     return _started

@@ -1,16 +1,33 @@
-"""What a process that answers loads before its first turn, which would otherwise hold up all turns beside it."""
+"""What a process that answers loads once it listens, so that its first turn need not."""
+
+import asyncio
+
+import structlog
 
 from services.platform.settings import Settings
 
+log = structlog.get_logger(__name__)
 
-def warm_up(settings: Settings) -> None:
-    """Load the dictionaries, the words of feeling and the SDK's types; about a second, for a thread of its own."""
+
+async def warm_up(settings: Settings) -> None:
+    """Load everything in a thread, what takes longest first; a turn that comes meanwhile loads what it needs."""
+    try:
+        await asyncio.to_thread(_load, settings)
+    except Exception:
+        log.exception("what turns need could not be loaded beforehand")
+
+
+def _load(settings: Settings) -> None:
     # Commands that answer nobody do without all of it.
-    from services.llm import answer_events  # noqa: PLC0415
+    if not settings.offline:
+        from services.llm import answer_events, failures, lean_openai  # noqa: F401, PLC0415
+
+        if settings.llm_api == "responses":
+            answer_events.warm()
     from services.memory import terms  # noqa: PLC0415
+    from services.time_reference import detect  # noqa: PLC0415
     from services.tone import lexicon  # noqa: PLC0415
 
+    detect.warm()
     terms.warm()
     lexicon.load()
-    if settings.llm_api == "responses" and not settings.offline:
-        answer_events.warm()

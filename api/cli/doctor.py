@@ -14,7 +14,6 @@ from rich.table import Table
 from api.cli.shell import FAILED, AsJson, fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
-from services.health import check_dependencies, overall
 from services.platform.settings import KEY_VARIABLE, Settings
 
 _LOOKS = 20
@@ -104,6 +103,7 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 
 async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
+    from services.health import check_dependencies, overall  # noqa: PLC0415
     from services.llm.model_checks import check_models  # noqa: PLC0415
 
     async with open_engines(settings) as engines:

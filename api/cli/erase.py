@@ -3,17 +3,18 @@
 import asyncio
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from api.cli.shell import WRONG_USE, AsJson, OfTenant, OfUser, Yes, as_counts, confirm, fail, quiet_settings
 from api.cli.tenants import named
 from services.engines import migrate_if_owner, open_engines
-from services.erasure.erasure import Erased, Erasure
-from services.erasure.scrub import scrub as scrub_tables
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.erasure.erasure import Erased, Erasure
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
@@ -46,8 +47,9 @@ def erase(
         _show(erased, scrubbed=scrub)
 
 
-async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> Erased:
+async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> "Erased":
     from services.erasure.opening import open_erasure  # noqa: PLC0415 — help needs none of it
+    from services.erasure.scrub import scrub as scrub_tables  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
         owner_url = engines.owner_url
@@ -63,7 +65,7 @@ async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> 
         return erased
 
 
-async def _scrub_index(erasure: Erasure) -> None:
+async def _scrub_index(erasure: "Erasure") -> None:
     for _ in range(_TRIES):  # an embedded Milvus may have been started by this command just now
         try:
             await erasure.scrub_index()
@@ -74,7 +76,7 @@ async def _scrub_index(erasure: Erasure) -> None:
     fail(f"{reason} The user is erased, but the index was not rewritten. Run: anamnesis reindex")
 
 
-def _show(erased: Erased, *, scrubbed: bool) -> None:
+def _show(erased: "Erased", *, scrubbed: bool) -> None:
     removed = {kind: count for kinds in erased.removed.values() for kind, count in kinds.items()}
     shown = {kind: removed.get(kind, 0) for kind in _SHOWN}
     typer.echo(f"Erased {erased.user_id}: {as_counts({'memories': removed.get('episodes', 0), **shown})}.")

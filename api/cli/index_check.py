@@ -17,7 +17,9 @@ log = structlog.get_logger(__name__)
 
 
 async def begin_check(services: "Services") -> "asyncio.Task[None]":
-    """Look at the index; where Milvus does not answer yet, go on behind, as the service starts without it.
+    """Look at the index of a Milvus that ran before us; an embedded one comes up after the service listens.
+
+    Where Milvus does not answer yet, go on looking in the background, as the service starts without it.
 
     Returns:
         What goes on looking. It ends only by a ConfigurationError, with which the process has to end.
@@ -26,11 +28,12 @@ async def begin_check(services: "Services") -> "asyncio.Task[None]":
         ConfigurationError: the index was made with another model; says what to do.
     """
     waits = True
-    try:
-        await _check(services)
-        waits = False
-    except Unavailable:
-        log.info("the index cannot be looked at yet")
+    if services.settings.milvus_uri is not None:
+        try:
+            await _check(services)
+            waits = False
+        except Unavailable:
+            log.info("the index cannot be looked at yet")
     return asyncio.create_task(_go_on(services, waits=waits), name="check of the index")
 
 

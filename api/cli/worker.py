@@ -34,7 +34,7 @@ async def _work(settings: Settings) -> None:
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
-            await asyncio.to_thread(warm_up, settings)
+            await warm_up(settings)
             checking = await begin_check(services)
             services.jobs.start_worker()
             typer.echo("The worker is ready.")

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from services.llm.lexical import STOP_WORDS
 from services.memory.cues import EVERYDAY_WORDS, WEAK_WORDS
+from services.memory.dictionary import TOTAL, dictionary
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff"
 _RUN = re.compile(
@@ -55,7 +56,7 @@ _loaded: list[_Tools] = []
 
 
 def warm() -> None:
-    """Load the dictionaries, which takes about half a second, so that no message has to wait for them."""
+    """Load the dictionaries, so that no message has to wait for them."""
     _tools()
 
 
@@ -213,9 +214,8 @@ def _load() -> _Tools:
         import opencc  # noqa: PLC0415
         import snowballstemmer  # noqa: PLC0415
     tokenizer = jieba.Tokenizer()
-    # Its own way of loading logs to stderr and trusts a cache file in a directory that all may write to.
-    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
-    tokenizer.initialized = True
+    # Its own way of loading takes half a second, and trusts a cache file in a directory that all may write to.
+    tokenizer.FREQ, tokenizer.total, tokenizer.initialized = dictionary(), TOTAL, True
 
     def segment(run: str) -> list[str]:
         return list(tokenizer.cut_for_search(run))

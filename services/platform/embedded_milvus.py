@@ -94,7 +94,7 @@ class EmbeddedMilvus:
                 return
             where = ["--data-dir", str(self._folder), "--host", "127.0.0.1", "--port", str(self._port)]
             self._process = child_process.spawn(
-                [sys.executable, "-m", "milvus_lite", "server", *where],
+                [sys.executable, "-m", "services.platform.pandas_placeholder", "server", *where],
                 log=self._log,
                 death_signal=signal.SIGINT,
             )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
+from services.platform.pandas_placeholder import import_pymilvus
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -109,8 +110,8 @@ class Milvus:
                 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
                 # Its handlers run in every child between fork and exec, where they may end it.
                 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-                # The import takes most of a second and would hold up the start; a thread keeps turns flowing.
-                await asyncio.to_thread(__import__, "pymilvus")
+                # The import would hold up the start; a thread keeps turns flowing.
+                await asyncio.to_thread(import_pymilvus)
                 from pymilvus import AsyncMilvusClient, MilvusException  # noqa: PLC0415
 
                 # It logs every failure with its traceback; we tell them once, in our own words.

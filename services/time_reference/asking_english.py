@@ -1,6 +1,7 @@
 """How English asks about what was said before. The time may stand before or after the words, within one clause."""
 
 import re
+from functools import lru_cache
 
 from services.time_reference.asking import Rules, one_of
 from services.time_reference.wording import LAST_TALK, TIME
@@ -212,41 +213,47 @@ _NAMED = one_of(
 )
 """What has a name or a number that a summary may lack."""
 _POLITE = "^(?:please |can you |could you )*"
-ENGLISH = Rules(
-    talk=re.compile(_TALK),
-    of_then=re.compile(
-        rf"{_LEAD}(?:what|which|where|who|how|when|why)\b[^,]{{0,40}}? (?:did|had|have|were|was) {_SAYS}"
-        rf"|{_LEAD}(?:did|had|have|were|was)(?:n't)? {_SAYS}"
-    ),
-    within=re.compile(_WITHIN),
-    elsewhere=re.compile(
-        rf"{_POLITE}(?:write|compose|make up|invent|tell me|give me)\b.{{0,30}}\b{_FICTION}\b"
-        rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
-        r"|\bhow (?:do|would|can) (?:you|i|we) (?:say|translate|spell)\b"
-        r"|\bwould (?:you|u|it|we)\b.*\bif (?:i|you|we)\b"
-        rf"|\b{_MEDIA}(?:'s)? (?:{_TALK_ITSELF}|chat|talk)\b"
-        r"|\bwhy (?:didn't|did not|haven't) (?:you|u) (?:answer|reply|respond|text|write)\b"
-        r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
-        r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
-    ),
-    said=re.compile(_SAYS),
-    intends=re.compile(
-        r"\b(?:should|shall|will|can|could|would|want to|going to|gonna|let's) (?:we |i |you )?(?:talk|"
-        r"discuss|chat)"
-    ),
-    detail=re.compile(
-        r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times| topics)|long|old|big|tall"
-        r"|far (?:away|is|was))\b"
-        r"|\bwhich (?!(?:\w+ )?(?:topics?|things?|kinds?|questions?|subjects?)\b)|\bwhat (?:time|date|day|year)\b"
-        r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link|website|"
-        r"password)\b"
-        rf"|\b(?:what|whats|what's|which|what'd)(?:'s| was| were| is| are)? (?:the |that |this "
-        rf"|those )?(?:\w+ )?{_NAMED}\b"
-        r"|\b(?:title|actual words|who|when (?:did i|is|was)|step (?:\d|one|two|three|four|five))\b"
-    ),
-    time_alone=re.compile(
-        rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok|i mean|i meant"
-        rf"|that is)[\s,]+)*{_TIME}"
-        r"(?:\s+(?:evening|morning|afternoon|night|again|i mean|that is)|,|:|\?)*"
-    ),
-)
+
+
+@lru_cache(maxsize=1)
+def english() -> Rules:
+    """The rules; compiling them takes long enough to be no part of an import."""
+    return Rules(
+        talk=re.compile(_TALK),
+        of_then=re.compile(
+            rf"{_LEAD}(?:what|which|where|who|how|when|why)\b[^,]{{0,40}}? (?:did|had|have|were|was) {_SAYS}"
+            rf"|{_LEAD}(?:did|had|have|were|was)(?:n't)? {_SAYS}"
+        ),
+        within=re.compile(_WITHIN),
+        elsewhere=re.compile(
+            rf"{_POLITE}(?:write|compose|make up|invent|tell me|give me)\b.{{0,30}}\b{_FICTION}\b"
+            rf"|{_POLITE}(?:translate|proofread|rephrase|paraphrase|rewrite|correct|spell)\b[^:]{{0,40}}:"
+            r"|\bhow (?:do|would|can) (?:you|i|we) (?:say|translate|spell)\b"
+            r"|\bwould (?:you|u|it|we)\b.*\bif (?:i|you|we)\b"
+            rf"|\b{_MEDIA}(?:'s)? (?:{_TALK_ITSELF}|chat|talk)\b"
+            r"|\bwhy (?:didn't|did not|haven't) (?:you|u) (?:answer|reply|respond|text|write)\b"
+            r"|^if (?!you don't mind|possible|you (?:can|could|still|remember|recall)|i (?:remember|recall))"
+            r"|^(?:suppose|supposing|imagine|assume|let's say|pretend|what if|you are|role-?play)\b"
+        ),
+        said=re.compile(_SAYS),
+        intends=re.compile(
+            r"\b(?:should|shall|will|can|could|would|want to|going to|gonna|let's) (?:we |i |you )?(?:talk|"
+            r"discuss|chat)"
+        ),
+        detail=re.compile(
+            r"\b(?:exact|precise|specific|detail)|\bhow (?:much|many(?! times| topics)|long|old|big|tall"
+            r"|far (?:away|is|was))\b"
+            r"|\bwhich (?!(?:\w+ )?(?:topics?|things?|kinds?|questions?|subjects?)\b)"
+            r"|\bwhat (?:time|date|day|year)\b"
+            r"|\b(?:name[sd]?|called|word for word|verbatim|quote|in full|address|number|price|cost|url|link"
+            r"|website|password)\b"
+            rf"|\b(?:what|whats|what's|which|what'd)(?:'s| was| were| is| are)? (?:the |that |this "
+            rf"|those )?(?:\w+ )?{_NAMED}\b"
+            r"|\b(?:title|actual words|who|when (?:did i|is|was)|step (?:\d|one|two|three|four|five))\b"
+        ),
+        time_alone=re.compile(
+            rf"(?:(?:on|in|at|back|so|and|from|about|during|the|of|well|hey|hi|ok|i mean|i meant"
+            rf"|that is)[\s,]+)*{_TIME}"
+            r"(?:\s+(?:evening|morning|afternoon|night|again|i mean|that is)|,|:|\?)*"
+        ),
+    )

@@ -11,8 +11,8 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from services.time_reference.asking import Rules
-from services.time_reference.asking_chinese import CHINESE
-from services.time_reference.asking_english import ENGLISH
+from services.time_reference.asking_chinese import chinese
+from services.time_reference.asking_english import english
 from services.time_reference.parse import parse
 from services.time_reference.part_of_day import hours_named
 from services.time_reference.plain import is_plain
@@ -174,8 +174,14 @@ def _clauses(text: str) -> Iterator[_Clause]:
             begin = sentence.start() + piece.end() if piece else sentence.end()
 
 
+def warm() -> None:
+    """Compile the rules, so that no message has to wait for them."""
+    chinese()
+    english()
+
+
 def _rules(part: str) -> Rules:
-    return CHINESE if _CHINESE_LETTER.search(part) else ENGLISH
+    return chinese() if _CHINESE_LETTER.search(part) else english()
 
 
 def _time_of_talk(clause: _Clause, times: list[_Time], ahead: list[int], text: str) -> _Time | None:

@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 from importlib import resources
-from importlib.util import find_spec
-from pathlib import Path
+
+from services.memory.dictionary import dictionary
 
 _AREAS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 _NO_CITIES = """
@@ -81,24 +81,14 @@ def zone_of(place: str) -> str | None:
 
 def may_be_chinese_place(name: str) -> bool:
     """Whether a Chinese word is a name, and not a word for something else."""
-    return bool(zone_of(name) or _OF_A_KIND.fullmatch(name)) or f"\n{name}\n" in _names()
+    if zone_of(name) or _OF_A_KIND.fullmatch(name):
+        return True
+    return len(name) > 1 and dictionary().kind(name) in _KINDS_OF_NAMES
 
 
 def warm() -> None:
-    """Read the lists, which takes a tenth of a second, so that no message has to wait for them."""
+    """Read the list of cities, so that no message has to wait for it."""
     _zones()
-    _names()
-
-
-@lru_cache(maxsize=1)
-def _names() -> str:
-    """The names of the dictionary that search uses, between line ends: a set would take ten times the memory."""
-    package = find_spec("jieba")  # not imported: it warns of itself
-    if package is None or package.origin is None:
-        return ""
-    lines = Path(package.origin).with_name("dict.txt").read_text(encoding="utf-8").splitlines()
-    names = [word for word, _, kind in map(str.split, lines) if kind in _KINDS_OF_NAMES and len(word) > 1]
-    return "\n".join(["", *names, ""])
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""What a fresh process has loaded before its first turn."""
+"""What a fresh process has imported and loaded, step by step until its first turn."""
 
 import os
 import subprocess
@@ -6,27 +6,59 @@ import sys
 
 import pytest
 
-_CODE = """
+pytestmark = pytest.mark.process
+
+_BEGIN = """
+import asyncio, sys
+
+def loaded(*names):
+    print(*(name for name in names if name in sys.modules), sep=",")
+
+def made():
+    from openai.types.responses import ResponseCompletedEvent
+    print(ResponseCompletedEvent.__pydantic_complete__)
+"""
+_WITHOUT_A_MODEL = """
+import api.cli.main
+loaded("redis", "langchain_core", "langgraph", "fastapi", "numpy")
+import api.app, graph.builder, services.behind, services.bootstrap, services.llm.chat_models
+import services.memory.opening, services.knowledge.opening, services.summaries.opening
+from services.memory import terms
+from services.platform.pandas_placeholder import import_pymilvus
 from services.platform.settings import load_settings
 from services.warming import warm_up
-
-warm_up(load_settings(**{settings!r}))
-from openai.types.responses import ResponseCompletedEvent
-from services.memory import terms
-print(ResponseCompletedEvent.__pydantic_complete__, bool(terms._loaded))
+heavy = ("openai", "langchain_openai", "aiohttp", "pymilvus", "pandas", "sqlalchemy", "alembic", "jieba", "opencc")
+loaded(*heavy)
+asyncio.run(warm_up(load_settings()))
+assert terms._loaded
+import_pymilvus()
+loaded(*heavy)
 """
-_MODEL = {"llm_model": "m", "llm_base_url": "http://127.0.0.1:1", "llm_api_key": "k"}
+_WITH_A_MODEL = """
+from services.platform.settings import load_settings
+from services.warming import warm_up
+model = dict(llm_model="m", llm_base_url="http://127.0.0.1:1", llm_api_key="k")
+for api in ("chat", "responses"):
+    asyncio.run(warm_up(load_settings(**model, llm_api=api)))
+    loaded("langchain_openai", "aiohttp")
+    made()
+"""
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(
-    ("settings", "types_are_made"), [(_MODEL, True), ({**_MODEL, "llm_api": "chat"}, False), ({}, False)]
-)
-def test_the_sdks_types_are_made_where_they_are_needed_and_the_dictionaries_loaded(
-    settings: dict[str, str], types_are_made: bool
-) -> None:
+def _lines(code: str) -> list[str]:
     environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", _CODE.format(settings=settings)]
+    command = [sys.executable, "-c", _BEGIN + code]
     ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.split() == [str(types_are_made), "True"]
+    return ran.stdout.splitlines()
+
+
+def test_commands_and_a_start_without_a_model_import_nothing_that_they_do_not_need() -> None:
+    commands, start, warm = _lines(_WITHOUT_A_MODEL)
+    assert commands == ""
+    assert start == ""
+    assert warm == "pymilvus,jieba,opencc"
+
+
+def test_the_models_client_is_loaded_before_the_first_turn_and_its_types_where_its_api_needs_them() -> None:
+    assert _lines(_WITH_A_MODEL) == ["langchain_openai,aiohttp", "False", "langchain_openai,aiohttp", "True"]
