@@ -45,7 +45,7 @@ WHERE c.tenant_id = %(tenant_id)s AND c.base_id = %(base_id)s AND c.id = ANY(%(c
 """
 
 FOUND_ANYWHERE: LiteralString = """
-SELECT c.id AS chunk_id, b.prefix, c.terms
+SELECT c.id AS chunk_id, b.prefix, c.heading, c.text, c.terms
 FROM kb_chunks c JOIN knowledge_bases b ON b.id = c.base_id AND b.tenant_id = c.tenant_id
 WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -9,12 +10,15 @@ from psycopg.rows import class_row
 from services.knowledge import chunk_sql as sql
 from services.knowledge.forms import Vocabulary, with_forms
 from services.knowledge.index import ChunkIndex
+from services.memory.concepts import concepts, telling_concepts, words_for
 from services.memory.terms import terms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
 
 _DEPTH = 24
-_MOST_TERMS = 60
+_MOST_TERMS = 120
+_MOST_KNOWN = 4_000
+"""Passages whose concepts are kept in this process."""
 _WITHIN_S = 0.3
 
 
@@ -31,6 +35,8 @@ class Evidence:
 class _Held:
     chunk_id: UUID
     prefix: str
+    heading: str
+    text: str
     terms: str
 
 
@@ -47,7 +53,7 @@ class DocumentEvidence:
         Raises:
             Unavailable: Milvus or the database does not answer, or not in time.
         """
-        words = with_forms(dict.fromkeys(terms(message)))[:_MOST_TERMS]
+        words = with_forms(dict.fromkeys((*terms(message), *words_for(telling_concepts(message)))))[:_MOST_TERMS]
         if not words:
             return []
         try:
@@ -58,4 +64,12 @@ class DocumentEvidence:
             return []
         values = {"tenant_id": tenant_id, "chunk_ids": [hit.chunk_id for hit in (*by_words, *by_meaning)]}
         held = await self._database.fetch(tenant_id, sql.FOUND_ANYWHERE, values, class_row(_Held))
-        return [Evidence(one.prefix, Vocabulary.of(one.terms.split())) for one in held]
+        return [
+            Evidence(one.prefix, Vocabulary.of(one.terms.split(), _concepts_in(f"{one.heading}\n{one.text}")))
+            for one in held
+        ]
+
+
+@lru_cache(maxsize=_MOST_KNOWN)
+def _concepts_in(text: str) -> frozenset[str]:
+    return frozenset(concept for concept, weight in concepts(text).items() if weight == 1.0)

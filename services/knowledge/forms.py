@@ -61,12 +61,15 @@ class Vocabulary:
     """Each irregular form as the first one of its word."""
     beginnings: frozenset[str]
     """Of its longer English terms."""
+    concepts: frozenset[str] = frozenset()
+    """Those that it names (`services.memory.concepts`)."""
 
     @classmethod
-    def of(cls, text_terms: Iterable[str]) -> "Vocabulary":
-        """The vocabulary of a text that has these terms (`services.memory.terms`)."""
+    def of(cls, text_terms: Iterable[str], concepts: Iterable[str] = ()) -> "Vocabulary":
+        """The vocabulary of a text that has these terms (`services.memory.terms`) and names these concepts."""
         folded = folded_forms(text_terms)
-        return cls(folded, frozenset(term[:_SHORTEST_STEM] for term in folded if _may_go_on(term)))
+        beginnings = frozenset(term[:_SHORTEST_STEM] for term in folded if _may_go_on(term))
+        return cls(folded, beginnings, frozenset(concepts))
 
     def __contains__(self, term: str) -> bool:
         """Whether it has the term, or an English word that begins as it does ("photo", "photographs")."""

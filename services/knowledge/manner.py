@@ -21,7 +21,7 @@ _MOST_WORDS = {"en": 5, "zh": 8}
 class Manner(Enum):
     """What a message wants; the value is `needed`."""
 
-    SERVICE = 0.28
+    SERVICE = 0.24
     """How, where, when, for how much, whether one may."""
     TROUBLE = 0.45
     """It reports that something is wrong, or how some thing behaves."""
@@ -86,7 +86,7 @@ _SERVICE = {
         r"|\b(?:price|cost|fee|policy|procedure|opening hours|rules?) (?:of|for)\b"
     ),
     "zh": re.compile(
-        "怎么|怎样|如何|咋|多少|多久|多大|几(?!乎|率)|哪|吗|么$|能不能|可不可以|可否|要不要|用不用|是不是"
+        "怎么|怎样|如何|咋|什么时[间候]|多少|多久|多大|几(?!乎|率)|哪|吗|么$|能不能|可不可以|可否|要不要|用不用|是不是"
         "|有没有|有.{0,6}不$|什么时候"
         "|何时|需要|流程|规定|规则|收费|条件|材料|手续|标准|不$|我要|我想|想问|咨询|办理|申请|查一下|要注意"
         "|[能可要].{0,12}[吗么嘛不]"

@@ -2,10 +2,11 @@
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from services.knowledge.forms import Vocabulary, folded_forms
+from services.memory.concepts import facets
 from services.memory.terms import informative_terms, lone_characters, terms
 
 _ASKING = frozenset(
@@ -22,6 +23,8 @@ _FUNCTION = re.compile(
     "[的了是在我你他她它吗呢吧啊把被给和与也都就还不没有要会能可以这那哪里个一上下来去到用于对很太好请想问么什怎样多少几]"
 )
 _PAIR = 2
+_BY_CONCEPT = 0.6
+"""What a word counts of which a text speaks in other words."""
 _BY_CHARACTERS = 0.3
 """What a Chinese word counts of which a text has the characters alone."""
 _LONE = 0.4
@@ -43,6 +46,8 @@ class Wanted:
     """Pairs of Chinese characters that may be words which the dictionary does not know."""
     characters: frozenset[str]
     """Chinese words of one character, each of which says little."""
+    concepts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """For terms that stand for everyday things, what they stand for (`services.memory.concepts`)."""
 
     @property
     def all(self) -> frozenset[str]:
@@ -54,11 +59,23 @@ def wanted(message: str) -> Wanted:
     """What a message asks about, without the words of asking."""
     informative = informative_terms(message)
     pairs = (term for term in terms(message) if len(term) == _PAIR and not term.isascii())
+    about = folded_forms(informative - _ASKING)
     return Wanted(
-        folded_forms(informative - _ASKING),
+        about,
         frozenset(pair for pair in pairs if pair not in informative | _ASKING and not _FUNCTION.search(pair)),
         frozenset(each for each in lone_characters(message) if not _FUNCTION.search(each)),
+        _concepts_of(message, about),
     )
+
+
+def _concepts_of(message: str, about: frozenset[str]) -> dict[str, frozenset[str]]:
+    """What each of the terms stands for; those that say what is asked of a subject stand for nothing."""
+    found = {}
+    for facet in facets(message):
+        named = frozenset(concept for concept, weight in facet.concepts.items() if weight == 1.0)
+        for term in folded_forms(facet.terms) & about if named and facet.weight == 1.0 else ():
+            found[term] = named
+    return found
 
 
 @dataclass(frozen=True)
@@ -90,16 +107,18 @@ def _overlap(
 ) -> Overlap:
     known = "".join(found)
     rare = _weight(1, size)
+    otherwise = [term for term, named in want.concepts.items() if term not in found and named & text.concepts]
     # A word that the dictionary does not know counts where it is found; elsewhere nothing shows that it is one.
     beside = sum(pair in text and pair not in known for pair in want.pairs)
     by_characters = sum(
         weights[term] * sum(character in text for character in term) / len(term)
-        for term in want.terms - found
+        for term in want.terms.difference(found, otherwise)
         if not term.isascii()
     )
     lone = [each for each in want.characters - want.terms if each in text]
     covered = sum(weights[term] for term in (*found, *lone)) + beside * rare + _BY_CHARACTERS * by_characters
-    shared = len(found) + beside + len(lone) // _TWO
+    covered += _BY_CONCEPT * sum(weights[term] for term in otherwise)
+    shared = len(found) + len(otherwise) + beside + len(lone) // _TWO
     return Overlap(covered / (sum(weights.values()) + (beside + _UNSAID) * rare), shared)
 
 

@@ -81,6 +81,12 @@ def telling_concepts(question: str) -> list[str]:
     return [concept for concept, weight in concepts(question).items() if weight == 1.0 and concept not in vague]
 
 
+def words_for(concepts_named: Iterable[str]) -> list[str]:
+    """The terms (`services.memory.terms`) of single words that stand for these concepts, to search by words."""
+    words = _words_by_concept()
+    return list(dict.fromkeys(term for concept in concepts_named for term in words.get(concept, ())))
+
+
 def facets(question: str) -> tuple[Facet, ...]:
     """What a question is about, each thing once."""
     table = _table()
@@ -138,6 +144,17 @@ def _in_chinese(text: str, table: _Table) -> Iterator[_Named]:
                 break
         else:
             at += 1
+
+
+@cache
+def _words_by_concept() -> Mapping[str, Sequence[str]]:
+    table = _table()
+    found: dict[str, list[str]] = {}
+    single = ((stems[0], named) for stems, named in table.english.items() if len(stems) == 1)
+    for word, named in (*single, *table.chinese.items()):
+        for concept in named:
+            found.setdefault(concept, []).append(word)
+    return found
 
 
 @cache
