@@ -47,6 +47,8 @@ WRITTEN = 200
 """The newest written memories, beside which a new one is looked at."""
 _MAKES_ROOM = 600
 """Bytes of a full section that are dropped at a time."""
+_CHANGES_LOOKED_AT = 20
+"""Versions of a section among which a later change is looked for."""
 _NEVER_DATED = frozenset(["name", "preferred_name"])
 _UPCOMING = frozenset(["plans", "current_intent"])
 _DROPPED_FIRST = ("current_intent", "plans", "facts", "habits", "possessions", "hobbies", "preferences")
@@ -98,7 +100,7 @@ class Deciding:
         with_dates = [dated(planned, last.at, last.timezone) for planned in plan]
         kept = self._worth_it(with_dates, exchanges, core, await self._written(first))
         newer = {each.section for each in kept if isinstance(each, CoreChange) and each.section in core}
-        newer = {section for section in newer if await self._changed_since(first, section)}
+        newer = {section for section in newer if await self._changed_since(exchanges, section)}
         return [each for each in kept if _may_be_done(each, core, newer)][:MOST_OPERATIONS], by
 
     async def core(self, exchange: Exchange) -> Content:
@@ -127,15 +129,21 @@ class Deciding:
                     freed += len(item.encode())
         return removals
 
-    async def _changed_since(self, exchange: Exchange, section: str) -> bool:
-        """Whether a section was changed for a later reason than this exchange: a job may run late."""
+    async def _changed_since(self, exchanges: Sequence[Exchange], section: str) -> bool:
+        """Whether a section was changed for a later reason than these exchanges: a job may run late."""
         if self._core_memory is None:
             return False
-        (last,) = await self._core_memory.history(exchange.owner, section, limit=1)
-        if last.trigger_message_id is None:
-            return last.at > exchange.at
-        # Ids grow with time; what the turn itself changed, at the user's word, is no later reason.
-        return last.trigger_message_id > max(exchange.message_id, exchange.answer_message_id)
+        first = exchanges[0]
+        # What their turns changed themselves, at the user's word, is no later reason.
+        own = {message for each in exchanges for message in (each.message_id, each.answer_message_id)}
+        changes = await self._core_memory.history(first.owner, section, limit=_CHANGES_LOOKED_AT)
+        later = max(first.message_id, first.answer_message_id)
+        return any(
+            # Ids grow with time.
+            change.at > first.at if change.trigger_message_id is None else change.trigger_message_id > later
+            for change in changes
+            if change.trigger_message_id not in own
+        )
 
     async def _ask(self, exchanges: Sequence[Exchange], core: Content) -> Plan | None:
         known = Known(core, await self._nearest(exchanges))

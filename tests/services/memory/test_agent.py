@@ -14,6 +14,7 @@ from services.memory.agent_deciding import Deciding
 from services.memory.agent_plan import CoreChange, NewMemory, Plan, dump
 from services.memory.agent_store import AgentStore
 from services.memory.episode import NewEpisode
+from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from services.memory.schedule import REMEMBER
 from services.platform.settings import Settings
@@ -148,6 +149,26 @@ async def test_turns_that_wait_share_one_call_and_none_is_lost_or_filed_twice(
     assert [prompt.index(f"> {text}") for text in said] == sorted(prompt.index(f"> {text}") for text in said)
     assert "I like tea" not in prompt
     assert await human(services, turns[0]) == {"home": "lives in Bergen", "family": ["cousin lives in Bergen"]}
+
+
+async def test_what_a_later_turn_of_the_same_call_changed_itself_keeps_nothing_from_being_filed(
+    services: Services, model_server: ModelServer
+) -> None:
+    first = await exchange(services.turns, "I work at a bakery.", "I see.")
+    last = await exchange(services.turns, "I work at a dairy now. Always be brief.", "I see.")
+    lock = f"{REMEMBER}:{first.user_id}"
+    async with services.database.tenant(first.tenant_id) as connection:
+        for turn in (first, last):
+            await services.jobs.defer(
+                connection, REMEMBER, tenant_id=turn.tenant_id, lock=lock, turn_id=turn.turn_id
+            )
+    before = ItemChange("add", "human", "work", "works at a bakery", None)
+    await services.memory.core.change_items(owner(first), [before], Trigger("user", first.user_message_id))
+    wish = ItemChange("add", "human", "wishes", "be brief", None)
+    await services.memory.core.change_items(owner(first), [wish], Trigger("user", last.user_message_id))
+    model_server.default = reply({"op": "replace", "id": "c1", "text": "works at a dairy"})
+    assert await remember(services, first) == 1
+    assert await human(services, first) == {"work": "works at a dairy", "wishes": ["be brief"]}
 
 
 async def test_a_second_call_about_the_user_within_the_pause_is_put_off_and_then_made(
