@@ -83,6 +83,7 @@ def build_graph(services: Services) -> TurnGraph:
             turns=services.turns,
             episodes=settings.memory_episodes,
             tone_opinion=services.tone_opinions.on,
+            working_sets=services.memory.working_sets,
         ),
     }
     graph = TurnGraph(ConversationState, context_schema=TurnContext)

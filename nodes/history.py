@@ -56,6 +56,7 @@ async def history(
         begins=state.get("begins", False),
         remembers=state.get("remembers", True),
         core_memory_generation=state.get("core_memory_generation"),
+        memory_generation=state.get("memory_generation"),
         reference=state.get("time_reference"),
         most_tokens=state.get("max_context_tokens"),
         commands=state.get("memory_commands", Recognised()),

@@ -7,7 +7,9 @@ from langgraph.runtime import Runtime
 
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
+from services.memory.index import Scope
 from services.memory.schedule import DECIDE_COMMAND, jobs_of_turn
+from services.memory.working_sets import WorkingSets
 from services.tone.schedule import GIVE_OPINION
 from state.context import TurnContext
 from state.conversation import ConversationState
@@ -21,12 +23,13 @@ async def persist(
     turns: Turns,
     episodes: bool,
     tone_opinion: bool = False,
+    working_sets: WorkingSets | None = None,
 ) -> ConversationState:
     """Store the complete answer, end the turn, and defer the jobs that it causes; of an unstored turn nothing.
 
     With `episodes`, the turn becomes one: it can be recalled from the next turn on. A turn that says something
     worth remembering is looked at behind the answer. With `tone_opinion`, a model is asked there how the user
-    sounds.
+    sounds. The `working_sets` take in there what the turn adds.
     """
     context = runtime.context
     # That there is no record is nothing to remember.
@@ -67,4 +70,6 @@ async def persist(
     )
     answer_message_id = state["answer_message_id"]
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)
+    if working_sets is not None:
+        working_sets.follow(Scope(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id)))
     return {"assistant_message_id": answer_message_id, "timings": {"total_ms": total_ms}}

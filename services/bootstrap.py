@@ -133,6 +133,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
         summaries = _make_summaries(settings, connected, memory)
+        stack.push_async_callback(memory.working_sets.close)
         stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
         traces = Traces(events, memory.core_cache)
@@ -201,7 +202,13 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
             erasure=Erasure(
-                database, leases, traces, memory.index, jobs, events_keep_s=settings.turn_events_keep_s
+                database,
+                leases,
+                traces,
+                memory.index,
+                jobs,
+                events_keep_s=settings.turn_events_keep_s,
+                on_erased=memory.working_sets.forget,
             ),
             conversation_erasure=ConversationErasure(
                 database,

@@ -137,6 +137,8 @@ class ConversationState(TurnInput, total=False):
     core_memory_generation: int | None
     """Of the user's core memory when the turn was opened, which is to be known at least; 0 = there was none,
     None = whatever is the newest when it is read."""
+    memory_generation: int | None
+    """Of what could be recalled of the user when the turn was opened; None = not known."""
     recall_limits: RecallLimits | None
     """How much of earlier conversations its prompt shows, where an experiment varies it; None = as configured."""
     knowledge_version: str | None

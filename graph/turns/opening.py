@@ -77,6 +77,7 @@ def initial_state(
         remembers=turn.remembers,
         knowledge_version=turn.knowledge_version,
         core_memory_generation=turn.core_memory_generation,
+        memory_generation=turn.memory_generation,
         recall_limits=turn.recall_limits,
         now=now,
     )

@@ -6,10 +6,11 @@ from typing import Any
 
 import structlog
 
-from services.context.conversation import Conversation
+from services.context.conversation import Conversation, FetchedConversation
 from services.context.source import Known, PromptTurn, Source
 from services.errors import Unavailable
 from services.summaries.topics import TopicArchive
+from state.prompt import HistoryMessage
 
 log = structlog.get_logger(__name__)
 
@@ -24,16 +25,17 @@ async def gather(
     Raises:
         DatabaseUnavailable: the conversation cannot be read.
     """
-    loading = [conversation, *sources]
     degraded: list[str] = []
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_load(source, turn, degraded)) for source in loading]
+            reading = group.create_task(conversation.load(turn))
+            tasks = [group.create_task(_load(source, turn, reading, degraded)) for source in sources]
     except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
         raise failed.exceptions[0] from None
     data: dict[type[Source[Any]], Any] = {
-        type(source): task.result() for source, task in zip(loading, tasks, strict=True)
+        type(source): task.result() for source, task in zip(sources, tasks, strict=True)
     }
+    data[Conversation] = reading.result()
     for source in sources:
         source.revise(turn, data)
     known = Known(data, conversation.show(turn, data), degraded)
@@ -56,13 +58,19 @@ def select_all(sources: Sequence[Source[Any]], turn: PromptTurn, known: Known) -
             known.sections += source.select(turn, known)
 
 
-async def _load(source: Source[Any], turn: PromptTurn, degraded: list[str]) -> Any:
+async def _load(
+    source: Source[Any], turn: PromptTurn, reading: asyncio.Task[FetchedConversation], degraded: list[str]
+) -> Any:
     """What the source loads; what it stands for when it is off, None when it fails."""
     if not source.is_on(turn):
         return source.when_off()
+
+    async def history() -> Sequence[HistoryMessage]:
+        return (await asyncio.shield(reading)).history
+
     try:
         async with asyncio.timeout(source.within_s):
-            return await source.load(turn)
+            return await source.load_after(turn, history)
     except (Unavailable, TimeoutError) as error:
         if source.required:
             raise

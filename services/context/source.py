@@ -1,6 +1,6 @@
 """What a section of the prompt is made by: a source, which reads what it needs and then chooses what to show."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Generic, TypeVar
@@ -16,6 +16,8 @@ from state.prompt import ContextPolicy, Epoch, Feature, HistoryMessage, RecallLi
 from state.section import Section
 
 Loaded = TypeVar("Loaded")
+History = Callable[[], Awaitable[Sequence[HistoryMessage]]]
+"""Waits for what was said before in the conversation."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class PromptTurn:
     """Whether there is any episode of the user to recall."""
     core_memory_generation: int | None = None
     """Of the user's core memory, to be known at least; 0 = there is none, None = the newest."""
+    memory_generation: int | None = None
+    """Of what can be recalled of the user; None = not known."""
     reference: TimeReference | None = None
     """The past that the message asks about."""
     most_tokens: int | None = None
@@ -110,6 +114,10 @@ class Source(Generic[Loaded]):
             Unavailable: what it reads does not answer.
         """
         return None
+
+    async def load_after(self, turn: PromptTurn, history: History) -> Loaded | None:
+        """The same for a source that needs what was said before in the conversation, which is being read."""
+        return await self.load(turn)
 
     def revise(self, turn: PromptTurn, data: "dict[type[Source[Any]], Any]") -> None:
         """Change what the sources have loaded, before any of it is selected; most sources do not."""

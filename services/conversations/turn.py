@@ -86,6 +86,8 @@ class OpenTurn:
     """Of the tenant's knowledge bases; empty = there are none, None = not known."""
     core_memory_generation: int | None = None
     """Of the user's core memory, which grows with every change; 0 = there was none, None = it may grow yet."""
+    memory_generation: int | None = None
+    """Of what can be recalled of the user, which grows with every change; None = it may grow yet."""
     experiments: Mapping[str, str] = field(default_factory=dict)
     """Names of the variants that it is given, by the names of their experiments."""
     recall_limits: RecallLimits | None = None

@@ -64,6 +64,7 @@ class _Found:
     remembers: bool
     knowledge_version: str
     core_memory_generation: int
+    memory_generation: int
     experiments: list[dict[str, Any]] | None
     """Those that run."""
 
@@ -167,8 +168,9 @@ class Turns:
             begins=one.begins,
             remembers=one.remembers,
             knowledge_version=one.knowledge_version,
-            # What the turns before it do to core memory comes later than this.
+            # What the turns before it do to memory comes later than this.
             core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
+            memory_generation=None if one.status == "waiting" else one.memory_generation,
         )
         running = running_experiments(one.experiments)
         return await self.with_variants(turn, running) if running else turn

@@ -4,7 +4,7 @@ PostgreSQL in one transaction, which also defers the job that removes what is el
 away at this moment does not keep an erasure from being completed. The same is tried at once, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import LiteralString
 from uuid import UUID
@@ -33,6 +33,7 @@ TABLES = (
     "core_memory_blocks",
     "core_memory_history",
     "core_memory_generations",
+    "memory_generations",
     "episodes",
     "memory_operations",
     "visits",
@@ -74,6 +75,7 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM core_memory_history h JOIN core_memory_blocks b ON b.id = h.block_id
         WHERE b.user_id = %(user_id)s),
        (SELECT count(*) FROM core_memory_generations WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM memory_generations WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM episodes WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM memory_operations WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM visits WHERE user_id = %(user_id)s),
@@ -139,8 +141,13 @@ class Erasure:
         jobs: JobQueue,
         *,
         events_keep_s: int,
+        on_erased: Callable[[UUID], None] = lambda _: None,
     ) -> None:
-        """Take the stores; events of turns stay `events_keep_s` seconds behind a turn's end."""
+        """Take the stores; events of turns stay `events_keep_s` seconds behind a turn's end.
+
+        `on_erased` is called with the user's id once the rows are gone.
+        """
+        self._on_erased = on_erased
         self._database = database
         self._leases = leases
         self._traces = traces
@@ -171,6 +178,7 @@ class Erasure:
             jobs = await remove_jobs(connection, _IDS, values)
             await connection.execute(_REMOVE_USER, values)
             await self._defer(connection, tenant_id, user_id, turns, experts)
+        self._on_erased(user_id)
         assert counts is not None  # noqa: S101 — a SELECT without FROM has one row
         removed = {"postgresql": dict(zip(TABLES, counts, strict=True)), "queue": {"jobs": jobs}}
         pending = []

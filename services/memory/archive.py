@@ -78,7 +78,9 @@ class Archive:
         """
         if timezone is None:
             timezone = await self._episodes.timezone(scope.tenant_id, scope.user_id)
-        recalled = await self._recall.search(scope, query, now=now, timezone=timezone, said=said, speaker=speaker)
+        recalled = await self._recall.search(
+            scope, query, now=now, timezone=timezone, said=said, speaker=speaker, depth=_DEPTH * top_k
+        )
         best = by_episode(recalled.ranking, _DEPTH * top_k)[:top_k]
         chosen = [([recalled.units[each.unit.id] for each in one.units], one.best.score) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]

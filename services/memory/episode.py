@@ -7,7 +7,7 @@ is searched is a *unit*: one message of a turn, or a written episode.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 EpisodeType = Literal["turn", "preference", "decision", "context", "outcome", "consolidated"]
@@ -18,6 +18,8 @@ Origin = Literal["user_said", "assistant_said", "tool", "document", "derived"]
 IMPORTANCE: dict[WrittenType, float] = {"preference": 0.8, "decision": 0.9, "context": 0.5, "outcome": 0.6}
 """Of a written episode, where nothing else is said."""
 MAX_CONTENT_CHARACTERS = 4000
+_ASSISTANTS = frozenset(["assistant", "ai", "bot", "chatbot", "助手", "ai助手", "机器人", "智能助手"])
+"""How imports name an assistant; another name is that of a person."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +66,6 @@ class UnitToIndex(StoredUnit):
 
 
 @dataclass(frozen=True)
-class Situation:
-    """What a turn is asked in."""
-
-    recent: list[dict[str, Any]]
-    """The conversation's last messages, oldest first, each with `role` and the beginning of its `content`."""
-    indexed_elsewhere: bool
-    """Whether the index holds anything that the prompt does not show anyway."""
-
-
-@dataclass(frozen=True)
 class NewEpisode:
     """A memory that is to be written."""
 
@@ -107,3 +99,8 @@ class Source:
     content: str
     speaker: str | None
     created_at: datetime
+
+
+def said_by_assistant(role: str, speaker: str | None) -> bool:
+    """Whether the assistant said something, and no person of whom an import says so by another name."""
+    return role == "assistant" and (speaker or "assistant").lower() in _ASSISTANTS

@@ -45,6 +45,16 @@ WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
 ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 """  # noqa: S608 — our own text only
 
+# As they are shown: who has a working set knows which message is before which.
+SHOWN: LiteralString = f"""
+SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, left(q.content, 200) AS question
+FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
+JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
+LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
+{_QUESTION}
+WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
+"""  # noqa: S608 — our own text only
+
 FOUND: LiteralString = f"""
 SELECT {UNIT}, previous.id AS previous_id, q.id AS question_id, left(q.content, 200) AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
@@ -59,23 +69,26 @@ LEFT JOIN LATERAL (
 WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
 """  # noqa: S608 — our own text only
 
-# What was said last, and whether there is anything in the index that the prompt does not show anyway.
-SITUATION: LiteralString = """
-SELECT (
-    SELECT coalesce(jsonb_agg(jsonb_build_object('role', role, 'content', left(content, 500))
-                              ORDER BY created_at, id), '[]')
-    FROM (
-        SELECT p.* FROM remembered_messages p
-        WHERE p.conversation_id = %(here)s AND p.completed AND p.id <> %(message_id)s
-        ORDER BY p.created_at DESC, p.id DESC LIMIT %(recent)s
-    ) AS newest
-) AS recent, EXISTS (
-    SELECT FROM episodes e
-    WHERE e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s AND e.indexed_at IS NOT NULL
-      AND (e.conversation_id IS DISTINCT FROM %(here)s OR e.created_at <= (
-          SELECT coalesce(max(x.history_from_created_at), '-infinity') FROM context_epochs x
-          WHERE x.conversation_id = %(here)s))
-) AS indexed_elsewhere
+# What a working set is made of, and what has changed since a snapshot. Of an episode that is not remembered any
+# more one row without a text is left.
+_OF_OWNER: LiteralString = f"""
+SELECT e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.conversation_id,
+       coalesce(m.content, CASE WHEN {LIVING} THEN e.content END) AS text,
+       coalesce(m.created_at, e.created_at) AS created_at,
+       coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user' END) AS role,
+       m.speaker, m.id AS message_id, e.indexed_at IS NOT NULL AS indexed
+FROM episodes e
+LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
+    AND {LIVING}
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+"""  # noqa: S608 — our own text only
+KEPT: LiteralString = f"{_OF_OWNER} AND {LIVING} ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s"
+CHANGED: LiteralString = f"""{_OF_OWNER} AND e.changed_in >= pg_snapshot_xmin(%(snapshot)s::pg_snapshot)
+AND NOT pg_visible_in_snapshot(e.changed_in, %(snapshot)s::pg_snapshot)"""
+
+GENERATION = """
+SELECT generation, removed_at, pg_current_snapshot()::text AS snapshot FROM memory_generations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
 TO_INDEX: LiteralString = f"""

@@ -14,14 +14,13 @@ from services.memory.blocks import Owner
 from services.memory.episode import (
     MAX_CONTENT_CHARACTERS,
     NewEpisode,
-    Situation,
     Source,
     StoredUnit,
     WrittenEpisode,
 )
 from services.memory.index import Scope
 from services.memory.merged import remove_with_merged
-from services.platform.postgres import Connection, Database, Query
+from services.platform.postgres import Connection, Database
 
 FORGET = "forget_episodes"
 
@@ -36,33 +35,20 @@ class EpisodeStore:
         self._database = database
         self._jobs = jobs
 
-    async def situation(
-        self, scope: Scope, *, here: UUID, message_id: UUID, recent: int
-    ) -> tuple[Situation, list[StoredUnit]]:
-        """What was said last in the conversation `here`, and the units that are not indexed yet; one round trip.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        values = {**_scope(scope), "here": here, "message_id": message_id, "recent": recent}
-        situations, units = await self._database.fetch_each(
-            scope.tenant_id,
-            Query(sql.SITUATION, values, class_row(Situation)),
-            Query(sql.UNINDEXED, {**_scope(scope), "most": _MOST_UNINDEXED}, class_row(StoredUnit)),
-        )
-        return situations[0], units
-
     async def unindexed(self, scope: Scope) -> list[StoredUnit]:
         """Units that the index has not yet, of the newest 100 episodes, oldest first."""
         values = {**_scope(scope), "most": _MOST_UNINDEXED}
         return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
 
-    async def found(self, scope: Scope, units: Iterable[tuple[UUID, UUID]]) -> dict[UUID, StoredUnit]:
+    async def found(
+        self, scope: Scope, units: Iterable[tuple[UUID, UUID]], *, with_previous: bool = True
+    ) -> dict[UUID, StoredUnit]:
         """Units by their ids, as they are now; what is not there any more, or not in scope, is left out.
 
         Args:
             scope: whose they must be.
             units: for each its id and that of its episode.
+            with_previous: whether the message before each is looked for.
         """
         pairs = list(units)
         if not pairs:
@@ -72,7 +58,8 @@ class EpisodeStore:
             "unit_ids": [unit_id for unit_id, _ in pairs],
             "episode_ids": [episode_id for _, episode_id in pairs],
         }
-        rows = await self._database.fetch(scope.tenant_id, sql.FOUND, values, class_row(StoredUnit))
+        statement = sql.FOUND if with_previous else sql.SHOWN
+        rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(StoredUnit))
         return {row.unit_id: row for row in rows}
 
     async def sources(self, tenant_id: UUID, message_ids: Sequence[UUID]) -> dict[UUID, Source]:

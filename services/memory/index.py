@@ -40,6 +40,8 @@ _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""
 _DELETED_AT_ONCE = 200
 _SEARCH_S = 5.0
+_MOST_ROWS = 16_000
+"""Milvus answers with no more rows at once."""
 _CHECK_S = 5.0
 
 
@@ -170,6 +172,36 @@ class EpisodeIndex:
             ask = partial(client.search, name, list(data), _filter(scope), limit, fields, params, anns_field=field)
             found = await loaded(client, name, ask)
         return [[_hit(each) for each in hits] for hits in found]
+
+    async def rows(
+        self, scope: Scope, unit_ids: Sequence[UUID] | None = None, *, vectors: bool, within_s: float
+    ) -> dict[UUID, tuple[str, list[float] | None]]:
+        """The terms, joined by spaces, and the embeddings of a user's units, or of those given.
+
+        Args:
+            scope: whose units; `since` and `until` bound how many are read at once.
+            unit_ids: fewer of them.
+            vectors: whether embeddings are read.
+            within_s: seconds; as of `search`.
+
+        Raises:
+            CollectionMissing: the user's shard is not there.
+            Unavailable: Milvus does not answer.
+        """
+        name = NAME.format(shard=shard_of(scope.user_id))
+        fields = ["id", "terms", *(["embedding"] if vectors else [])]
+        chosen = _filter(scope)
+        if unit_ids is not None:
+            ids = ", ".join(f'"{unit_id}"' for unit_id in unit_ids)
+            chosen = f"{chosen} and id in [{ids}]"
+
+        async def query() -> Any:
+            async with self._milvus.use() as client:
+                ask = partial(client.query, name, filter=chosen, output_fields=fields, limit=_MOST_ROWS)
+                return await loaded(client, name, ask)
+
+        found = await self._in_time(query, within_s)
+        return {UUID(row["id"]): (row["terms"], row.get("embedding")) for row in found}
 
     async def upsert(
         self, rows: Sequence[IndexRow], *, lost: Callable[[int], Awaitable[None]] | None = None

@@ -57,7 +57,17 @@ def _written(units: Sequence[UnitToIndex]) -> dict[UUID, _Written]:
 class Indexing:
     """Puts episodes into the index, takes them out, and makes the index anew."""
 
-    def __init__(self, database: Database, index: EpisodeIndex, embedder: Embedder, jobs: JobQueue) -> None:
+    def __init__(
+        self,
+        database: Database,
+        index: EpisodeIndex,
+        embedder: Embedder,
+        jobs: JobQueue,
+        *,
+        on_indexed: Callable[[Sequence[IndexRow]], None] = lambda _: None,
+    ) -> None:
+        """Register the jobs; `on_indexed` is called with what this process has put into the index."""
+        self._on_indexed = on_indexed
         self._database = database
         self._index = index
         self._embedder = embedder
@@ -96,6 +106,7 @@ class Indexing:
                 return count
             rows = await self._rows(tenant_id, units)
             await self._index.upsert(rows, lost=self._lost)
+            self._on_indexed(rows)
             marked = await self._mark(tenant_id, _written(units))
             # What was removed or changed meanwhile must not come back, or not as it was.
             written = {row.unit_id for row in rows}

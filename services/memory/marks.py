@@ -60,10 +60,16 @@ def sought_terms(question: str) -> list[str]:
     return [*kinds, *_BESIDE_KINDS * [*marks, *words]]
 
 
+def of_this_version(
+    found: Sequence[str], text: str, speaker: str | None, role: Literal["user", "assistant"]
+) -> Sequence[str]:
+    """A row's terms; where it is of another version, or there is none, those that its text has now."""
+    return found if found and found[0] == _VERSION else indexed_terms(text, speaker, role)
+
+
 def marked(found: Sequence[str], text: str, speaker: str | None, role: Literal["user", "assistant"]) -> Marked:
     """What a row's terms say, or where it is of another version, what its text does."""
-    if not found or found[0] != _VERSION:
-        found = indexed_terms(text, speaker, role)
+    found = of_this_version(found, text, speaker, role)
     known: frozenset[str] = frozenset(FEATURES)
     named = [term[_MARKS:] for term in found if term.startswith(_NAMED)]
     kinds = frozenset(kind for kind in FEATURES if f"{_FEATURE}{kind}" in found)

@@ -20,6 +20,7 @@ from services.memory.recall import Recall
 from services.memory.resolution import Resolution
 from services.memory.retraction import Remaking, Retraction
 from services.memory.undo import Undo
+from services.memory.working_sets import WorkingSets
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
@@ -36,6 +37,7 @@ class Memory:
     episodes: EpisodeStore
     index: EpisodeIndex
     indexing: Indexing
+    working_sets: WorkingSets
     recall: Recall
     archive: Archive
     catalog: EpisodeCatalog
@@ -59,9 +61,17 @@ def make_memory(
     core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human)
     episodes = EpisodeStore(database, jobs)
     index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
+    working_sets = WorkingSets(
+        database,
+        index,
+        dimension=embedder.dimension,
+        limit_bytes=settings.memory_working_set_mb * 2**20,
+        lost=episodes.index_again,
+    )
     recall = Recall(
         episodes,
         index,
+        working_sets,
         embedder,
         budget_s=settings.memory_recall_budget_ms / 1000,
         parameters=RankingParameters(fusion=settings.memory_recall_fusion),
@@ -77,7 +87,8 @@ def make_memory(
         operations=operations,
         episodes=episodes,
         index=index,
-        indexing=Indexing(database, index, embedder, jobs),
+        indexing=Indexing(database, index, embedder, jobs, on_indexed=working_sets.learn),
+        working_sets=working_sets,
         recall=recall,
         archive=Archive(database, episodes, recall, operations),
         catalog=EpisodeCatalog(database, operations),

@@ -8,6 +8,8 @@ from typing import Literal
 BM25_K1 = 1.2
 BM25_B = 0.6
 SEARCH_DEPTH = 150
+PREFERRED = 1.5
+"""Times its score counts what was said in the time that a message refers to."""
 
 
 @dataclass(frozen=True, slots=True)

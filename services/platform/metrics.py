@@ -41,6 +41,11 @@ VISIT_SUMMARIES = Counter(
 )
 
 UNITS_INDEXED = Counter("anamnesis_units_indexed_total", "Units of episodes that were put into the index.")
+WORKING_SET_BYTES = Gauge("anamnesis_working_set_bytes", "Bytes of the working sets of memory in this process.")
+WORKING_SETS_LOADED = Counter("anamnesis_working_sets_loaded", "Working sets that were read as a whole.")
+RECALLS_SKIPPED = Counter(
+    "anamnesis_recalls_skipped", "Turns that were answered without recall, by what was broken.", ["reason"]
+)
 RECALL_SECONDS = Histogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)
 RECALLED = Counter("anamnesis_recalled_total", "Units that were recalled into prompts.")
 

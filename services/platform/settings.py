@@ -183,6 +183,9 @@ class Settings(BaseSettings):
     memory_episodes: bool = Field(True, description="on or off")
     memory_recall: bool = Field(True, description="on or off")
     memory_recall_budget_ms: int = Field(150, ge=1, le=10_000, description="milliseconds, 1 to 10000")
+    memory_working_set_mb: int = Field(
+        256, ge=0, le=65_536, description="megabytes, 0 to 65536; 0 = none are kept"
+    )
     memory_recall_fusion: Literal["scores", "ranks"] = Field("scores", description="scores or ranks")
     memory_recall_items: int = Field(5, ge=1, le=50, description="episodes in a prompt, 1 to 50")
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")

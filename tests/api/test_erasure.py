@@ -38,6 +38,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "core_memory_blocks": 1,
                 "core_memory_history": 1,
                 "core_memory_generations": 1,
+                "memory_generations": 1,
                 "episodes": 2,
                 "memory_operations": 1,
                 "visits": 1,

@@ -66,14 +66,15 @@ async def undo(services: Services, owner: Owner, run: StoredRun) -> int:
 
 
 async def everything(services: Services, owner: Owner) -> dict[UUID, dict[str, Any]]:
-    """Every episode of a user as it stands, but for whether it is indexed."""
+    """Every episode of a user as it stands, but for whether it is indexed and what changed it last."""
     async with (
         services.database.tenant(owner.tenant_id) as connection,
         connection.cursor(row_factory=dict_row) as c,
     ):
         await c.execute("SELECT * FROM episodes WHERE user_id = %s ORDER BY id", [owner.user_id])
         rows = await c.fetchall()
-    return {row["id"]: {name: value for name, value in row.items() if name != "indexed_at"} for row in rows}
+    passing = {"indexed_at", "changed_in"}
+    return {row["id"]: {name: value for name, value in row.items() if name not in passing} for row in rows}
 
 
 async def living(services: Services, owner: Owner) -> list[str]:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from services.context.source import Known, PromptTurn, Source
+from services.context.source import History, Known, PromptTurn, Source
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.wording import MEMORY, inert
 from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
 from services.memory.hits import Ranked, Ranking
 from services.memory.index import Scope
+from services.memory.queries import Said
 from services.memory.recall import Recall, RecallResult, TurnAsked
 from services.memory.selection import Recalled, select
 from services.memory.superseded import Superseded, superseded
@@ -24,6 +25,9 @@ from state.prompt import RecalledEpisode, RecallLimits, TimeReference
 from state.section import Item, Section
 
 _DEPTH = 20
+_RECENT_MESSAGES = 6
+_MOST_SAID = 500
+"""Characters of each of these."""
 _REPORTED = 12
 _MOST_TOKENS_OF_ONE = 110
 _LONGEST_QUESTION = 160
@@ -74,13 +78,11 @@ class RecallSource(Source[RecallResult]):
         """Nothing is recalled."""
         return RecallResult()
 
-    async def load(self, turn: PromptTurn) -> RecallResult:
-        """Recall, if there is anything to recall; it has a time limit of its own and never fails.
-
-        A plain question about the last visit is answered by that visit alone, which another section shows.
-        """
-        if not turn.remembers or _asks_for_last_visit(turn.reference):
+    async def load_after(self, turn: PromptTurn, history: History) -> RecallResult:
+        """Recall, if there is anything to recall; it has time limits of its own and never fails."""
+        if not turn.remembers:
             return RecallResult()
+        shown = await history()
         since, until = None, None
         if (asked := turn.reference) and asked["start_date"] and asked["end_date"]:
             since, until = bounds(asked["start_date"], asked["end_date"], turn.timezone)
@@ -98,6 +100,9 @@ class RecallSource(Source[RecallResult]):
                 until=until,
                 only_then=asked is not None and asked["plain"],
                 about_past=asked is not None,
+                said=[Said(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]],
+                shown_since=shown[0]["created_at"] if shown else None,
+                generation=turn.memory_generation,
             )
         )
 
@@ -238,10 +243,11 @@ def _report(found: RecallResult, reasons: Mapping[str, str]) -> dict[str, Any]:
             {"kind": query.kind, "weight": query.weight, "text": query.text[:300]} for query in found.queries
         ],
         "hits": [_hit(ranked, reasons) for ranked in found.ranking.results[:_REPORTED]],
-        "found": len(found.ranking.results),
+        "found": found.ranking.found,
         "coherence": round(found.ranking.coherence, 3),
         "degraded": list(found.degraded),
         "ms": found.milliseconds,
+        "loading_ms": found.loading_milliseconds,
     }
 
 

@@ -83,11 +83,11 @@ async def _populate(url: str) -> None:
 
 
 def _content(url: str) -> dict[str, list[str]]:
-    """Each row of each table."""
+    """Each row of each table, without what means nothing in another database."""
     with psycopg.connect(url) as connection:
         found = {}
         for table in tables_of(connection):
-            query = sql.SQL("SELECT t::text FROM {} AS t ORDER BY 1").format(table.identifier)
+            query = sql.SQL("SELECT ({})::text FROM {} ORDER BY 1").format(table.column_list, table.identifier)
             found[table.name] = [str(row[0]) for row in connection.execute(query).fetchall()]
     return found
 

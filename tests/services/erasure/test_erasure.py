@@ -132,6 +132,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "core_memory_blocks": 2,
             "core_memory_history": 2,
             "core_memory_generations": 1,
+            "memory_generations": 1,
             "episodes": 4,
             "memory_operations": 2,
             "visits": 2,
@@ -147,7 +148,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 8, 2, *[1] * 9]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 9]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

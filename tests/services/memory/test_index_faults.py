@@ -127,8 +127,12 @@ async def test_stopped_and_started_again_nothing_is_lost_and_nothing_there_twice
     indexed = of_user(milvus_server.uri, turns[0].user_id)
     assert units([*turns, asking]).items() <= indexed.items()
     assert set(indexed.values()) == {1}
-    found = await search(services, turns[0], "Bruno the dog")
-    assert (list(found.degraded), "My dog number 0 is Bruno" in texts(found)) == ([], True)
+
+    async def whole() -> bool:
+        found = await search(services, turns[0], "Bruno the dog")
+        return list(found.degraded) == [] and "My dog number 0 is Bruno" in texts(found)
+
+    await until(whole, seconds=30)
 
 
 async def test_paused_it_is_left_alone_and_what_waits_is_recalled(
@@ -142,8 +146,8 @@ async def test_paused_it_is_left_alone_and_what_waits_is_recalled(
         found = await recall(services, turns[0], "Minka the cat")
         assert list(found.degraded) == ["milvus"]
         assert "My cat is called Minka" in texts(found)
-    with pytest.raises(Unavailable, match="tried again in a few seconds"):
-        await services.memory.index.search(scope(turns[0]), [["dog"]], [], 5, within_s=60)
+    with pytest.raises(Unavailable):
+        await services.memory.index.search(scope(turns[0]), [["dog"]], [], 5, within_s=1)
     milvus_server.send(signal.SIGCONT)
 
     async def answers() -> bool:
@@ -176,6 +180,7 @@ async def test_an_index_that_was_lost_heals_by_being_asked_and_by_being_written(
     milvus_server.restart(empty=True)
 
     async def seen() -> bool:
+        services.memory.working_sets.forget(turns[0].user_id)  # as by a process that has none of them yet
         found = await search(services, turns[0], "Bruno the dog")
         return list(found.degraded) == ["milvus"] and await waiting(services) == len(turns)
 

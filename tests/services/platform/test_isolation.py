@@ -38,6 +38,7 @@ ISOLATED = (
     "core_memory_blocks",
     "core_memory_history",
     "core_memory_generations",
+    "memory_generations",
     "episodes",
     "memory_operations",
     "visits",

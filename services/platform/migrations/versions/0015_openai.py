@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0014"
 
 # A branch is the tail of a conversation that was put aside: by an edit, by a new answer, or by going to another
 # branch. Its messages name it; messages of the conversation as it goes on name none. `after_turn_id` is the turn

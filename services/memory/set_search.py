@@ -1,0 +1,95 @@
+"""Search in a working set: candidates by words and by meaning, ranked; only the best are read from PostgreSQL."""
+
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.memory.columns import OF_FEATURE, WAITING
+from services.memory.episodes import EpisodeStore
+from services.memory.features import FEATURES
+from services.memory.found import Found, Sought, unit_of
+from services.memory.hits import Ranking
+from services.memory.incidence import Values
+from services.memory.index import Scope
+from services.memory.marks import Marked, sought_terms
+from services.memory.parameters import PREFERRED, SEARCH_DEPTH
+from services.memory.ranking import score
+from services.memory.sequences import Places
+from services.memory.terms import terms
+from services.memory.working_set import WorkingSet
+
+_MOST_WAITING = 200
+"""Units that the index has yet to get, and that are ranked in any case: the newest."""
+
+
+async def find_in_set(units: WorkingSet, sought: Sought, episodes: EpisodeStore) -> Found:
+    """Find and rank units of a working set, and read the best of them; what is gone by then is left out.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer.
+    """
+    masks = [units.within(**_part(within)) for within in (sought.scope, sought.then) if within is not None]
+    places, cosines = _candidates(units, sought, masks)
+    if not len(places):
+        return Found(Ranking((), 0.0))
+    scored = score(
+        sought.queries,
+        cosines,
+        units.columns(places),
+        now=sought.now,
+        quality=sought.quality,
+        parameters=sought.parameters,
+    )
+    best = scored.best(sought.depth)
+    if (then := sought.then) is not None and then.since and then.until:
+        preferred = np.where(units.said_between(places, then.since, then.until), PREFERRED, 1.0)
+        best = np.unique(np.concatenate([best, scored.best(sought.depth, preferred)]))
+    # All that is needed of the set is taken before anything is awaited: it may change meanwhile.
+    known = {units.unit_id(place): (at, *_known(units, place)) for at, place in _pairs(best, places)}
+    wanted = [(units.unit_id(place), units.episode_id(place)) for _, place in _pairs(best, places)]
+    stored = await episodes.found(sought.scope, wanted, with_previous=False)
+    ranked = {}
+    for unit_id, unit in stored.items():
+        at, indexed, content = known[unit_id]
+        ranked[at] = unit_of(unit, content, indexed=indexed)
+    return Found(scored.ranking(ranked), {str(unit_id): unit for unit_id, unit in stored.items()})
+
+
+def _candidates(units: WorkingSet, sought: Sought, masks: list[NDArray[np.bool_]]) -> tuple[Places, Values]:
+    """The places of what is ranked, and for each query the similarities of those that are near it."""
+    found = [units.waiting(masks[0], _MOST_WAITING)]
+    near: list[tuple[int, Places, Values]] = []
+    for number, query in enumerate(sought.queries):
+        words = sought_terms(query.text) if query.kind == "message" else terms(query.text)
+        for mask in masks:
+            found.append(units.by_words(words, mask, SEARCH_DEPTH))
+            if sought.vectors:
+                near.append((number, *units.by_meaning(sought.vectors[number], mask, sought.nearest)))
+    places = units.in_order(*found, *(nearest for _, nearest, _ in near))
+    order = np.argsort(places)
+    cosines = np.full((len(sought.queries), len(places)), np.nan)
+    for number, nearest, scores in near:
+        cosines[number, order[np.searchsorted(places, nearest, sorter=order)]] = scores
+    return places, cosines
+
+
+def _pairs(best: Places, places: Places) -> list[tuple[int, int]]:
+    return list(zip(best.tolist(), places[best].tolist(), strict=True))
+
+
+def _known(units: WorkingSet, place: int) -> tuple[bool, Marked]:
+    kinds = units.kinds_at(place)
+    features = frozenset(feature for feature in FEATURES if kinds & OF_FEATURE[feature])
+    return not kinds & WAITING, Marked(units.words_at(place), units.concepts_at(place), features)
+
+
+def _part(scope: Scope) -> dict[str, Any]:
+    part: dict[str, UUID | str | Any] = {
+        "conversation_id": scope.conversation_id,
+        "episode_type": scope.episode_type,
+        "since": scope.since,
+        "until": scope.until,
+    }
+    return part
