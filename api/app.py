@@ -32,7 +32,9 @@ from api.body_limit import BodyLimit, TooLarge, too_large
 from api.draining import Draining
 from api.early_refusal import EarlyRefusal
 from api.openai import chat as openai_chat
+from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models
+from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
 from api.same_host import LOOPBACK_NAMES, SameHost
 from graph.turns.runner import TurnRunner
@@ -83,7 +85,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         doctor,
     ):
         app.include_router(routes.router, responses=_ACCESS_PROBLEMS)
-    for openai_routes in (openai_models, openai_chat):
+    for openai_routes in (openai_models, openai_chat, openai_responses, openai_conversations):
         app.include_router(openai_routes.router)
     app.include_router(health.router)
     return app

@@ -73,6 +73,24 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     return ClientRequest(text, images, last.attached, "\n\n".join(instructions), earlier, raw)
 
 
+def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessage]:
+    """The messages of user and assistant, in order, without what clients put around them.
+
+    Raises:
+        InvalidInput: a part is none that is read here.
+    """
+    said: list[EarlierMessage] = []
+    for place, message in enumerate(messages):
+        text, images = _content(message.content, f"{where}.{place}.content")
+        if message.role not in {"user", "assistant"} or not (text.strip() or images):
+            continue
+        if message.role == "user":
+            said.append(EarlierMessage(role="user", content=unwrap(text).said, images=images))
+        else:
+            said.append(EarlierMessage(role="assistant", content=text))
+    return said
+
+
 def text_of(message: ClientMessage) -> str:
     """The text of a message, whatever else it holds."""
     if isinstance(message.content, str):

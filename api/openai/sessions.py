@@ -1,10 +1,11 @@
 """Which conversation a request belongs to, by the ids that clients send."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
-from services.errors import InvalidInput
+from services.errors import InvalidInput, NotFound
 from services.identity.caller import USER
 
 SESSION_HEADER = "X-Session-Id"
@@ -37,6 +38,12 @@ class ClientIds:
     idempotency_key: str | None = None
     passing: bool = False
     """Whether nothing is to be kept of the conversation."""
+    after_turn: UUID | None = None
+    """The turn that the message follows, where the client names it."""
+
+    def within(self, session: str, *, after_turn: UUID | None = None) -> "ClientIds":
+        """The same in a conversation of ours."""
+        return replace(self, session=session, after_turn=after_turn, passing=False)
 
 
 def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> ClientIds:
@@ -79,3 +86,21 @@ def _id(headers: Mapping[str, str], name: str) -> str | None:
 def _check(name: str, value: str) -> None:
     if len(value) > _LONGEST_ID or not USER.fullmatch(value):
         raise InvalidInput(name, "must be 1 to 128 of letters, digits and ._:@-")
+
+
+def uuid_in(field: str, prefix: str, text: str, missing: type[NotFound] | None = None) -> UUID:
+    """The id of ours in an id such as `resp_…`.
+
+    Raises:
+        NotFound: it is none, and `missing` says so.
+        InvalidInput: it is none.
+    """
+    try:
+        kind, _, digits = text.partition("_")
+        if kind != prefix:
+            raise ValueError(kind)
+        return UUID(digits)
+    except ValueError:
+        if missing is not None:
+            raise missing(f"There is no {field} {text[:80]!r}.") from None
+        raise InvalidInput(field, f"is no id of the form {prefix}_…") from None

@@ -24,9 +24,22 @@ ORDER BY c.created_at DESC, c.id DESC LIMIT %(limit)s
 
 _MESSAGES = """
 SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
-WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND branch_id IS NULL
   AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) > (%(after_at)s, %(after_id)s::uuid))
 ORDER BY created_at, id LIMIT %(limit)s
+"""
+
+_NEWEST_MESSAGES = """
+SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
+WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND branch_id IS NULL
+  AND (%(after_at)s::timestamptz IS NULL OR (created_at, id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+"""
+
+_MESSAGE = """
+SELECT id, turn_id, role, content, parts, completed, token_count, created_at, external_id, speaker FROM messages
+WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s
+  AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
 """
 
 
@@ -107,15 +120,29 @@ class Transcript:
         user_id: str | None = None,
         after: Cursor | None,
         limit: int,
+        newest_first: bool = False,
     ) -> Sequence[Message]:
-        """Messages of a conversation, oldest first, incomplete ones among them.
+        """Messages of a conversation as it goes on, oldest first or newest first, incomplete ones among them.
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.
         """
         await self.conversation(tenant_id, conversation_id, user_id=user_id)
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "limit": limit, **_place(after)}
-        return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(Message))
+        statement = _NEWEST_MESSAGES if newest_first else _MESSAGES
+        return await self._database.fetch(tenant_id, statement, values, class_row(Message))
+
+    async def message(self, tenant_id: UUID, message_id: UUID, *, conversation_id: UUID | None = None) -> Message:
+        """One message of the tenant, of any conversation or only when it is of this one.
+
+        Raises:
+            NotFound: there is none.
+        """
+        values = {"tenant_id": tenant_id, "message_id": message_id, "conversation_id": conversation_id}
+        found = await self._database.fetch(tenant_id, _MESSAGE, values, class_row(Message))
+        if not found:
+            raise NotFound(f"There is no message {message_id}.")
+        return found[0]
 
     async def _conversations(
         self,

@@ -44,6 +44,43 @@ def _completion(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(headers={"X-Session-Id": header_safe(session)}, body=body)
 
 
+def _response(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    """Follows another's response, or none that there is: what is stored, `_completion` says."""
+    said = f"{me.canary} says {more.pick('phrase', chance)}"
+    turn = f"resp_{ids.pick('turn' if _is_anothers(me, ids) else 'conversation', chance)}"
+    return Ask(body={"model": "default", "user": "u-1", "input": said, "previous_response_id": turn})
+
+
+def _response_of(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    return Ask({"response_id": f"resp_{ids.pick('turn', chance)}"})
+
+
+def _make_conversation(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    items = [{"role": "user", "content": f"{me.canary} said {more.pick('phrase', chance)}"}]
+    user = ids.pick("user", chance)
+    return Ask(body={"items": items, "metadata": {"user": user, "model": ids.pick(_experts_of(me, ids), chance)}})
+
+
+def _v1_conversation(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    return Ask({"conversation_id": f"conv_{ids.pick('conversation', chance)}"})
+
+
+def _remove_v1_conversation(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    path = _remove_conversation(me, ids, more, chance).path
+    return Ask({"conversation_id": f"conv_{path['conversation_id']}"})
+
+
+def _add_items(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    items = [{"role": "user", "content": f"{me.canary} said {more.pick('phrase', chance)}"}]
+    return Ask(_v1_conversation(me, ids, more, chance).path, body={"items": items})
+
+
+def _item(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    # Nobody has a message of a conversation's id.
+    item = f"msg_{ids.pick('conversation', chance)}"
+    return Ask({**_v1_conversation(me, ids, more, chance).path, "item_id": item})
+
+
 def _models(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask()
 
@@ -329,6 +366,16 @@ ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 TABLE: dict[Endpoint, Entry] = {
     # Another tenant's names are one's own names, too; a token's own user counts, whoever is named.
     ("POST", "/v1/chat/completions"): Entry(_completion, ANSWERED, ANSWERED, ANSWERED, weight=3),
+    ("POST", "/v1/responses"): Entry(_response, GONE, GONE, GONE),
+    ("GET", "/v1/responses/{response_id}"): Entry(_response_of, OK, GONE, GONE),
+    ("POST", "/v1/responses/{response_id}/cancel"): Entry(_response_of, OK, GONE, GONE),
+    ("GET", "/v1/responses/{response_id}/input_items"): Entry(_response_of, OK, GONE, GONE),
+    ("POST", "/v1/conversations"): Entry(_make_conversation, OK, OK | GONE, OK | GONE),
+    ("GET", "/v1/conversations/{conversation_id}"): Entry(_v1_conversation, OK, GONE, GONE),
+    ("DELETE", "/v1/conversations/{conversation_id}"): Entry(_remove_v1_conversation, FOUND, GONE, GONE),
+    ("GET", "/v1/conversations/{conversation_id}/items"): Entry(_v1_conversation, OK, GONE, GONE),
+    ("POST", "/v1/conversations/{conversation_id}/items"): Entry(_add_items, OK, GONE, GONE),
+    ("GET", "/v1/conversations/{conversation_id}/items/{item_id}"): Entry(_item, GONE, GONE, GONE),
     ("GET", "/v1/models"): Entry(_models, OK, OK, OK),
     ("GET", "/v1/models/{model}"): Entry(_model, OK, GONE, OK),
     # Another tenant's names are one's own names, too; another's expert is refused.

@@ -26,6 +26,7 @@ Build = Callable[[Party, Names, Names, Random], Ask]
 """From who asks, whose ids it names first, and whose details (cursors, filters), to the request."""
 
 ERASE_CONVERSATION: Endpoint = ("DELETE", "/api/v1/conversations/{conversation_id}")
+ERASE_V1_CONVERSATION: Endpoint = ("DELETE", "/v1/conversations/{conversation_id}")
 LEAVING_SESSION = "s-leaving"
 """Of the one conversation of each party that is removed."""
 
@@ -174,7 +175,7 @@ class Walk:
             self.wrong.append(f"{operation} was answered {status} {text[:300]}")
 
     def _note(self, operation: Operation, found: dict[str, Any], text: str) -> None:
-        if operation.endpoint == ERASE_CONVERSATION:
+        if operation.endpoint in {ERASE_CONVERSATION, ERASE_V1_CONVERSATION}:
             self.removed.add(operation.me.canary)
         elif operation.endpoint[0] == "DELETE":
             self.erased.add((operation.me.tenant_id, operation.ask.path["user_id"]))

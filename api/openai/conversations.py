@@ -1,0 +1,205 @@
+"""`/v1/conversations`: conversations and their messages as items."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import orjson
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from uuid_utils.compat import uuid7
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.openai.chat import ERRORS
+from api.openai.messages import read_all
+from api.openai.models import expert_of
+from api.openai.response_schemas import messages_of_items
+from api.openai.sessions import uuid_in
+from api.openai.speaker import NO_USER, speaker_of
+from services.bootstrap import Services
+from services.conversations.transcript import Conversation, Message
+from services.errors import InvalidInput, NotFound
+from services.identity.caller import Caller
+from state.conversation import EarlierMessage
+
+router = APIRouter(prefix="/v1/conversations", tags=["openai"], responses=ERRORS)
+
+MOST_ITEMS = 20
+ConversationId = Annotated[str, Path(description="conv_… of a conversation.")]
+
+
+class NewConversation(BaseModel):
+    """A conversation that is to begin."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    items: list[dict[str, Any]] | None = Field(None, max_length=MOST_ITEMS)
+    metadata: dict[str, Any] | None = Field(None, description="`user` names the user, `model` the expert.")
+
+
+class NewItems(BaseModel):
+    """Messages that are to be added."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    items: list[dict[str, Any]] = Field(min_length=1, max_length=MOST_ITEMS)
+
+
+@router.post("", response_class=JSONResponse)
+async def create(
+    body: NewConversation, connection: Request, services: ServicesOf, caller: MemoryWriter
+) -> Response:
+    """Begin a conversation, with messages from elsewhere or empty."""
+    metadata = body.metadata or {}
+    named = str(metadata["user"]) if metadata.get("user") is not None else None
+    speaker = speaker_of(caller, connection.headers, services.settings, ("metadata.user", named))
+    if speaker.user_id is None:
+        raise InvalidInput("metadata.user", NO_USER)
+    expert = await expert_of(services, caller.tenant_id, str(metadata.get("model") or "default"))
+    session = f"v1-{uuid7()}"
+    begun = {
+        "kind": "session",
+        "user_id": speaker.user_id,
+        "session_id": session,
+        "expert": expert.name,
+        "created_at": datetime.now(UTC).isoformat(),
+    }
+    said = read_all(messages_of_items(body.items or [], "items"), "items")
+    await _import(services, caller, [begun, *_lines(speaker.user_id, session, expert.name, said)])
+    found = await services.transcript.conversations(
+        caller.tenant_id, user_id=speaker.user_id, session_id=session, limit=1
+    )
+    return JSONResponse(_view(found[0]))
+
+
+@router.get("/{conversation_id}", response_class=JSONResponse)
+async def conversation(conversation_id: ConversationId, services: ServicesOf, caller: MemoryReader) -> Response:
+    """One conversation."""
+    return JSONResponse(_view(await _find(services, caller, conversation_id)))
+
+
+@router.delete("/{conversation_id}", response_class=JSONResponse)
+async def delete(conversation_id: ConversationId, services: ServicesOf, caller: MemoryWriter) -> Response:
+    """Remove a conversation with everything that was made of it."""
+    found = await _find(services, caller, conversation_id)
+    await services.conversation_erasure.erase(caller.tenant_id, found.id, user=caller.user_id)
+    return JSONResponse({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
+
+
+@router.get("/{conversation_id}/items", response_class=JSONResponse)
+async def items(
+    conversation_id: ConversationId,
+    services: ServicesOf,
+    caller: MemoryReader,
+    after: Annotated[str | None, Query(description="msg_… of the last item seen.")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    order: Literal["asc", "desc"] = "desc",
+) -> Response:
+    """The messages of a conversation, the newest first unless `order` says otherwise."""
+    found = await _find(services, caller, conversation_id)
+    place = None
+    if after is not None:
+        seen = await services.transcript.message(caller.tenant_id, uuid_in("after", "msg", after))
+        place = seen.created_at, seen.id
+    listed = await services.transcript.messages(
+        caller.tenant_id,
+        found.id,
+        user_id=caller.user_id,
+        after=place,
+        limit=limit + 1,
+        newest_first=order == "desc",
+    )
+    return JSONResponse(_list(listed[:limit], has_more=len(listed) > limit))
+
+
+@router.post("/{conversation_id}/items", response_class=JSONResponse)
+async def add_items(
+    conversation_id: ConversationId, body: NewItems, services: ServicesOf, caller: MemoryWriter
+) -> Response:
+    """Add messages from elsewhere, behind those that there are."""
+    found = await _find(services, caller, conversation_id)
+    said = read_all(messages_of_items(body.items, "items"), "items")
+    await _import(services, caller, _lines(found.user_id, found.session_id, found.expert, said))
+    newest = await services.transcript.messages(
+        caller.tenant_id, found.id, after=None, limit=len(said), newest_first=True
+    )
+    return JSONResponse(_list(list(reversed(newest)), has_more=False))
+
+
+@router.get("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
+async def item(
+    conversation_id: ConversationId, item_id: str, services: ServicesOf, caller: MemoryReader
+) -> Response:
+    """One message of a conversation."""
+    found = await _find(services, caller, conversation_id)
+    message = await services.transcript.message(
+        caller.tenant_id, uuid_in("item", "msg", item_id, missing=NotFound), conversation_id=found.id
+    )
+    return JSONResponse(_item(message))
+
+
+async def _find(services: Services, caller: Caller, conversation_id: str) -> Conversation:
+    found: UUID = uuid_in("conversation", "conv", conversation_id, missing=NotFound)
+    return await services.transcript.conversation(caller.tenant_id, found, user_id=caller.user_id)
+
+
+def _lines(user_id: str, session: str, expert: str, said: Sequence[EarlierMessage]) -> list[dict[str, Any]]:
+    """Messages from elsewhere as lines of an import: nobody knows when they were said, so it is now, in order."""
+    now = datetime.now(UTC)
+    return [
+        {
+            "user_id": user_id,
+            "session_id": session,
+            "expert": expert,
+            "role": each["role"],
+            "content": each["content"],
+            "created_at": (now - timedelta(milliseconds=len(said) - place)).isoformat(),
+        }
+        for place, each in enumerate(said)
+    ]
+
+
+async def _import(services: Services, caller: Caller, lines: Sequence[dict[str, Any]]) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"\n".join(orjson.dumps(line) for line in lines)
+
+    report = await services.importer.run(caller.tenant_id, chunks())
+    if report.errors:
+        raise InvalidInput("items", report.errors[0].reason)
+
+
+def _view(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "id": f"conv_{conversation.id}",
+        "object": "conversation",
+        "created_at": int(conversation.created_at.timestamp()),
+        "metadata": {"user": conversation.user_id, "model": conversation.expert},
+    }
+
+
+def _list(messages: Sequence[Message], *, has_more: bool) -> dict[str, Any]:
+    shown = [_item(message) for message in messages]
+    return {
+        "object": "list",
+        "data": shown,
+        "first_id": shown[0]["id"] if shown else None,
+        "last_id": shown[-1]["id"] if shown else None,
+        "has_more": has_more,
+    }
+
+
+def _item(message: Message) -> dict[str, Any]:
+    if message.role == "user":
+        content: list[dict[str, Any]] = [{"type": "input_text", "text": message.content}]
+        content += [{"type": "input_image", "image_url": part["image_url"]["url"]} for part in message.parts]
+    else:
+        content = [{"type": "output_text", "text": message.content, "annotations": [], "logprobs": []}]
+    return {
+        "id": f"msg_{message.id}",
+        "type": "message",
+        "role": message.role,
+        "status": "completed" if message.completed else "incomplete",
+        "content": content,
+    }

@@ -1,0 +1,98 @@
+"""What `POST /v1/responses` takes, and what it refuses because it could not be kept."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.openai.chat_schemas import refuse_forced_tools
+from api.openai.messages import ClientMessage
+from services.errors import InvalidInput
+
+_MOST_ITEMS = 10_000
+_UNREAD = frozenset({"function_call", "function_call_output", "reasoning", "custom_tool_call_output"})
+"""Items of the client's own tools, and of what a model thought; neither says anything here."""
+
+
+class ConversationReference(BaseModel):
+    """A conversation by its id."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+
+
+class ResponseRequest(BaseModel):
+    """A response, as OpenAI's clients ask for one. Parameters of sampling are not passed on."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        json_schema_extra={"examples": [{"model": "default", "input": "Hello!", "user": "u-1"}]},
+    )
+
+    model: str = Field(min_length=1, max_length=256, description="Name of an expert, or an alias of one.")
+    input: str | list[dict[str, Any]] = Field(description="The message, or items of which the last is the user's.")
+    instructions: str | None = Field(None, description="As a system message.")
+    previous_response_id: str | None = Field(None, description="The response that the message follows.")
+    conversation: str | ConversationReference | None = Field(None, description="The conversation it belongs to.")
+    stream: bool | None = None
+    background: bool | None = Field(None, description="true: do not wait for the answer.")
+    store: bool | None = Field(None, description="false: nothing is read of the user, and nothing is stored.")
+    user: str | None = Field(None, description="For whom the request is.")
+    safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
+    metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
+    tools: list[dict[str, Any]] | None = Field(None, description="Not called: the service has tools itself.")
+    tool_choice: str | dict[str, Any] | None = None
+    text: dict[str, Any] | None = None
+    top_logprobs: int | None = None
+
+    def refuse_unsupported(self) -> None:
+        """Refuse what would change the answer and cannot be done.
+
+        Raises:
+            InvalidInput: the request asks for such a thing; the field is named.
+        """
+        if self.conversation is not None and self.previous_response_id is not None:
+            raise InvalidInput("previous_response_id", "cannot be sent together with conversation")
+        names_one = self.conversation is not None or self.previous_response_id is not None
+        if self.store is False and names_one:
+            raise InvalidInput("store", "a response of a stored conversation is stored; leave store out")
+        if self.store is False and self.background:
+            raise InvalidInput("background", "what is not stored cannot be read later; leave store out")
+        refuse_forced_tools("tool_choice", self.tool_choice)
+        form = (self.text or {}).get("format") or {}
+        if form.get("type", "text") != "text":
+            raise InvalidInput("text.format", "only answers in plain text are supported")
+        if self.top_logprobs:
+            raise InvalidInput("top_logprobs", "log probabilities are not supported")
+
+    def messages(self) -> list[ClientMessage]:
+        """The input as messages, the instructions first.
+
+        Raises:
+            InvalidInput: an item is none that is read here.
+        """
+        given = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
+        said = [ClientMessage(role="system", content=self.instructions)] if self.instructions else []
+        return [*said, *messages_of_items(given, "input")]
+
+
+def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMessage]:
+    """Items that are messages.
+
+    Raises:
+        InvalidInput: there are too many, or one is none that is read here.
+    """
+    if len(items) > _MOST_ITEMS:
+        raise InvalidInput(where, f"has {len(items)} items; at most {_MOST_ITEMS} are accepted")
+    messages = []
+    for place, item in enumerate(items):
+        kind = item.get("type", "message")
+        if kind in _UNREAD:
+            continue
+        content = item.get("content")
+        fits = kind == "message" and item.get("role") in {"system", "developer", "user", "assistant"}
+        is_text = isinstance(content, str)
+        if not fits or not (is_text or (isinstance(content, list) and all(isinstance(c, dict) for c in content))):
+            raise InvalidInput(f"{where}.{place}", f"an item of the type {kind!r} is not supported; send messages")
+        messages.append(ClientMessage(role=item["role"], content=content))
+    return messages

@@ -1,0 +1,178 @@
+"""`/v1/responses`: turns as responses, read at once, as a stream, or later from the log of their events."""
+
+from functools import partial
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import JSONResponse, Response
+
+from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
+from api.openai.asking import Asked, Asker, Asking
+from api.openai.chat import ERRORS
+from api.openai.errors import error_of_turn
+from api.openai.messages import read_messages
+from api.openai.response_events import (
+    ResponseHead,
+    event_before,
+    response_of_last,
+    response_of_stored,
+    response_stream,
+)
+from api.openai.response_schemas import ConversationReference, ResponseRequest
+from api.openai.sessions import ClientIds, ids_of, uuid_in
+from api.openai.speaker import Speaker, speaker_of
+from api.problems import status_of_failure
+from api.streams import EventStream, last_event
+from graph.turns.runner import TurnRunner
+from services.bootstrap import Services
+from services.conversations.turn import StoredTurn
+from services.errors import InvalidInput, NotFound
+from services.identity.caller import Caller
+
+router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS)
+
+ResponseId = Annotated[str, Path(description="resp_… of a response.")]
+
+
+@router.post(
+    "",
+    response_class=JSONResponse,
+    responses={
+        200: {"content": {"application/json": {}, "text/event-stream": {}}, "description": "The response."}
+    },
+)
+async def create(
+    body: ResponseRequest,
+    connection: Request,
+    services: ServicesOf,
+    starter: TurnStarter,
+    runner: RunnerOf,
+) -> Response:
+    """Answer the last message of the input, with the memory of its user."""
+    body.refuse_unsupported()
+    caller = starter.caller
+    named = (("safety_identifier", body.safety_identifier), ("user", body.user))
+    speaker = speaker_of(caller, connection.headers, services.settings, *named)
+    ids = ids_of(connection.headers, body.metadata)
+    asking = Asking(
+        model=body.model,
+        request=read_messages(body.messages(), "input"),
+        ids=await _in_conversation(services, caller, speaker, body, ids),
+        speaker=speaker,
+        keeps=body.store is not False,
+    )
+    asked = await Asker(services, runner, starter).start(asking)
+    background = bool(body.background)
+    head = await _head_of(services, asked, background=background)
+    events = runner.follow(asked.tenant_id, asked.turn_id)
+    if body.stream:
+        stop = None if asked.stored else partial(_stop, runner, asked.turn_id)
+        return EventStream(response_stream(head, events), stop, asked.headers)
+    if background:
+        stored = await services.turns.get(asked.tenant_id, asked.turn_id)
+        return JSONResponse(response_of_stored(head, stored), headers=asked.headers)
+    last = await last_event(events)
+    if last.status == "error" and "answer" not in last.content:
+        retry = {"Retry-After": "1"} if last.content["retryable"] else {}
+        status = status_of_failure(last.content["code"])
+        return JSONResponse(error_of_turn(last), status, {**asked.headers, **retry})
+    return JSONResponse(response_of_last(head, last), headers=asked.headers)
+
+
+@router.get(
+    "/{response_id}",
+    response_class=JSONResponse,
+    responses={
+        200: {"content": {"application/json": {}, "text/event-stream": {}}, "description": "The response."}
+    },
+)
+async def retrieve(
+    response_id: ResponseId,
+    services: ServicesOf,
+    caller: Chatter,
+    runner: RunnerOf,
+    stream: Annotated[bool, Query(description="Its events instead, as they come.")] = False,
+    starting_after: Annotated[
+        int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
+    ] = None,
+) -> Response:
+    """A response as it stands; or its events from any place on, from the log of the turn.
+
+    When its events have expired, the last ones follow, which hold the whole text.
+    """
+    turn = await _turn(services, caller, response_id)
+    head = await _head(services, caller, turn)
+    if not stream:
+        return JSONResponse(response_of_stored(head, turn))
+    after = -1 if starting_after is None else starting_after
+    events = runner.follow(caller.tenant_id, turn.id, event_before(after))
+    return EventStream(response_stream(head, events, after))
+
+
+@router.post("/{response_id}/cancel", response_class=JSONResponse)
+async def cancel(response_id: ResponseId, services: ServicesOf, caller: Chatter, runner: RunnerOf) -> Response:
+    """Stop a response that is under way; what there is of it is kept. One that has ended stays as it is."""
+    turn = await _turn(services, caller, response_id)
+    head = await _head(services, caller, turn)
+    return JSONResponse(response_of_stored(head, await runner.stop(caller.tenant_id, turn.id)))
+
+
+@router.get("/{response_id}/input_items", response_class=JSONResponse)
+async def input_items(response_id: ResponseId, services: ServicesOf, caller: Chatter) -> Response:
+    """The message that a response answers."""
+    turn = await _turn(services, caller, response_id)
+    message = await services.transcript.message(caller.tenant_id, turn.user_message_id)
+    item = {
+        "id": f"msg_{message.id}",
+        "type": "message",
+        "role": "user",
+        "status": "completed",
+        "content": [{"type": "input_text", "text": message.content}],
+    }
+    return JSONResponse(
+        {"object": "list", "data": [item], "first_id": item["id"], "last_id": item["id"], "has_more": False}
+    )
+
+
+async def _in_conversation(
+    services: Services, caller: Caller, speaker: Speaker, body: ResponseRequest, ids: ClientIds
+) -> ClientIds:
+    """The ids with the conversation that the body names, which must be the user's."""
+    named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
+    if named is None and body.previous_response_id is None:
+        return ids
+    if speaker.user_id is None:
+        raise InvalidInput("user", "a stored conversation belongs to a user; name one")
+    turn_id = None
+    if named is not None:
+        conversation_id = uuid_in("conversation", "conv", named)
+    else:
+        turn_id = uuid_in("previous_response_id", "resp", str(body.previous_response_id))
+        turn = await services.turns.get(caller.tenant_id, turn_id, user_id=speaker.user_id)
+        conversation_id = turn.conversation_id
+    conversation = await services.transcript.conversation(
+        caller.tenant_id, conversation_id, user_id=speaker.user_id
+    )
+    return ids.within(conversation.session_id, after_turn=turn_id)
+
+
+async def _turn(services: Services, caller: Caller, response_id: str) -> StoredTurn:
+    turn_id = uuid_in("response_id", "resp", response_id, missing=NotFound)
+    return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+
+
+async def _head(services: Services, caller: Caller, turn: StoredTurn) -> ResponseHead:
+    conversation = await services.transcript.conversation(caller.tenant_id, turn.conversation_id)
+    return ResponseHead(turn.id, conversation.expert, turn.conversation_id)
+
+
+async def _head_of(services: Services, asked: Asked, *, background: bool) -> ResponseHead:
+    if not asked.stored:
+        return ResponseHead(asked.turn_id, asked.model, note=asked.note)
+    stored = await services.turns.get(asked.tenant_id, asked.turn_id)
+    return ResponseHead(asked.turn_id, asked.model, stored.conversation_id, background)
+
+
+async def _stop(runner: TurnRunner, turn_id: UUID) -> None:
+    runner.stop_unstored(turn_id)

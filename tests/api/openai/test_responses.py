@@ -1,0 +1,148 @@
+"""Responses and conversations, as OpenAI's SDK asks for them and reads them."""
+
+import asyncio
+from typing import Any
+
+import openai
+import pytest
+
+from services.bootstrap import Services
+from tests.support.model_server import ModelServer, Reply
+from tests.support.openai_clients import contents
+
+pytestmark = pytest.mark.anyio
+
+ANSWER = "Certainly, here is the answer."
+
+
+async def test_a_response_is_a_turn_and_can_be_read_again(sdk: Any) -> None:
+    response = await sdk.responses.create(model="default", input="My dog is called Bruno.", user="u-1")
+    assert (response.status, response.output_text) == ("completed", ANSWER)
+    again = await sdk.responses.retrieve(response.id)
+    assert (again.output_text, again.usage, again.created_at) == (ANSWER, response.usage, response.created_at)
+    items = await sdk.responses.input_items.list(response.id)
+    assert [item.content[0].text for item in items.data] == ["My dog is called Bruno."]
+
+
+async def test_a_stream_has_every_event_of_a_response_in_order(sdk: Any) -> None:
+    stream = await sdk.responses.create(model="default", input="Hello", user="u-1", stream=True)
+    events = [event async for event in stream]
+    kinds = [event.type for event in events if event.type != "response.output_text.delta"]
+    assert kinds == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    numbers = [event.sequence_number for event in events]
+    assert numbers == sorted(set(numbers))
+    assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == ANSWER
+    assert events[-1].response.output_text == ANSWER
+
+
+async def test_a_stream_broken_at_any_event_is_taken_up_where_it_was(sdk: Any) -> None:
+    stream = await sdk.responses.create(model="default", input="Hello", user="u-1", stream=True)
+    events = [event async for event in stream]
+    response_id = events[0].response.id
+    for place, event in enumerate(events[:-1]):
+        rest = await sdk.responses.retrieve(response_id, stream=True, starting_after=event.sequence_number)
+        assert [each.to_dict() async for each in rest] == [each.to_dict() for each in events[place + 1 :]]
+
+
+async def test_a_response_in_the_background_is_followed_and_cancelled(sdk: Any, model_server: ModelServer) -> None:
+    model_server.script(Reply(["One ", "two"], gap_s=20.0))
+    begun = await sdk.responses.create(model="default", input="Count", user="u-1", background=True)
+    assert begun.status in {"queued", "in_progress"}
+    stream = await sdk.responses.retrieve(begun.id, stream=True)
+    async for event in stream:
+        if event.type == "response.output_text.delta":
+            break
+    cancelled = await sdk.responses.cancel(begun.id)
+    assert (cancelled.status, cancelled.output_text) == ("cancelled", "One ")
+    assert (await sdk.responses.cancel(begun.id)).status == "cancelled"
+
+
+async def test_a_response_follows_the_one_before(sdk: Any, model_server: ModelServer) -> None:
+    first = await sdk.responses.create(model="default", input="First", user="u-1")
+    second = await sdk.responses.create(model="default", input="Second", user="u-1", previous_response_id=first.id)
+    assert second.conversation.id == first.conversation.id
+    assert model_server.requests[-1].said == ["First", ANSWER, "Second"]
+    with pytest.raises(openai.NotFoundError):
+        await sdk.responses.create(model="default", input="x", user="u-2", previous_response_id=first.id)
+
+
+async def test_a_response_that_must_not_be_stored_leaves_nothing(
+    sdk: Any, services: Services, model_server: ModelServer
+) -> None:
+    said = [
+        {"role": "user", "content": [{"type": "input_text", "text": "One"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Two"}]},
+        {"role": "user", "content": "Three"},
+    ]
+    response = await sdk.responses.create(
+        model="default", input=said, instructions="Be brief.", user="u-1", store=False
+    )
+    assert (response.output_text, response.store) == (ANSWER, False)
+    assert model_server.requests[-1].said == ["One", "Two", "Three"]
+    assert "Be brief." in str(model_server.requests[-1].body)
+    assert await contents(services) == []
+    with pytest.raises(openai.NotFoundError):
+        await sdk.responses.retrieve(response.id)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "param"),
+    [
+        ({"conversation": "conv_x"}, "conversation"),
+        ({"conversation": "conv_x", "previous_response_id": "resp_x"}, "previous_response_id"),
+        ({"store": False, "background": True}, "background"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"text": {"format": {"type": "json_object"}}}, "text.format"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input.0"),
+        ({"input": ""}, "input"),
+    ],
+)
+async def test_what_cannot_be_done_is_refused_by_name(sdk: Any, wrong: dict[str, Any], param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        await sdk.responses.create(**{"model": "default", "input": "Hello", "user": "u-1", **wrong})
+    assert refused.value.param == param
+
+
+async def test_a_conversation_begins_with_items_and_goes_on(sdk: Any, model_server: ModelServer) -> None:
+    items = [{"role": "user", "content": "One"}, {"role": "assistant", "content": "Two"}]
+    conversation = await sdk.conversations.create(items=items, metadata={"user": "u-1"})
+    await sdk.responses.create(model="default", input="Three", user="u-1", conversation=conversation.id)
+    assert model_server.requests[-1].said == ["One", "Two", "Three"]
+    listed = await sdk.conversations.items.list(conversation.id, limit=3)
+    shown = [item.content[0].text for item in listed.data]
+    assert shown == [ANSWER, "Three", "Two"]
+    assert [item.content[0].text async for item in sdk.conversations.items.list(conversation.id, limit=1)] == [
+        *shown,
+        "One",
+    ]
+    one = await sdk.conversations.items.retrieve(listed.data[0].id, conversation_id=conversation.id)
+    assert one.content[0].text == ANSWER
+    await sdk.conversations.items.create(conversation.id, items=[{"role": "user", "content": "Four"}])
+    newest = await sdk.conversations.items.list(conversation.id, limit=1)
+    assert newest.data[0].content[0].text == "Four"
+    assert (await sdk.conversations.delete(conversation.id)).deleted
+    with pytest.raises(openai.NotFoundError):
+        await sdk.conversations.retrieve(conversation.id)
+
+
+async def test_an_empty_conversation_belongs_to_the_user_that_it_names(sdk: Any) -> None:
+    conversation = await sdk.conversations.create(metadata={"user": "u-1"})
+    assert (await sdk.conversations.retrieve(conversation.id)).metadata == {"user": "u-1", "model": "default"}
+    first = await sdk.responses.create(model="default", input="Hi", user="u-1", conversation=conversation.id)
+    assert first.conversation.id == conversation.id
+    with pytest.raises(openai.BadRequestError, match="names no user"):
+        await sdk.conversations.create()
+
+
+async def test_many_at_once_are_many_turns(sdk: Any) -> None:
+    asked = (sdk.responses.create(model="default", input=f"Number {n}", user=f"u-{n}") for n in range(5))
+    assert len({response.id for response in await asyncio.gather(*asked)}) == 5
