@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from redis.asyncio import Redis
 
+from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
 from services.conversations.feedback import TurnFeedback
+from services.conversations.known import KnownConversations
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
@@ -84,6 +86,8 @@ class Services:
     feedback: TurnFeedback
     events: EventLog
     transcript: Transcript
+    branches: Branches
+    known_conversations: KnownConversations
     experts: Experts
     knowledge: "Knowledge"
     routing: "KnowledgeRouting"
@@ -174,6 +178,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             feedback=TurnFeedback(database),
             events=events,
             transcript=Transcript(database),
+            branches=Branches(database, memory.branching),
+            known_conversations=KnownConversations(database),
             experts=Experts(database),
             knowledge=knowledge,
             routing=routing,

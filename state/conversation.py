@@ -112,6 +112,8 @@ class TurnInput(TypedDict, total=False):
     attached: list[str]
     """What the client's application put around the message (passages, its own notes): shown with this message
     alone, never remembered."""
+    answer_external_id: str | None
+    """The client's own id of the answer."""
     earlier: list[EarlierMessage]
     """What was said before; only where the turn is unstored."""
 

@@ -11,12 +11,12 @@ from api.access import StartsTurns
 from api.openai.errors import ModelNotFound
 from api.openai.messages import ClientRequest, cut_to_tokens
 from api.openai.models import expert_name
+from api.openai.reconciling import Reconciling
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds
 from api.openai.speaker import NO_USER, Speaker
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.conversations.digests import message_digest
 from services.errors import InvalidInput
 from state.conversation import TurnInput
 
@@ -72,15 +72,21 @@ class Asker:
         caller = await self._starter.caller_for(asking.speaker.user_id or NOBODY)
         user_id = asking.speaker.user_id
         stored = user_id is not None and asking.keeps and not asking.ids.passing
-        session = (asking.ids.session or _session_of(asking)) if stored else None
+        session, turn_id = None, None
+        if user_id is not None and stored:
+            expert = expert_name(self._services, asking.model)
+            reconciling = Reconciling(self._services, self._runner, caller.tenant_id, user_id, expert)
+            place = await reconciling.place(asking.request, asking.ids)
+            session, turn_id = place.session, place.follow
         turn = TurnRequest(
             caller.tenant_id,
             self._input(asking, user_id or NOBODY, session or NOBODY, stored=stored),
-            idempotency_key=(asking.ids.idempotency_key or _digest_of_all(asking)) if stored else None,
+            idempotency_key=asking.ids.idempotency_key if stored else None,
+            external_id=asking.ids.user_message,
             stored=stored,
         )
         try:
-            turn_id = await self._runner.start(turn)
+            turn_id = turn_id or await self._runner.start(turn)
         except InvalidInput as error:
             if error.field == "expert":
                 raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
@@ -109,6 +115,8 @@ class Asker:
             shown["instructions"] = cut_to_tokens(request.instructions, settings.openai_system_tokens)
         if request.attached:
             shown["attached"] = request.attached
+        if asking.ids.answer is not None:
+            shown["answer_external_id"] = asking.ids.answer
         if not stored:
             shown["earlier"] = request.earlier
         return shown
@@ -118,17 +126,3 @@ def usage_of(content: Mapping[str, Any]) -> dict[str, int]:
     """The tokens of a turn that is done."""
     usage: dict[str, int] = content["usage"] or {}
     return {name: usage.get(name, 0) for name in ("input_tokens", "output_tokens", "cached_tokens")}
-
-
-def _session_of(asking: Asking) -> str:
-    """A conversation without an id is known by its first message."""
-    request = asking.request
-    first = request.earlier[0]["content"] if request.earlier else request.message
-    return f"v1-{message_digest('user', f'{asking.model} {first}').hex()}"
-
-
-def _digest_of_all(asking: Asking) -> str:
-    """The same messages again are the same turn."""
-    request = asking.request
-    said = [message_digest(each["role"], each["content"]) for each in request.earlier]
-    return b"".join([*said, message_digest("user", request.message, request.images)]).hex()[-255:]

@@ -1,11 +1,10 @@
 """`/v1/conversations`: conversations and their messages as items."""
 
-from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-import orjson
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +14,7 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.openai.chat import ERRORS
 from api.openai.messages import read_all
 from api.openai.models import expert_of
+from api.openai.reconciling import import_lines, lines_of
 from api.openai.response_schemas import messages_of_items
 from api.openai.sessions import uuid_in
 from api.openai.speaker import NO_USER, speaker_of
@@ -22,7 +22,6 @@ from services.bootstrap import Services
 from services.conversations.transcript import Conversation, Message
 from services.errors import InvalidInput, NotFound
 from services.identity.caller import Caller
-from state.conversation import EarlierMessage
 
 router = APIRouter(prefix="/v1/conversations", tags=["openai"], responses=ERRORS)
 
@@ -67,7 +66,9 @@ async def create(
         "created_at": datetime.now(UTC).isoformat(),
     }
     said = read_all(messages_of_items(body.items or [], "items"), "items")
-    await _import(services, caller, [begun, *_lines(speaker.user_id, session, expert.name, said)])
+    await import_lines(
+        services, caller.tenant_id, [begun, *lines_of(speaker.user_id, session, expert.name, said)], "items"
+    )
     found = await services.transcript.conversations(
         caller.tenant_id, user_id=speaker.user_id, session_id=session, limit=1
     )
@@ -121,7 +122,9 @@ async def add_items(
     """Add messages from elsewhere, behind those that there are."""
     found = await _find(services, caller, conversation_id)
     said = read_all(messages_of_items(body.items, "items"), "items")
-    await _import(services, caller, _lines(found.user_id, found.session_id, found.expert, said))
+    await import_lines(
+        services, caller.tenant_id, lines_of(found.user_id, found.session_id, found.expert, said), "items"
+    )
     newest = await services.transcript.messages(
         caller.tenant_id, found.id, after=None, limit=len(said), newest_first=True
     )
@@ -143,31 +146,6 @@ async def item(
 async def _find(services: Services, caller: Caller, conversation_id: str) -> Conversation:
     found: UUID = uuid_in("conversation", "conv", conversation_id, missing=NotFound)
     return await services.transcript.conversation(caller.tenant_id, found, user_id=caller.user_id)
-
-
-def _lines(user_id: str, session: str, expert: str, said: Sequence[EarlierMessage]) -> list[dict[str, Any]]:
-    """Messages from elsewhere as lines of an import: nobody knows when they were said, so it is now, in order."""
-    now = datetime.now(UTC)
-    return [
-        {
-            "user_id": user_id,
-            "session_id": session,
-            "expert": expert,
-            "role": each["role"],
-            "content": each["content"],
-            "created_at": (now - timedelta(milliseconds=len(said) - place)).isoformat(),
-        }
-        for place, each in enumerate(said)
-    ]
-
-
-async def _import(services: Services, caller: Caller, lines: Sequence[dict[str, Any]]) -> None:
-    async def chunks() -> AsyncIterator[bytes]:
-        yield b"\n".join(orjson.dumps(line) for line in lines)
-
-    report = await services.importer.run(caller.tenant_id, chunks())
-    if report.errors:
-        raise InvalidInput("items", report.errors[0].reason)
 
 
 def _view(conversation: Conversation) -> dict[str, Any]:

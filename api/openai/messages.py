@@ -14,6 +14,8 @@ from state.conversation import EarlierMessage
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _IMAGE_PARTS = frozenset({"image_url", "input_image"})
+_ONLY_IMAGES = "🖼"
+"""The text of a message that has none."""
 _IMAGE: TypeAdapter[str] = TypeAdapter(Image)
 
 
@@ -65,11 +67,11 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     last = unwrap(raw)
     _check_message(last.said, images, where)
     earlier = [
-        EarlierMessage(role=role, content=unwrap(text).said if role == "user" else text, images=shown)
+        EarlierMessage(role=role, content=_said(role, text), images=shown)
         for role, text, shown in said
         if text.strip() or shown
     ]
-    text = last.said if last.said.strip() else "🖼"
+    text = last.said if last.said.strip() else _ONLY_IMAGES
     return ClientRequest(text, images, last.attached, "\n\n".join(instructions), earlier, raw)
 
 
@@ -85,7 +87,7 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
         if message.role not in {"user", "assistant"} or not (text.strip() or images):
             continue
         if message.role == "user":
-            said.append(EarlierMessage(role="user", content=unwrap(text).said, images=images))
+            said.append(EarlierMessage(role="user", content=_said("user", text), images=images))
         else:
             said.append(EarlierMessage(role="assistant", content=text))
     return said
@@ -103,6 +105,12 @@ def cut_to_tokens(text: str, most: int) -> str:
     while (tokens := count_tokens(text)) > most:
         text = text[: max(len(text) * most // tokens, 1) - 1].rstrip()
     return text
+
+
+def _said(role: str, text: str) -> str:
+    if role == "assistant":
+        return text
+    return unwrap(text).said if text.strip() else _ONLY_IMAGES
 
 
 def _check_message(text: str, images: Sequence[str], where: str) -> None:

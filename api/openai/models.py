@@ -12,6 +12,7 @@ from api.openai.errors import ModelNotFound, documented_errors
 from services.bootstrap import Services
 from services.conversations.experts import Expert
 from services.errors import NotFound
+from services.identity.caller import USER
 
 router = APIRouter(
     prefix="/v1/models",
@@ -68,8 +69,15 @@ async def expert_of(services: Services, tenant_id: UUID, model: str) -> Expert:
 
 
 def expert_name(services: Services, model: str) -> str:
-    """The name of the expert that a model's name stands for."""
-    return services.settings.openai_model_aliases.get(model, model)
+    """The name of the expert that a model's name stands for.
+
+    Raises:
+        ModelNotFound: no expert can have this name.
+    """
+    name = services.settings.openai_model_aliases.get(model, model)
+    if not USER.fullmatch(name):
+        raise ModelNotFound(f"There is no model {model[:80]!r}; GET /v1/models lists them.")
+    return name
 
 
 def _view(name: str, expert: Expert) -> ModelView:

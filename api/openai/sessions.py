@@ -41,9 +41,12 @@ class ClientIds:
     after_turn: UUID | None = None
     """The turn that the message follows, where the client names it."""
 
+    of_ours: bool = False
+    """Whether the session is named by an id of ours, so that it must be the very conversation."""
+
     def within(self, session: str, *, after_turn: UUID | None = None) -> "ClientIds":
         """The same in a conversation of ours."""
-        return replace(self, session=session, after_turn=after_turn, passing=False)
+        return replace(self, session=session, after_turn=after_turn, passing=False, of_ours=True)
 
 
 def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> ClientIds:

@@ -13,7 +13,7 @@ from state.conversation import ConversationState, TurnInput
 
 LONGEST_TURN_S = 600.0
 
-_STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images"})
+_STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images", "earlier"})
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class TurnRequest:
     idempotency_key: str | None = None
     on_conflict: ConflictPolicy = "queue"
     lease: timedelta = LEASE
+    external_id: str | None = None
+    """The client's own id of the message."""
     stored: bool = True
     """Whether the turn is stored and remembered; otherwise it is answered from what the caller sends alone."""
 
@@ -43,6 +45,7 @@ def new_turn(request: TurnRequest) -> NewTurn:
         timezone=asked.get("timezone"),
         locale=asked.get("locale"),
         idempotency_key=request.idempotency_key,
+        external_id=request.external_id,
         on_conflict=request.on_conflict,
         request={name: value for name, value in asked.items() if name not in _STORED_ELSEWHERE},
         lease=request.lease,

@@ -24,6 +24,7 @@ from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.writer import EventWriter
 from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
+from services.conversations.resent import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
 from services.errors import DatabaseUnavailable
@@ -124,6 +125,19 @@ class TurnRunner:
         # Its process hangs, or has died and its lease still runs.
         await end_from_outside(self._services, tenant_id, turn_id, status=reason, error=endings.CANCELLED)
         return await self._turns.get(tenant_id, turn_id)
+
+    async def put_aside(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason) -> None:
+        """Put a turn and all that follow it on a branch of the conversation; those under way are cancelled first.
+
+        Raises:
+            NotFound: there is no such conversation.
+            Conflict: another message has come meanwhile.
+            DatabaseUnavailable: the database does not answer.
+        """
+        branches = self._services.branches
+        for unfinished in await branches.unfinished(tenant_id, conversation_id, turn_id):
+            await self.stop(tenant_id, unfinished)
+        await branches.put_aside(tenant_id, conversation_id, turn_id, reason)
 
     def open(self) -> None:
         """Begin to copy events, to listen to other processes, and to look after turns whose process is gone."""

@@ -24,7 +24,7 @@ SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e
        -- Where a newer message interrupted the answer, that was stored after the message.
        (SELECT CASE WHEN NOT a.completed THEN a.content END FROM messages a
         WHERE a.conversation_id = c.id AND a.tenant_id = c.tenant_id AND a.role = 'assistant'
-          AND a.retracted_at IS NULL
+          AND a.retracted_at IS NULL AND a.branch_id IS NULL
         ORDER BY a.created_at DESC, a.id DESC LIMIT 1) AS cut_off
 FROM conversations c
 LEFT JOIN context_epochs e ON e.conversation_id = c.id

@@ -48,7 +48,7 @@ WITH before AS (
 SELECT id, role, coalesce(memory_text, content) AS content, parts, token_count, created_at, uncovered FROM (
     (SELECT m.* FROM messages m
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
-       AND (m.retracted_at IS NULL OR m.off_record)
+       AND (m.retracted_at IS NULL OR m.off_record) AND m.branch_id IS NULL
        AND (m.created_at, m.id) < ((SELECT created_at FROM before), (SELECT id FROM before))
        AND (m.created_at, m.id) > ((SELECT at FROM epoch), (SELECT id FROM epoch))
        AND (%(strategy)s::text <> 'topics' OR m.topic_id IS NULL)
@@ -56,7 +56,8 @@ SELECT id, role, coalesce(memory_text, content) AS content, parts, token_count, 
     UNION ALL
     (SELECT m.* FROM messages m, epoch
      WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
-       AND m.retracted_at IS NULL AND m.uncovered AND (m.created_at, m.id) <= (epoch.at, epoch.id)
+       AND m.retracted_at IS NULL AND m.branch_id IS NULL AND m.uncovered
+       AND (m.created_at, m.id) <= (epoch.at, epoch.id)
      ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s)
 ) AS shown
 ORDER BY created_at, id

@@ -50,6 +50,8 @@ class NewTurn:
     locale: str | None = None
     idempotency_key: str | None = None
     """The same key in the same conversation is the same turn."""
+    external_id: str | None = None
+    """The caller's own id of the message."""
     on_conflict: ConflictPolicy = "queue"
     request: dict[str, Any] = field(default_factory=dict)
     """Everything else that was asked: another process may have to run a turn that waits."""

@@ -62,9 +62,10 @@ WITH expert AS (
     ON CONFLICT DO NOTHING
     RETURNING conversation_id, status
 ), message AS (
-    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count)
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
+                          digest, external_id)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
-        status = 'running', %(token_count)s
+        status = 'running', %(token_count)s, %(digest)s, %(message_external_id)s
     FROM turn
 )
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
@@ -110,14 +111,16 @@ WITH ended AS (
         status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
         usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
         error = %(error)s, memory_changes = %(memory_changes)s,
-        finished_at = clock_timestamp(), lease_expires_at = NULL
+        finished_at = clock_timestamp(), lease_expires_at = NULL,
+        request = request - ARRAY['instructions', 'attached']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
       AND (NOT %(abandoned)s OR lease_expires_at < now())
-    RETURNING conversation_id, user_message_id
+    RETURNING conversation_id, user_message_id, request->>'answer_external_id' AS answer_external_id
 ), message AS (
-    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count)
+    INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count, digest,
+                          external_id)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
-           %(status)s = 'completed', %(token_count)s
+           %(status)s = 'completed', %(token_count)s, %(digest)s, answer_external_id
     FROM ended WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, importance, origin,

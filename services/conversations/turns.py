@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.conversations import turn_sql
+from services.conversations.digests import message_digest
 from services.conversations.messages import image_part, message_tokens, title_of, without_nul
 from services.conversations.outcome_values import epoch_values, tone_values
 from services.conversations.turn import (
@@ -267,6 +268,7 @@ class Turns:
             "abandoned": abandoned,
             "content": content,
             "token_count": message_tokens(content),
+            "digest": message_digest("assistant", content) if content else None,
             "route_decision": _jsonb(outcome.route_decision),
             "usage": _jsonb(outcome.usage),
             "timings": _jsonb(outcome.timings),
@@ -372,6 +374,8 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "content": content,
         "parts": Jsonb([image_part(image) for image in new.images]),
         "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
+        "digest": message_digest("user", content, new.images),
+        "message_external_id": new.external_id,
         "idempotency_key": new.idempotency_key,
         "on_conflict": new.on_conflict,
         "most_waiting": MOST_WAITING,

@@ -41,8 +41,8 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'complet
   AND NOT EXISTS (
       SELECT 1 FROM messages m
       LEFT JOIN memory_operations o ON o.id = m.retraction_id AND o.tenant_id = t.tenant_id
-      WHERE m.id IN (said.id, answer.id) AND m.retracted_at IS NOT NULL
-        AND (o.field IS DISTINCT FROM 'correct' OR o.undone_at IS NOT NULL))
+      WHERE m.id IN (said.id, answer.id) AND (m.branch_id IS NOT NULL OR m.retracted_at IS NOT NULL
+        AND (o.field IS DISTINCT FROM 'correct' OR o.undone_at IS NOT NULL)))
 """
 
 # The turns of the same user and expert whose own jobs wait: one call covers them all, and their jobs then find

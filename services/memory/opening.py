@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
+from services.memory.branching import BranchMemory
 from services.memory.cache import CoreMemoryCache
 from services.memory.catalog import EpisodeCatalog
 from services.memory.core import CoreMemory
@@ -44,6 +45,7 @@ class Memory:
     resolution: Resolution
     retraction: Retraction
     undo: Undo
+    branching: BranchMemory
     editor: MemoryEditor
 
 
@@ -94,6 +96,7 @@ def make_memory(
         catalog=EpisodeCatalog(database, operations),
         editor=MemoryEditor(database, resolution, retraction),
         undo=Undo(database, core, retraction, operations),
+        branching=BranchMemory(core, retraction, operations),
         resolution=resolution,
         retraction=retraction,
     )

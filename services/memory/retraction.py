@@ -166,6 +166,17 @@ class Retraction:
         await connection.execute(sql.LOCK_CONVERSATIONS, values)
         messages = await (await connection.execute(sql.RETRACT_MESSAGES, values)).fetchall()
         silenced = await (await connection.execute(sql.SILENCE, values)).fetchall()
+        return {
+            "messages": [row[0] for row in messages],
+            "voices": [row[0] for row in silenced],
+            "unmerged": await self.withdraw_episodes(connection, values),
+        }
+
+    async def withdraw_episodes(self, connection: Connection, values: dict[str, Any]) -> list[dict[str, Any]]:
+        """Withdraw the episodes that were made of messages; return what was merged with others and is not now.
+
+        `values` holds `tenant_id`, `user_id`, `operation_id`, `message_ids` and `episode_ids`.
+        """
         rows = await (await connection.execute(sql.RETRACT_EPISODES, values)).fetchall()
         changed = await (await connection.execute(sql.CHANGED_EPISODES, values)).fetchall()
         affected = list({row[0] for row in (*rows, *changed)})
@@ -183,11 +194,7 @@ class Retraction:
             ]
             await connection.execute(sql.RETRACT_MADE, values)
         await connection.execute(sql.REMOVE_DRAFTS, values)
-        return {
-            "messages": [row[0] for row in messages],
-            "voices": [row[0] for row in silenced],
-            "unmerged": unmerged,
-        }
+        return unmerged
 
     async def _note(self, connection: Connection, owner: Owner, planned: PlannedChange, trigger: Trigger) -> None:
         operation = Operation(

@@ -52,7 +52,8 @@ WITH before AS (
 SELECT jsonb_build_object('id', id, 'inner_voice', inner_voice) FROM before
 """
 
-# A turn goes with all of its messages; what was written from a message goes with it.
+# A turn goes with all of its messages; what was written from a message goes with it, also where the operation is
+# a branch.
 RETRACT_EPISODES: LiteralString = """
 UPDATE episodes e SET retracted_at = clock_timestamp(), retraction_id = %(operation_id)s, indexed_at = NULL
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL AND (
@@ -62,8 +63,8 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at
             SELECT FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed
         )
         ELSE EXISTS (
-            SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND m.retraction_id = %(operation_id)s
-              AND m.retracted_at IS NOT NULL AND m.role = 'user'
+            SELECT FROM messages m WHERE m.id = ANY(e.source_message_ids) AND (m.branch_id = %(operation_id)s
+              OR m.retraction_id = %(operation_id)s AND m.retracted_at IS NOT NULL AND m.role = 'user')
         )
     END
 )

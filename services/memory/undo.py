@@ -103,6 +103,8 @@ class Undo:
             await ways[operation.type](connection, owner, operation)
         elif operation.type.startswith("core_memory_") and operation.new is not None:
             await self._undo_core(connection, owner, operation)
+        elif operation.type == "branch":
+            raise Conflict("A branch comes back when the conversation is switched to it.")
         elif operation.type.endswith("_delete"):
             raise Conflict("It cannot be undone: what it removed is not kept.")
         elif operation.type in _WITH_A_RUN:

@@ -62,7 +62,7 @@ FROM conversations c WHERE c.id = %(conversation_id)s
 
 _LINK = """
 UPDATE messages SET topic_id = %(id)s
-WHERE id = ANY(%(message_ids)s) AND topic_id IS NULL AND retracted_at IS NULL
+WHERE id = ANY(%(message_ids)s) AND topic_id IS NULL AND retracted_at IS NULL AND branch_id IS NULL
 """
 
 _LIST = """

@@ -7,11 +7,13 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from services.conversations.digests import message_digest
 from services.conversations.turn import TURN_IMPORTANCE
 from services.transfer.messages import Exchange, ImportedMessage
 from services.transfer.statements import BatchStatements
 
-# A message of a turn has no key: it is known by its time, role and content when an export comes back.
+# A message of a turn has no key: it is known by the client's id, or by its time, role and content, when an export
+# comes back.
 _KNOWN: LiteralString = """
 SELECT g.number
 FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(keys)s::text[], %(ats)s::timestamptz[],
@@ -25,7 +27,12 @@ LEFT JOIN LATERAL (
     WHERE m.conversation_id = g.conversation_id AND m.created_at = g.at AND m.role = g.role
       AND m.import_key IS NULL AND sha256(convert_to(m.content, 'UTF8')) = g.digest LIMIT 1
 ) AS said ON g.key LIKE 'sha256:%%'
-WHERE imported.found OR said.found
+LEFT JOIN LATERAL (
+    SELECT true AS found FROM messages m
+    WHERE m.conversation_id = g.conversation_id AND m.external_id = substr(g.key, length('external:') + 1)
+      AND m.role = g.role LIMIT 1
+) AS named ON g.key LIKE 'external:%%'
+WHERE imported.found OR said.found OR named.found
 """
 
 # The turn whose last message stands right before an answer.
@@ -43,15 +50,16 @@ JOIN episodes e ON e.id = before.turn_id
 
 _ADD: LiteralString = """
 INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
-    created_at, external_id, speaker, import_key, retracted_at, memory_text)
+    created_at, external_id, speaker, import_key, retracted_at, memory_text, digest)
 SELECT g.id, %(tenant_id)s, g.conversation_id, g.turn_id, g.role, g.content, g.parts, g.completed, g.token_count,
-    g.at, g.external_id, g.speaker, g.key, CASE WHEN g.retracted THEN clock_timestamp() END, g.memory_text
+    g.at, g.external_id, g.speaker, g.key, CASE WHEN g.retracted THEN clock_timestamp() END, g.memory_text,
+    g.digest
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[], %(roles)s::text[],
             %(contents)s::text[], %(parts)s::jsonb[], %(completed)s::boolean[], %(token_counts)s::integer[],
             %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[],
-            %(retracted)s::boolean[], %(memory_texts)s::text[])
+            %(retracted)s::boolean[], %(memory_texts)s::text[], %(message_digests)s::bytea[])
     AS g (id, conversation_id, turn_id, role, content, parts, completed, token_count, at, external_id, speaker,
-          key, retracted, memory_text)
+          key, retracted, memory_text, digest)
 """
 
 _ADD_FEEDBACK: LiteralString = """
@@ -155,6 +163,12 @@ class ImportedMessages(BatchStatements):
             "keys": [message.key for message, _ in pairs],
             "retracted": [message.line.retracted for message, _ in pairs],
             "memory_texts": [message.line.memory_text for message, _ in pairs],
+            "message_digests": [
+                message_digest(
+                    message.line.role, message.line.content, [p.image_url.url for p in message.line.parts]
+                )
+                for message, _ in pairs
+            ],
         }
         await self._run(_ADD, values)
         await self._add_feedback([message for message, _ in pairs])

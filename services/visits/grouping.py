@@ -41,7 +41,7 @@ SELECT (SELECT started_at FROM before WHERE is_over),
 # What belongs to a turn that is under way comes into a visit when the turn ends.
 _GROUPS: LiteralString = """
 WITH said AS (
-    SELECT m.created_at, m.id, m.completed, m.retracted_at,
+    SELECT m.created_at, m.id, m.completed AND m.branch_id IS NULL AS completed, m.retracted_at,
            lag(m.created_at) OVER (ORDER BY m.created_at, m.id) AS before
     FROM messages m
     WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s

@@ -24,7 +24,7 @@ JOIN conversations c ON c.expert_id = x.id AND c.tenant_id = x.tenant_id AND c.u
 CROSS JOIN LATERAL (
     SELECT a.inner_voice, a.created_at FROM messages a
     WHERE a.conversation_id = c.id AND a.tenant_id = x.tenant_id AND a.role = 'assistant' AND a.completed
-      AND a.retracted_at IS NULL
+      AND a.retracted_at IS NULL AND a.branch_id IS NULL
     ORDER BY a.created_at DESC, a.id DESC LIMIT 1
 ) AS m
 WHERE x.id = %(expert_id)s AND x.tenant_id = %(tenant_id)s AND x.reflection AND m.inner_voice IS NOT NULL

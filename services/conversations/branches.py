@@ -1,0 +1,206 @@
+"""Branches of a conversation: a tail that gave way to another one is kept, and can be taken up again.
+
+Messages on a branch are in no prompt, recall, summary or day. Of the messages of a conversation as it goes on none
+is on a branch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+from uuid_utils.compat import uuid7
+
+from services.conversations.resent import BranchReason
+from services.errors import Conflict, NotFound
+from services.memory.blocks import Owner
+from services.memory.branching import BranchMemory
+from services.platform.postgres import Connection, Database
+
+_LOCK: LiteralString = """
+SELECT user_id, expert_id FROM conversations
+WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
+"""
+
+# From the first message of the turn on; the last column is the turn before.
+_TAIL: LiteralString = """
+WITH first AS (
+    SELECT created_at, id FROM messages
+    WHERE turn_id = %(turn_id)s AND conversation_id = %(conversation_id)s AND branch_id IS NULL
+    ORDER BY created_at, id LIMIT 1
+)
+SELECT m.id, m.turn_id, EXISTS (SELECT FROM turns t WHERE t.id = m.turn_id AND t.finished_at IS NULL), (
+    SELECT b.turn_id FROM messages b
+    WHERE b.conversation_id = %(conversation_id)s AND b.branch_id IS NULL
+      AND (b.created_at, b.id) < (first.created_at, first.id)
+    ORDER BY b.created_at DESC, b.id DESC LIMIT 1
+)
+FROM messages m, first
+WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.branch_id IS NULL
+  AND (m.created_at, m.id) >= (first.created_at, first.id)
+ORDER BY m.created_at, m.id
+"""
+
+_MAKE: LiteralString = """
+INSERT INTO conversation_branches (id, tenant_id, conversation_id, after_turn_id, reason)
+VALUES (%(branch_id)s, %(tenant_id)s, %(conversation_id)s, %(after_turn_id)s, %(reason)s)
+"""
+
+_PUT_ON: LiteralString = """
+UPDATE messages SET branch_id = %(branch_id)s WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s
+"""
+
+_TAKE_OFF: LiteralString = """
+UPDATE messages SET branch_id = NULL WHERE branch_id = %(branch_id)s AND tenant_id = %(tenant_id)s RETURNING id
+"""
+
+_BRANCH: LiteralString = """
+SELECT after_turn_id FROM conversation_branches
+WHERE id = %(branch_id)s AND conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
+"""
+
+_REMOVE: LiteralString = "DELETE FROM conversation_branches WHERE id = %(branch_id)s AND tenant_id = %(tenant_id)s"
+
+# The first turn of the conversation as it goes on that follows another turn; NULL follows none.
+_FOLLOWING: LiteralString = """
+SELECT m.turn_id FROM messages m
+WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.branch_id IS NULL
+  AND (%(after_turn_id)s::uuid IS NULL OR (m.created_at, m.id) > (
+      SELECT a.created_at, a.id FROM messages a
+      WHERE a.turn_id = %(after_turn_id)s AND a.conversation_id = %(conversation_id)s
+      ORDER BY a.created_at DESC, a.id DESC LIMIT 1))
+ORDER BY m.created_at, m.id LIMIT 1
+"""
+
+_GOES_ON: LiteralString = """
+SELECT EXISTS (SELECT FROM messages WHERE turn_id = %(after_turn_id)s AND branch_id IS NULL)
+"""
+
+_LIST: LiteralString = """
+SELECT b.id, b.after_turn_id, b.reason, b.created_at, first.turn_id AS first_turn_id, first.content AS begins_with,
+       (SELECT count(*) FROM messages m WHERE m.branch_id = b.id) AS messages
+FROM conversation_branches b CROSS JOIN LATERAL (
+    SELECT turn_id, left(content, 200) AS content FROM messages m
+    WHERE m.branch_id = b.id ORDER BY m.created_at, m.id LIMIT 1
+) AS first
+WHERE b.conversation_id = %(conversation_id)s AND b.tenant_id = %(tenant_id)s
+ORDER BY b.created_at, b.id
+"""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A tail of a conversation that was put aside."""
+
+    id: UUID
+    after_turn_id: UUID | None
+    """The turn that it follows; None = it begins the conversation."""
+    reason: BranchReason
+    created_at: datetime
+    """When it was put aside."""
+    first_turn_id: UUID
+    begins_with: str
+    """The beginning of its first message."""
+    messages: int
+
+
+class Branches:
+    """Puts tails of conversations aside, and takes them up again."""
+
+    def __init__(self, database: Database, memory: BranchMemory) -> None:
+        self._database = database
+        self._memory = memory
+
+    async def list(self, tenant_id: UUID, conversation_id: UUID) -> Sequence[Branch]:
+        """The branches of a conversation, in the order in which they were put aside."""
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+        return await self._database.fetch(tenant_id, _LIST, values, class_row(Branch))
+
+    async def following(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID | None) -> UUID | None:
+        """The turn that follows another one as the conversation goes on; after None, the first."""
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "after_turn_id": turn_id}
+        found = await self._database.fetch(tenant_id, _FOLLOWING, values, tuple_row)
+        return found[0][0] if found else None
+
+    async def unfinished(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID) -> Sequence[UUID]:
+        """The turns from a turn on that have yet to end, the newest first."""
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "turn_id": turn_id}
+        rows = await self._database.fetch(tenant_id, _TAIL, values, tuple_row)
+        return list(dict.fromkeys(row[1] for row in reversed(rows) if row[2]))
+
+    async def put_aside(
+        self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
+    ) -> UUID | None:
+        """Put aside a turn and all that follow it; return the branch, None where there is nothing of it any more.
+
+        Raises:
+            NotFound: there is no such conversation.
+            Conflict: one of these turns has yet to end.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
+        async with self._database.tenant(tenant_id) as connection:
+            owner = await self._lock(connection, values)
+            return await self._put_aside(connection, owner, conversation_id, turn_id, reason)
+
+    async def switch(self, tenant_id: UUID, conversation_id: UUID, branch_id: UUID) -> None:
+        """Take up a branch again; what stands in its place is put aside.
+
+        Raises:
+            NotFound: there is no such conversation, or no such branch of it.
+            Conflict: the branch belongs to another branch, or a turn has yet to end.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "conversation_id": conversation_id,
+            "branch_id": branch_id,
+        }
+        async with self._database.tenant(tenant_id) as connection:
+            owner = await self._lock(connection, values)
+            row = await (await connection.execute(_BRANCH, values)).fetchone()
+            if row is None:
+                raise NotFound(f"There is no branch {branch_id}.")
+            values["after_turn_id"] = row[0]
+            if row[0] is not None:
+                goes_on = await (await connection.execute(_GOES_ON, values)).fetchone()
+                if not (goes_on and goes_on[0]):
+                    raise Conflict("The branch follows a turn of another branch; take up that one first.")
+            following = await (await connection.execute(_FOLLOWING, values)).fetchone()
+            if following is not None:
+                await self._put_aside(connection, owner, conversation_id, following[0], "switch")
+            taken = await (await connection.execute(_TAKE_OFF, values)).fetchall()
+            await self._memory.bring_back(connection, owner, branch_id, [each[0] for each in taken])
+            await connection.execute(_REMOVE, values)
+
+    async def _lock(self, connection: Connection, values: dict[str, Any]) -> Owner:
+        row = await (await connection.execute(_LOCK, values)).fetchone()
+        if row is None:
+            raise NotFound(f"There is no conversation {values['conversation_id']}.")
+        return Owner(values["tenant_id"], row[0], row[1])
+
+    async def _put_aside(
+        self, connection: Connection, owner: Owner, conversation_id: UUID, turn_id: UUID, reason: BranchReason
+    ) -> UUID | None:
+        branch_id = uuid7()
+        values: dict[str, Any] = {
+            "tenant_id": owner.tenant_id,
+            "conversation_id": conversation_id,
+            "turn_id": turn_id,
+            "branch_id": branch_id,
+            "reason": reason,
+        }
+        tail = await (await connection.execute(_TAIL, values)).fetchall()
+        if not tail:
+            return None
+        if any(unfinished for _, _, unfinished, _ in tail):
+            raise Conflict("A turn of this conversation is under way.")
+        message_ids = [row[0] for row in tail]
+        turn_ids = list(dict.fromkeys(row[1] for row in tail))
+        values |= {"after_turn_id": tail[0][3], "message_ids": message_ids}
+        await connection.execute(_MAKE, values)
+        await connection.execute(_PUT_ON, values)
+        await self._memory.withdraw(connection, owner, branch_id, conversation_id, message_ids, turn_ids)
+        return branch_id

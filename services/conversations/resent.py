@@ -1,0 +1,133 @@
+"""What a client means by the history that it sends along. Pure functions.
+
+The stored conversation is the truth, the resent history is evidence. Old messages that are missing are none, as
+clients cut and compact what they send; messages that differ are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from services.conversations.digests import Role
+
+BranchReason = Literal["edit", "regenerate", "switch"]
+_ENOUGH = 2
+"""Messages in a row by which a place inside of a conversation is known: a question with its answer."""
+
+
+@dataclass(frozen=True)
+class StoredMessage:
+    """A message of the conversation as it goes on."""
+
+    id: UUID
+    turn_id: UUID
+    role: Role
+    digest: bytes
+    external_id: str | None = None
+    answered: bool = True
+    """Whether its turn has a whole answer; a client need not show the others."""
+    unfinished: bool = False
+    """Whether its turn has yet to end."""
+    key: str | None = None
+    """Idempotency key of its turn."""
+
+
+@dataclass(frozen=True)
+class Resent:
+    """What a client sends, as digests."""
+
+    earlier: Sequence[bytes]
+    """From the oldest on, the newest message not among them."""
+    message: bytes
+    """Of the newest message."""
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What the client means."""
+
+    follow: UUID | None = None
+    """The turn under way that has this very message."""
+    put_aside: UUID | None = None
+    """The first turn of the tail in whose place the message comes."""
+    reason: BranchReason = "edit"
+    unknown_from: int | None = None
+    """From which of the earlier messages on they are not in the conversation, and are to be taken in."""
+    related: bool = True
+    """Whether anything that was sent along is known; an unrelated history is no evidence."""
+
+
+def compare(stored: Sequence[StoredMessage], resent: Resent) -> Meant:
+    """Say what a client means, from the conversation as it is stored and what the client sends.
+
+    Args:
+        stored: messages of the conversation as it goes on, oldest first; the oldest ones may be missing.
+        resent: what the client sends.
+    """
+    earlier = resent.earlier
+    if not earlier:
+        return _without_history(stored, resent.message)
+    matched, place = _match(stored, 0, earlier)
+    if matched == len(earlier):
+        return meant_at(stored, place, resent.message)
+    inside = _of_cut_history(stored, resent)
+    if inside is not None or matched == 0:
+        return inside or Meant(related=False)
+    if place == len(stored):  # it went on elsewhere
+        return Meant(unknown_from=matched)
+    if stored[place].role == "assistant":  # an answer that the client changed: its question comes again with it
+        matched -= 1
+    return Meant(put_aside=stored[place].turn_id, reason="edit", unknown_from=matched)
+
+
+def _of_cut_history(stored: Sequence[StoredMessage], resent: Resent) -> Meant | None:
+    """What is meant by a history whose beginning was cut off, or compacted into other words; None = it is none."""
+    earlier = resent.earlier
+    for start in range(len(stored) - 1, 0, -1):
+        if stored[start].digest == earlier[0]:
+            count, end = _match(stored, start, earlier)
+            if count == len(earlier):
+                return meant_at(stored, end, resent.message, sure=len(earlier) >= _ENOUGH)
+    newest = max((n for n, each in enumerate(stored) if each.answered), default=-1)
+    if newest >= 0 and stored[newest].role == "assistant" and stored[newest].digest == earlier[-1]:
+        return meant_at(stored, newest + 1, resent.message)
+    return None
+
+
+def meant_at(stored: Sequence[StoredMessage], place: int, message: bytes, *, sure: bool = True) -> Meant:
+    """What a message means that follows what stands before `place`; not `sure` of the place, it is only added."""
+    for there in stored[place:]:
+        if there.role == "user" and there.digest == message and (sure or not there.answered):
+            return _again(there)
+        if there.answered:
+            return Meant(put_aside=there.turn_id, reason="edit") if sure else Meant()
+    return Meant()
+
+
+def _without_history(stored: Sequence[StoredMessage], message: bytes) -> Meant:
+    """What a message alone means: the client may show no history at all, so that only one place is certain."""
+    for there in reversed(stored):
+        if there.answered:
+            break
+        if there.role == "user" and there.digest == message:
+            return _again(there)
+    is_one_turn = bool(stored) and all(each.turn_id == stored[0].turn_id for each in stored)
+    return _again(stored[0]) if is_one_turn and stored[0].digest == message else Meant()
+
+
+def _again(there: StoredMessage) -> Meant:
+    """The message comes again: its turn is under way, or is to be answered once more."""
+    return Meant(follow=there.turn_id) if there.unfinished else Meant(put_aside=there.turn_id, reason="regenerate")
+
+
+def _match(stored: Sequence[StoredMessage], start: int, earlier: Sequence[bytes]) -> tuple[int, int]:
+    """How many of the earlier messages stand in the conversation from `start` on, and where the next one would."""
+    place, count = start, 0
+    while count < len(earlier) and place < len(stored):
+        if stored[place].digest == earlier[count]:
+            count += 1
+        elif stored[place].answered:
+            break
+        place += 1
+    return count, place
