@@ -48,8 +48,7 @@ _ASKED: dict[Language, dict[MemoryChangeKind, str]] = {
 }
 _CONFIRM: dict[Language, str] = {
     "en": "Confirm this in one short sentence, without repeating what was removed; then answer whatever else "
-    "the "
-    "message asks.",
+    "the message asks.",
     "zh": "请用一句简短的话确认，不要复述被删除的内容；消息里若还有别的问题，再接着回答。",
 }
 
@@ -60,7 +59,7 @@ def summary_of(
     """One sentence that says what was changed, or that nothing matched."""
     if not found:
         return _NOTHING[language].format(target=shortened(target))
-    shown = [shortened(item) for item in items[:_MOST_ITEMS]]
+    shown = [shortened(item).rstrip(" .。;；") for item in items[:_MOST_ITEMS]]
     more = len(items) - len(shown)
     if more > 0:
         shown.append(f"+{more}")
