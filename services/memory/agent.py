@@ -108,11 +108,17 @@ class MemoryAgent:
             return 0
         if noted.plan_id is not None and noted.plan is not None:
             plan_id, plan = noted.plan_id, load(noted.plan)
+            if await self._commanded_since(exchange, noted.planned_at):
+                plan = []  # it may hold what was forgotten meanwhile
+                await self._store.finish(exchange, plan_id)
         else:
+            before = await self._store.last_command(exchange)
             others = [
                 each for each in await self._store.waiting(exchange, limit=_MOST_TURNS) if _is_looked_at(each)
             ]
             plan, by = await self._deciding.decide([exchange, *others])
+            if await self._commanded_since(exchange, before):
+                return await self.remember(tenant_id, turn_id)
             plan_id = await self._store.note_plan(exchange, others, dump(plan), by, _trigger)
             MEMORY_PLANS.labels(by).inc()
         if plan:
@@ -120,6 +126,11 @@ class MemoryAgent:
             await self._store.finish(exchange, plan_id)
         log.info("memory filed", turn_id=str(turn_id), operations=len(plan))
         return len(plan)
+
+    async def _commanded_since(self, exchange: Exchange, at: datetime | None) -> bool:
+        """Whether the user had memory changed after that: what was decided before may hold what is gone."""
+        last = await self._store.last_command(exchange)
+        return last is not None and (at is None or last > at)
 
     async def _job(self, job: RunningJob, *, turn_id: UUID, **_: UUID) -> None:
         try:

@@ -13,6 +13,7 @@ from psycopg.rows import class_row, tuple_row
 from services.errors import NotFound
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.retraction import COMMAND
 from services.memory.schedule import REMEMBER
 from services.platform.postgres import Connection, Database
 
@@ -74,8 +75,13 @@ SELECT max(at) FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_agent' AND results->>'by' = 'model'
 """
 
+_LAST_COMMAND = """
+SELECT max(at) FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = %(command)s
+"""
+
 _NOTED = """
-SELECT id, type, new_value, trigger->>'call' FROM memory_operations
+SELECT id, type, new_value, trigger->>'call', at FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND conversation_id = %(conversation_id)s AND turn_id = %(turn_id)s
   AND trigger->>'actor' = 'memory_agent'
 ORDER BY at, id
@@ -129,6 +135,7 @@ class Noted:
     """None = it has not decided yet."""
     plan: list[dict[str, Any]] | None = None
     """What is to be done; None = it is done."""
+    planned_at: datetime | None = None
     calls: dict[str, UUID | None] = field(default_factory=dict)
     """Numbers of operations that were carried out, each with the episode that it wrote."""
 
@@ -181,6 +188,17 @@ class AgentStore:
         at: datetime | None = rows[0][0]
         return at
 
+    async def last_command(self, exchange: Exchange) -> datetime | None:
+        """Return when the user last had memory forget or correct something; None if they never did.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(exchange), "command": COMMAND}
+        rows = await self._database.fetch(exchange.tenant_id, _LAST_COMMAND, values, tuple_row)
+        at: datetime | None = rows[0][0]
+        return at
+
     async def noted(self, exchange: Exchange) -> Noted:
         """What was planned and done about a turn.
 
@@ -188,13 +206,13 @@ class AgentStore:
             DatabaseUnavailable: the database does not answer.
         """
         rows = await self._database.fetch(exchange.tenant_id, _NOTED, vars(exchange), tuple_row)
-        plan_id, plan, calls = None, None, {}
-        for row_id, kind, value, call in rows:
+        plan_id, plan, planned_at, calls = None, None, None, {}
+        for row_id, kind, value, call, at in rows:
             if kind == PLAN:
-                plan_id, plan = row_id, value
+                plan_id, plan, planned_at = row_id, value, at
             elif kind in ("episode_insert", "core_memory_change") and call is not None:
                 calls[call] = UUID(value["id"]) if kind == "episode_insert" and value else None
-        return Noted(plan_id, plan, calls)
+        return Noted(plan_id, plan, planned_at, calls)
 
     async def note_plan(
         self,

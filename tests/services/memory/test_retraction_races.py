@@ -13,6 +13,7 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
+from services.memory.operations import Operation, Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.archiving import answer, archived, topic
 from tests.support.compressing import compress, consolidated, merging
@@ -175,3 +176,34 @@ async def test_a_thought_about_it_is_not_kept(services: Services, model_server: 
     model_server.default = interrupted(lambda: forget(services, _owner(turn)), lambda _: voice)
     assert not await services.reflection.reflect(DEFAULT_TENANT, turn.turn_id)
     assert SECRET not in await _texts(services, "SELECT inner_voice FROM messages")
+
+
+@in_both_forms
+async def test_the_memory_agent_decides_again(services: Services, model_server: ModelServer, told: str) -> None:
+    turn = await exchange(services.turns, told, "Noted.")
+
+    def filing(received: Received) -> Reply:
+        text = "has asthma" if SECRET in shown(received) else "sister lives in Porto"
+        return Reply([json.dumps({"operations": [{"op": "add", "field": "facts", "text": text}]})])
+
+    model_server.default = interrupted(lambda: forget(services, _owner(turn)), filing)
+    await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id)
+    known = [block.content for block in await services.memory.core.read(_owner(turn))]
+    assert SECRET in shown(model_server.requests[0])
+    assert SECRET not in str(known)
+    assert ("Porto" in str(known)) is ("Porto" in told)
+
+
+async def test_a_plan_that_a_killed_worker_left_is_dropped(services: Services) -> None:
+    turn = await exchange(services.turns, WHOLE, "Noted.")
+    change = {"kind": "core", "action": "add", "section": "human", "field": "facts", "value": "has asthma"}
+    operation = Operation("memory_agent", new_value=[change], results={"by": "model", "operations": 1})
+    trigger = Trigger("memory_agent", turn.user_message_id, turn.conversation_id, turn.turn_id, turn.expert_id)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await services.memory.operations.append(
+            connection, tenant_id=DEFAULT_TENANT, user_id=turn.user_id, operation=operation, trigger=trigger
+        )
+    elsewhere = await exchange(services.turns, "My mother has asthma, too.", "Noted.")
+    await forget(services, _owner(elsewhere), "My mother has asthma")
+    assert await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id) == 0
+    assert SECRET not in str([block.content for block in await services.memory.core.read(_owner(turn))])
