@@ -6,6 +6,7 @@ from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse
@@ -62,7 +63,7 @@ async def chat_stream(
     `done` and `error` ends it.
     """
     caller = await starter.caller_for(request.user_id)
-    turn_id = await runner.start(_turn_request(caller, request, key, on_conflict))
+    turn_id = await _start(runner, caller, request, key, on_conflict)
     stop = partial(runner.stop, caller.tenant_id, turn_id)
     cancels = (on_disconnect or request.on_disconnect) == "cancel"
     return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id)), stop if cancels else None)
@@ -80,7 +81,7 @@ async def chat(
 ) -> JSONResponse:
     """Send a message and wait for the whole answer."""
     caller = await starter.caller_for(request.user_id)
-    turn_id = await runner.start(_turn_request(caller, request, key, on_conflict))
+    turn_id = await _start(runner, caller, request, key, on_conflict)
     answering = asyncio.create_task(last_event(runner.follow(caller.tenant_id, turn_id)))
     if (on_disconnect or request.on_disconnect) == "cancel":
         leaving = asyncio.create_task(_disconnected(connection))
@@ -124,7 +125,7 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
     """Run one request of a socket. It is cancelled when the socket closes."""
     try:
         caller = await starter.caller_for(request.user_id)
-        turn_id = await runner.start(_turn_request(caller, request, request.idempotency_key, None))
+        turn_id = await _start(runner, caller, request, request.idempotency_key, None)
     except AnamnesisError as error:
         refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed meanwhile
@@ -147,15 +148,18 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
             await runner.stop(caller.tenant_id, turn_id)
 
 
-def _turn_request(
-    caller: Caller, request: ChatRequest, key: str | None, on_conflict: OnConflict | None
-) -> TurnRequest:
-    return TurnRequest(
+async def _start(
+    runner: TurnRunner, caller: Caller, request: ChatRequest, key: str | None, on_conflict: OnConflict | None
+) -> UUID:
+    turn = TurnRequest(
         caller.tenant_id,
         request.as_input(),
         idempotency_key=key,
         on_conflict=on_conflict or request.on_conflict,
     )
+    if request.replaces is not None:
+        return await runner.start_instead(turn, request.replaces)
+    return await runner.start(turn)
 
 
 def _answer_of(last: TurnEvent) -> JSONResponse:

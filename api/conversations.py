@@ -10,7 +10,14 @@ from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.memory_schemas import SummaryView, TopicPage
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import ConversationPage, ConversationView, ErasedConversationView, MessagePage, TurnPage
+from api.schemas import (
+    BranchList,
+    ConversationPage,
+    ConversationView,
+    ErasedConversationView,
+    MessagePage,
+    TurnPage,
+)
 from services.conversations.values import Id
 from services.summaries.store import StoredSummary
 
@@ -73,6 +80,25 @@ async def messages(
         caller.tenant_id, conversation_id, user_id=caller.user_id, after=cursor_of(after), limit=limit
     )
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
+
+
+@router.get("/conversations/{conversation_id}/branches", response_model=BranchList)
+async def branches(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+    """Tails of a conversation that gave way to others, in the order in which they were put aside."""
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
+
+
+@router.post(
+    "/conversations/{conversation_id}/branches/{branch_id}/switch",
+    response_model=BranchList,
+    responses=documented(HTTPStatus.CONFLICT),
+)
+async def switch_branch(conversation_id: UUID, branch_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Take a branch up again; what stands in its place becomes one. Answers with the branches there are then."""
+    await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
+    await services.branches.switch(caller.tenant_id, conversation_id, branch_id)
+    return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
 
 
 @router.get("/conversations/{conversation_id}/turns", response_model=TurnPage)

@@ -74,6 +74,11 @@ class ChatRequest(BaseModel):
     on_disconnect: OnDisconnect = Field(
         "continue", description="When the client goes away: let the turn run on, or cancel it."
     )
+    replaces: UUID | None = Field(
+        None,
+        description="A turn of the conversation in whose place the message comes: it and what follows it become "
+        "a branch. The same message is answered once more.",
+    )
 
     def as_input(self) -> TurnInput:
         """The graph's input."""
@@ -183,6 +188,7 @@ class ListedTurnView(BaseModel):
     finished_at: datetime | None
     feedback: FeedbackView | None
     experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
+    branch_id: UUID | None = Field(description="The branch that it is on; null = the conversation as it goes on.")
 
 
 class TurnPage(BaseModel):
@@ -243,6 +249,24 @@ class ConversationPage(BaseModel):
 
     items: list[ConversationView]
     next: str | None
+
+
+class BranchView(BaseModel):
+    """A tail of a conversation that was put aside: in no prompt and no memory, and it can be taken up again."""
+
+    id: UUID
+    after_turn_id: UUID | None = Field(description="The turn that it follows; null = it begins the conversation.")
+    reason: Literal["edit", "regenerate", "switch"]
+    created_at: datetime = Field(description="When it was put aside.")
+    first_turn_id: UUID
+    begins_with: str = Field(description="The beginning of its first message.")
+    messages: int
+
+
+class BranchList(BaseModel):
+    """All branches of a conversation."""
+
+    items: list[BranchView]
 
 
 class MessagePage(BaseModel):

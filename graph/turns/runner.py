@@ -27,7 +27,7 @@ from services.conversations.leases import AdoptedTurn
 from services.conversations.resent import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
-from services.errors import DatabaseUnavailable
+from services.errors import DatabaseUnavailable, InvalidInput, NotFound
 from services.platform.metrics import TURNS_RUNNING
 from state.conversation import TurnInput
 from state.events import TurnEvent
@@ -83,6 +83,29 @@ class TurnRunner:
         if turn.waiting and request.on_conflict == "interrupt":
             await self._interrupt(turn)
         return turn.turn_id
+
+    async def start_instead(self, request: TurnRequest, replaced: UUID) -> UUID:
+        """Start a turn in the place of another one, which becomes a branch with all that follow it.
+
+        A request that is repeated with its idempotency key finds nothing to put aside any more.
+
+        Raises:
+            InvalidInput: the turn is none of this conversation, or as `start`.
+            Conflict: another message has come meanwhile, or as `start`.
+            DatabaseUnavailable: as `start`.
+        """
+        user, session = request.input["user_id"], request.input["session_id"]
+        known = await self._services.transcript.conversations(
+            request.tenant_id, user_id=user, session_id=session, limit=1
+        )
+        try:
+            turn = await self._turns.get(request.tenant_id, replaced, user_id=user)
+        except NotFound:
+            turn = None
+        if turn is None or not known or turn.conversation_id != known[0].id:
+            raise InvalidInput("replaces", "is no turn of this conversation")
+        await self.put_aside(request.tenant_id, known[0].id, replaced, "edit")
+        return await self.start(request)
 
     async def follow(
         self, tenant_id: UUID, turn_id: UUID, after: int = 0

@@ -203,3 +203,5 @@ class ListedTurn:
     finished_at: datetime | None
     feedback: dict[str, Any] | None
     experiments: dict[str, str] | None
+    branch_id: UUID | None
+    """The branch that it is on; None = the conversation as it goes on."""

@@ -219,7 +219,8 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
 PAGE: LiteralString = f"""
 SELECT t.id, t.status, t.user_message_id, t.assistant_message_id, t.route_decision, t.usage, t.timings, t.degraded,
        t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
-       ({NAMES_OF_TURN}) AS experiments
+       ({NAMES_OF_TURN}) AS experiments,
+       (SELECT m.branch_id FROM messages m WHERE m.id = t.user_message_id) AS branch_id
 FROM turns t
 WHERE t.conversation_id = %(conversation_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(after_at)s::timestamptz IS NULL OR (t.accepted_at, t.id) > (%(after_at)s, %(after_id)s::uuid))

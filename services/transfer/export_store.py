@@ -31,6 +31,9 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s ORDER BY c.created
 _MESSAGES: LiteralString = """
 SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_id, m.speaker,
        m.retracted_at IS NOT NULL AS retracted, m.memory_text,
+       (SELECT count(*) FROM conversation_branches b JOIN conversation_branches o
+            ON o.conversation_id = b.conversation_id AND (o.created_at, o.id) <= (b.created_at, b.id)
+        WHERE b.id = m.branch_id) AS branch,
        CASE f.rating WHEN 1 THEN 'up' WHEN -1 THEN 'down' END AS rating, f.comment, f.tags,
        f.updated_at AS rated_at
 FROM (
@@ -112,6 +115,8 @@ class ExportedMessage:
     speaker: str | None
     retracted: bool
     memory_text: str | None
+    branch: int
+    """Number of the branch of its conversation that it is on; 0 = none."""
     rating: str | None
     """What the user thinks of it: `up`, `down`, or None with the next three."""
     comment: str | None

@@ -90,7 +90,8 @@ def _message_line(user: ExportedUser, session: ExportedSession, message: Exporte
         content=message.content,
         created_at=_moment(message.created_at),
         speaker=message.speaker,
-        external_id=message.external_id,
+        # An answer that was given once more has the client's id of the first one.
+        external_id=None if message.branch else message.external_id,
         completed=message.completed,
         parts=message.parts,
         **_mark(message),
@@ -99,10 +100,11 @@ def _message_line(user: ExportedUser, session: ExportedSession, message: Exporte
 
 
 def _mark(message: ExportedMessage) -> dict[str, Any]:
-    """That memory keeps nothing of a message, or another text."""
+    """That memory keeps nothing of a message, or another text; and the branch that it is on."""
+    branch = {"branch": message.branch} if message.branch else {}
     if message.retracted:
-        return {"retracted": True}
-    return {"memory_text": message.memory_text} if message.memory_text is not None else {}
+        return {"retracted": True, **branch}
+    return {"memory_text": message.memory_text, **branch} if message.memory_text is not None else branch
 
 
 def _feedback(message: ExportedMessage) -> dict[str, Any]:

@@ -158,6 +158,8 @@ class MessageLine(_OfUser):
     """Of a new conversation."""
     completed: bool = True
     retracted: bool = False
+    branch: int | None = Field(None, ge=1, le=1_000_000)
+    """Number of the branch of the conversation that it is on; None = the conversation as it goes on."""
     """Whether memory keeps nothing of it."""
     memory_text: _Content | None = None
     """What memory keeps in place of the content."""

@@ -50,16 +50,37 @@ JOIN episodes e ON e.id = before.turn_id
 
 _ADD: LiteralString = """
 INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
-    created_at, external_id, speaker, import_key, retracted_at, memory_text, digest)
+    created_at, external_id, speaker, import_key, retracted_at, memory_text, digest,
+    branch_id)
 SELECT g.id, %(tenant_id)s, g.conversation_id, g.turn_id, g.role, g.content, g.parts, g.completed, g.token_count,
     g.at, g.external_id, g.speaker, g.key, CASE WHEN g.retracted THEN clock_timestamp() END, g.memory_text,
-    g.digest
+    g.digest, g.branch_id
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[], %(roles)s::text[],
             %(contents)s::text[], %(parts)s::jsonb[], %(completed)s::boolean[], %(token_counts)s::integer[],
             %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[],
-            %(retracted)s::boolean[], %(memory_texts)s::text[], %(message_digests)s::bytea[])
+            %(retracted)s::boolean[], %(memory_texts)s::text[], %(message_digests)s::bytea[],
+            %(branch_ids)s::uuid[])
     AS g (id, conversation_id, turn_id, role, content, parts, completed, token_count, at, external_id, speaker,
-          key, retracted, memory_text, digest)
+          key, retracted, memory_text, digest, branch_id)
+"""
+
+_ADD_BRANCHES: LiteralString = """
+INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason, created_at)
+SELECT g.id, %(tenant_id)s, g.conversation_id, 'edit', now() + g.number * interval '1 microsecond'
+FROM unnest(%(branch_ids)s::uuid[], %(conversation_ids)s::uuid[], %(numbers)s::integer[])
+    AS g (id, conversation_id, number)
+ON CONFLICT (id) DO NOTHING
+"""
+
+# A branch follows what was said before its first message.
+_PLACE_BRANCHES: LiteralString = """
+UPDATE conversation_branches b SET after_turn_id = (
+    SELECT m.turn_id FROM messages m
+    WHERE m.conversation_id = b.conversation_id AND m.branch_id IS NULL AND (m.created_at, m.id) < (
+        SELECT f.created_at, f.id FROM messages f WHERE f.branch_id = b.id ORDER BY f.created_at, f.id LIMIT 1)
+    ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+)
+WHERE b.id = ANY(%(branch_ids)s) AND b.tenant_id = %(tenant_id)s
 """
 
 _ADD_FEEDBACK: LiteralString = """
@@ -170,7 +191,18 @@ class ImportedMessages(BatchStatements):
                 for message, _ in pairs
             ],
         }
+        values["branch_ids"] = [message.branch_id for message, _ in pairs]
+        on_branches = [message for message, _ in pairs if message.branch_id]
+        branches = {
+            "branch_ids": [message.branch_id for message in on_branches],
+            "conversation_ids": [message.conversation_id for message in on_branches],
+            "numbers": [message.line.branch for message in on_branches],
+        }
+        if on_branches:
+            await self._run(_ADD_BRANCHES, branches)
         await self._run(_ADD, values)
+        if on_branches:
+            await self._run(_PLACE_BRANCHES, branches)
         await self._add_feedback([message for message, _ in pairs])
         if episodes:
             await self._add_episodes([each for each in exchanges if each.complete])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from uuid_utils.compat import uuid7
 
@@ -56,6 +56,12 @@ class ImportedMessage:
         """Estimated tokens of it in a prompt."""
         return message_tokens(self.line.content) + IMAGE_TOKENS * len(self.line.parts)
 
+    @property
+    def branch_id(self) -> UUID | None:
+        """Of the branch that it is on, the same whenever it is imported into this conversation."""
+        branch = self.line.branch
+        return uuid5(self.conversation_id, f"branch {branch}") if branch else None
+
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of its content."""
@@ -89,8 +95,12 @@ class Exchange:
 
     @property
     def complete(self) -> list[ImportedMessage]:
-        """What the episode is made of: an answer that broke off is in none, and nothing that was retracted."""
-        return [message for message in self.messages if message.line.completed and not message.line.retracted]
+        """What the episode is made of: no answer that broke off, nothing that was retracted or is on a branch."""
+        return [
+            message
+            for message in self.messages
+            if message.line.completed and not message.line.retracted and message.line.branch is None
+        ]
 
 
 def exchanges_of(messages: Iterable[ImportedMessage], known: Collection[int]) -> list[Exchange]:

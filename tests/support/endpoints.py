@@ -120,6 +120,11 @@ def _remove_conversation(me: Party, ids: Names, _: Names, chance: Random) -> Ask
     return Ask({"conversation_id": ids.pick(kind, chance)}, {"keep_memories": chance.choice(("true", "false"))})
 
 
+def _switch(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    # Nobody has a branch of a turn's id.
+    return Ask({**_conversation(me, ids, more, chance).path, "branch_id": ids.pick("turn", chance)})
+
+
 def _messages(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask({"conversation_id": ids.pick("conversation", chance)}, _page(more, chance))
 
@@ -391,6 +396,10 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
     ERASE_CONVERSATION: Entry(_remove_conversation, FOUND, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
+    ("GET", "/api/v1/conversations/{conversation_id}/branches"): Entry(_conversation, OK, GONE, GONE),
+    ("POST", "/api/v1/conversations/{conversation_id}/branches/{branch_id}/switch"): Entry(
+        _switch, GONE, GONE, GONE
+    ),
     ("GET", "/api/v1/conversations/{conversation_id}/turns"): Entry(_messages, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/summary"): Entry(_conversation, OK, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/topics"): Entry(_messages, OK, GONE, GONE),

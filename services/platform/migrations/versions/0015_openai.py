@@ -38,6 +38,17 @@ SELECT id, tenant_id, conversation_id, turn_id, role, coalesce(memory_text, cont
 FROM messages WHERE retracted_at IS NULL AND branch_id IS NULL;
 """
 
+# What is on a branch leaves memory, and comes back into it.
+CHANGED = """
+DROP TRIGGER note_changed_message ON messages;
+CREATE CONSTRAINT TRIGGER note_changed_message
+    AFTER UPDATE OF content, memory_text, retracted_at, speaker, branch_id
+    ON messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN ((OLD.content, OLD.memory_text, OLD.retracted_at, OLD.speaker, OLD.branch_id)
+        IS DISTINCT FROM (NEW.content, NEW.memory_text, NEW.retracted_at, NEW.speaker, NEW.branch_id))
+    EXECUTE FUNCTION note_changed_message();
+"""
+
 KEYS = """
 ALTER TABLE api_keys
     ADD COLUMN acts_for_headers boolean NOT NULL DEFAULT false,
@@ -60,5 +71,5 @@ REVOKE ALL ON FUNCTION use_api_key(uuid) FROM PUBLIC;
 
 def upgrade() -> None:
     """No message is on a branch, and no key names a user."""
-    for statements in (BRANCHES, VIEW, KEYS):
+    for statements in (BRANCHES, VIEW, CHANGED, KEYS):
         op.execute(statements)
