@@ -1,0 +1,142 @@
+"""A user's own words, apart from what clients put around them; and requests that are no conversation."""
+
+import pytest
+
+from api.openai.messages import ClientMessage, ClientRequest, cut_to_tokens, read_messages
+from api.openai.utility import is_utility
+from api.openai.wrappers import unwrap
+from services.llm.tokens import count_tokens
+
+RAG = """### Task:
+Respond to the user query using the provided context, with citations in the form [id].
+
+### Guidelines:
+- If you don't know the answer, say so.
+
+<context>
+<source id="1" name="leave.md">Twelve days a year.</source>
+<source id="2" name="pay.md">On the 25th.</source>
+</context>
+"""
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (f"{RAG}\nHow many days of leave do I have?", "How many days of leave do I have?"),
+        (f"{RAG}\n<user_query>\n我有几天年假？\n</user_query>", "我有几天年假？"),
+        ('<context>\n<source id="1">Tea is hot.</source>\n</context>\n\nIs tea hot?', "Is tea hot?"),
+        ("<user_memories>\n- likes tea\n</user_memories>\nWhat do I like?", "What do I like?"),
+        (
+            "Translate this.\n<!-- SYSTEM CONTEXT (NOT PART OF USER QUERY) -->\nx\n<!-- END SYSTEM CONTEXT -->",
+            "Translate this.",
+        ),
+        ("Current date: 2026-11-22\n\nWhat is on today?", "What is on today?"),
+        ("当前时间：2026年11月22日\n今天有什么安排？", "今天有什么安排？"),
+    ],
+)
+def test_what_clients_put_around_a_message_is_no_part_of_it(sent: str, said: str) -> None:
+    unwrapped = unwrap(sent)
+    assert unwrapped.said == said
+    assert unwrapped.attached
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "What does <context> mean in XML?",
+        "  spaces stay  ",
+        'Why does <source src="a.mp4"> not play in my <video>?',
+        "### Task:\nWrite a poem about rain.",
+        "My current date is with Anna.",
+        "<context>\nI moved to Bern.\n</context>",
+        '<source id="1">only this</source>',
+    ],
+)
+def test_what_users_write_themselves_stays(sent: str) -> None:
+    assert unwrap(sent).said == sent
+
+
+def _messages(*said: tuple[str, str]) -> list[ClientMessage]:
+    return [ClientMessage(role=role, content=content) for role, content in said]
+
+
+TITLE = """### Task:
+Generate a concise, 3-5 word title with an emoji summarizing the chat history.
+### Output:
+JSON format: { "title": "your concise title here" }
+### Chat History:
+<chat_history>
+USER: Hello
+ASSISTANT: Hi
+</chat_history>"""
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        _messages(("user", TITLE)),
+        _messages(
+            (
+                "system",
+                "You talk well. Summarize the conversation into a title of at most ten words.",
+            ),
+            ("user", "Hello"),
+        ),
+        _messages(("system", "你是一名擅长会话的助理，请将用户的会话总结为十个字以内的标题。"), ("user", "你好")),
+        _messages(
+            (
+                "user",
+                "Provide a concise title for the conversation.\n\nConversation:\nUser: Hi\nAI: Hello",
+            )
+        ),
+        _messages(("system", "Name this conversation with a short title:\n<conversation>\nHi\n</conversation>")),
+    ],
+)
+def test_requests_for_titles_and_tags_are_known_by_their_form(messages: list[ClientMessage]) -> None:
+    assert is_utility(messages, {}) == "template"
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        _messages(("user", "Generate a title for my blog post about tea.")),
+        _messages(("user", "给我的文章起一个标题。")),
+        _messages(("user", "Write a dialogue between a cat and a dog, with a title.")),
+        _messages(("user", "### Task:\nWrite a function that adds two numbers.")),
+        _messages(("system", "You are a tutor. Suggest follow-up questions about each topic."), ("user", "Hi")),
+        _messages(("system", "You help people write. " * 100 + "Give every chat a title."), ("user", "Hi")),
+        _messages(("user", "Hi"), ("assistant", "Hello"), ("user", "What would be a good title for this chat?")),
+    ],
+)
+def test_users_who_ask_for_titles_are_answered_as_users(messages: list[ClientMessage]) -> None:
+    assert is_utility(messages, {}) is None
+
+
+def test_a_header_says_that_a_request_is_no_conversation() -> None:
+    assert is_utility(_messages(("user", "Hi")), {"X-OpenWebUI-Task": "title_generation"}) == "header"
+    assert is_utility(_messages(("user", "Hi")), {"X-OpenWebUI-Task": ""}) is None
+
+
+def test_a_request_is_taken_apart() -> None:
+    messages = _messages(
+        ("system", "Be brief."),
+        ("user", f"{RAG}\nOne?"),
+        ("assistant", "Two."),
+        ("tool", "ignored"),
+        ("developer", "Be kind."),
+        ("user", f"{RAG}\nThree?"),
+    )
+    request = read_messages(messages)
+    assert isinstance(request, ClientRequest)
+    assert (request.message, request.instructions) == ("Three?", "Be brief.\n\nBe kind.")
+    assert [each["content"] for each in request.earlier] == ["One?", "Two."]
+    assert "Twelve days" in request.attached[0]
+
+
+@pytest.mark.parametrize("text", ["word " * 5000, "字" * 5000, ""])
+def test_a_text_is_cut_to_its_tokens(text: str) -> None:
+    cut = cut_to_tokens(text, 100)
+    assert text.startswith(cut)
+    assert count_tokens(cut) <= 100
+    assert count_tokens(cut) >= min(count_tokens(text), 90)
