@@ -16,13 +16,6 @@ from services.platform.postgres import Database
 DEFAULT_TENANT = UUID("00000000-0000-7000-8000-000000000001")
 """The tenant of everybody while there is no authentication; the first migration creates it."""
 
-DEFAULT_SYSTEM_PROMPT = (
-    "You are a helpful assistant who has been talking with this person for a long time. "
-    "Answer in the language of the question. What you know of the person is given below; use it where it "
-    "helps, and say so when you do not know something."
-)
-"""What a new tenant's expert `default` is told."""
-
 _NAME = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
 _REMEMBERED_S = 60.0
 _REMEMBERED_AT_MOST = 10_000
@@ -33,8 +26,7 @@ ON CONFLICT (name) DO NOTHING RETURNING id, name, created_at
 """
 
 _CREATE_EXPERT = """
-INSERT INTO experts (id, tenant_id, name, system_prompt)
-VALUES (%(id)s, %(tenant_id)s, 'default', %(system_prompt)s)
+INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (%(id)s, %(tenant_id)s, 'default', '')
 """
 
 _LIST = "SELECT id, name, created_at FROM tenants ORDER BY name"
@@ -76,7 +68,7 @@ class Tenants:
             await cursor.execute(_CREATE, {"id": tenant_id, "name": name})
             if (tenant := await cursor.fetchone()) is None:
                 raise Conflict(f"There is a tenant named {name} already.")
-            expert = {"id": uuid7(), "tenant_id": tenant_id, "system_prompt": DEFAULT_SYSTEM_PROMPT}
+            expert = {"id": uuid7(), "tenant_id": tenant_id}
             await cursor.execute(_CREATE_EXPERT, expert)
         return tenant
 

@@ -20,7 +20,6 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.knowledge import HANDLERS, USUAL
 from services.context.sources.recall import RecallSource, recall_section
-from services.identity.tenants import DEFAULT_SYSTEM_PROMPT
 from services.llm.language import language_of
 from services.llm.message_form import MessageForm, in_form
 from services.llm.token_estimates import TokenEstimator
@@ -52,7 +51,7 @@ class Situation:
     timezone: str
     said: Sequence[str] = ()
     """The conversation so far, the user first."""
-    system_prompt: str = DEFAULT_SYSTEM_PROMPT
+    system_prompt: str = ""
     policy: ContextPolicy = field(default_factory=policy)
     core_memory: dict[str, dict[str, Any]] = field(default_factory=dict)
     acquaintance: Acquaintance = STRANGER

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from services.context.source import Known, PromptTurn, Source
-from services.identity.tenants import DEFAULT_SYSTEM_PROMPT
 from services.llm.language import Language
 from state.section import Section
 
@@ -37,7 +36,7 @@ class SystemSource(Source[None]):
 
 def system_text(turn: PromptTurn, language: Language) -> str:
     """The system prompt, the same on every turn of a conversation."""
-    own = turn.system_prompt.removeprefix(DEFAULT_SYSTEM_PROMPT).strip()
+    own = turn.system_prompt.strip()
     remembers = bool(turn.features & {"core_memory", "recall"})
     rules = rules_text(language, remembers=remembers, tools=bool(turn.tools))
     return f"{own}\n\n{rules}" if own else rules

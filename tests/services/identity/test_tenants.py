@@ -5,7 +5,7 @@ from psycopg.rows import tuple_row
 
 from services.conversations.turns import Turns
 from services.errors import Conflict, InvalidInput
-from services.identity.tenants import DEFAULT_SYSTEM_PROMPT, DEFAULT_TENANT, Tenants
+from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.jobs.queue import JobQueue
 from services.platform.postgres import Database
 from tests.support.turns import new_turn
@@ -17,9 +17,9 @@ async def test_a_new_tenant_can_be_talked_to_like_the_first(database: Database) 
     tenants = Tenants(database)
     shop = await tenants.create("shop")
     turn = await Turns(database, JobQueue(database)).open(new_turn(tenant_id=shop.id))
-    assert (turn.expert, turn.system_prompt) == ("default", DEFAULT_SYSTEM_PROMPT)
+    assert (turn.expert, turn.system_prompt) == ("default", "")
     seeded = "SELECT system_prompt FROM experts WHERE name = 'default'"
-    assert await database.fetch(DEFAULT_TENANT, seeded, {}, tuple_row) == [(DEFAULT_SYSTEM_PROMPT,)]
+    assert await database.fetch(DEFAULT_TENANT, seeded, {}, tuple_row) == [("",)]
     assert [tenant.name for tenant in await tenants.list()] == ["default", "shop"]
 
 

@@ -3,11 +3,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
+from sqlalchemy import NullPool, create_engine
 
 from services.engines import Engines
 from services.errors import ConfigurationError, DatabaseUnavailable
+from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
-from services.platform.migrate import current_revision, migrate, newest_revision, role_of
+from services.platform.migrate import current_revision, migrate, newest_revision, role_of, upgrade_within
 
 
 def test_from_empty_every_migration_is_applied(postgres: EmbeddedPostgres) -> None:
@@ -32,6 +34,27 @@ def test_from_empty_every_migration_is_applied(postgres: EmbeddedPostgres) -> No
             "turns",
             "procrastinate_jobs",
         } <= found
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def test_of_every_user_who_was_there_before_changes_of_memory_are_counted(postgres: EmbeddedPostgres) -> None:
+    name = f"older_{uuid4().hex}"
+    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(OWNER_ROLE))
+        )
+        url = postgres.url(OWNER_ROLE, name)
+        older = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool)
+        with older.begin() as transaction:
+            upgrade_within(transaction, "0013")
+        with psycopg.connect(postgres.url("postgres", name)) as superuser:
+            superuser.execute(
+                "INSERT INTO users (id, tenant_id, external_id) VALUES (%s, %s, 'u-1')", [uuid4(), DEFAULT_TENANT]
+            )
+        assert migrate(url, SERVICE_ROLE) == ("0013", newest_revision())
+        with psycopg.connect(postgres.url("postgres", name)) as superuser:
+            assert superuser.execute("SELECT count(*) FROM memory_generations").fetchone() == (1,)
+            assert superuser.execute("SELECT system_prompt FROM experts").fetchall() == [("",)]
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 

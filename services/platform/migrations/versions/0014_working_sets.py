@@ -16,7 +16,10 @@ CREATE TABLE memory_generations (
     removed_at bigint NOT NULL DEFAULT 0,
     changed_in xid8 NOT NULL DEFAULT '0'
 ) WITH (fillfactor = 50);
+-- The owner is under row-level security as well.
+ALTER TABLE users NO FORCE ROW LEVEL SECURITY;
 INSERT INTO memory_generations (user_id, tenant_id) SELECT id, tenant_id FROM users;
+ALTER TABLE users FORCE ROW LEVEL SECURITY;
 ALTER TABLE memory_generations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE memory_generations FORCE ROW LEVEL SECURITY;
 CREATE POLICY one_tenant ON memory_generations
