@@ -27,6 +27,13 @@ from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
+BRANCH = """
+WITH branch AS (
+    INSERT INTO conversation_branches (id, tenant_id, conversation_id, reason)
+    SELECT gen_random_uuid(), tenant_id, conversation_id, 'edit' FROM messages WHERE id = %(id)s RETURNING id
+)
+UPDATE messages SET branch_id = branch.id FROM branch WHERE messages.id = %(id)s
+"""
 QUESTION = "What is my dog called, and where do I live?"
 SAID = (
     "My dog is called Bruno.",
@@ -95,6 +102,12 @@ async def test_each_sees_at_its_next_turn_what_the_other_wrote_changed_and_remov
     assert {"The dog is a poodle.", "The dog is a spaniel."} & said(await ask(here)) == {"The dog is a spaniel."}
     await there.memory.archive.remove(owner, newer, trigger)
     assert "The dog is a spaniel." not in said(await ask(here))
+    async with there.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute(BRANCH, {"id": turn.user_message_id})
+    assert SAID[0] not in said(await ask(here))
+    async with there.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("DELETE FROM conversation_branches")
+    assert SAID[0] in said(await ask(here))
     await there.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id)
     assert SAID[0] not in said(await ask(here))
     assert SAID[1] in said(await ask(here))

@@ -36,6 +36,9 @@ CREATE OR REPLACE VIEW remembered_messages WITH (security_invoker = true) AS
 SELECT id, tenant_id, conversation_id, turn_id, role, coalesce(memory_text, content) AS content, parts, completed,
        token_count, created_at, external_id, speaker, topic_id, uncovered, inner_voice
 FROM messages WHERE retracted_at IS NULL AND branch_id IS NULL;
+CREATE CONSTRAINT TRIGGER note_moved_message
+    AFTER UPDATE OF branch_id ON messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (OLD.branch_id IS DISTINCT FROM NEW.branch_id) EXECUTE FUNCTION note_changed_message();
 """
 
 # What is on a branch leaves memory, and comes back into it.
