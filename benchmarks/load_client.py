@@ -7,6 +7,7 @@ of samples, and so on until the input ends.
 import asyncio
 import itertools
 import json
+import re
 import sys
 import time
 from collections import deque
@@ -18,6 +19,7 @@ import uvloop
 from benchmarks.stream_check import what_is_wrong
 
 _TURN_LIMIT_S = 60.0
+_WITHOUT_RECALL = re.compile(rb'"degraded": ?\[[^\]]*"recall"')
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Samples:
     elapsed_s: float
     failures: list[str]
     """Beginnings of the responses that were not complete answers."""
+    without_recall: int = 0
+    """Turns that say that they were answered without recall."""
     most_open: int = 0
     """Turns that had their first token and not yet their end, at the same time."""
 
@@ -113,16 +117,22 @@ class _Connection(asyncio.Protocol):
 async def run(load: Load) -> Samples:
     """Send all turns."""
     samples = Samples([], [], [], 0.0, [])
+    without: list[bytes] = []
     lanes = deque([[_request(load, body) for body in lane] for lane in load.lanes])
     begun = time.perf_counter()
     spans: list[tuple[float, float]] = []
-    await asyncio.gather(*(_worker(load, lanes, samples, spans) for _ in range(load.concurrency)))
+    await asyncio.gather(*(_worker(load, lanes, samples, spans, without) for _ in range(load.concurrency)))
     elapsed_s = time.perf_counter() - begun
-    return Samples(**{**asdict(samples), "elapsed_s": elapsed_s, "most_open": _most_at_once(spans)})
+    counted = {"elapsed_s": elapsed_s, "without_recall": len(without), "most_open": _most_at_once(spans)}
+    return Samples(**{**asdict(samples), **counted})
 
 
 async def _worker(
-    load: Load, lanes: deque[list[bytes]], samples: Samples, spans: list[tuple[float, float]]
+    load: Load,
+    lanes: deque[list[bytes]],
+    samples: Samples,
+    spans: list[tuple[float, float]],
+    without: list[bytes],
 ) -> None:
     connection = await _connect(load)
     done = load.done_marker.encode()
@@ -139,6 +149,7 @@ async def _worker(
             if load.answer is not None and (wrong := what_is_wrong(response, load.answer)):
                 samples.failures.append(wrong)
                 continue
+            without.extend(_WITHOUT_RECALL.findall(response)[:1])
             samples.first_ms.append(round((connection.first - begun) * 1000, 3))
             samples.full_ms.append(round(full * 1000, 3))
             samples.wire_bytes.append(len(response))

@@ -2,11 +2,14 @@
 
 It listens on a free loopback port and prints it. `/paced/v1` sends the first token after 200 ms and
 the others 5 ms apart, `/slow/v1` 250 ms apart; `/burst/v1` sends all at once. Each speaks the Responses
-API and Chat Completions, and every token is a write of its own.
+API and Chat Completions, and every token is a write of its own. `GET /seen` says how many prompts held which code
+of a lock (`benchmarks.remembering`).
 """
 
 import asyncio
 import json
+import re
+from collections import Counter
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -26,6 +29,7 @@ _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
     b"Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
+_CODE = re.compile(rb"lock-\d+-\d+")
 _NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 _END = b"0\r\n\r\n"
 
@@ -137,8 +141,9 @@ def responses_script() -> Script:
 class StandIn(asyncio.Protocol):
     """One connection, kept open; a request at a time."""
 
-    def __init__(self, scripts: dict[bytes, Script]) -> None:
+    def __init__(self, scripts: dict[bytes, Script], seen: Counter[str]) -> None:
         self._scripts = scripts
+        self._seen = seen
         self._received = b""
         self._transport: asyncio.Transport | None = None
 
@@ -158,11 +163,15 @@ class StandIn(asyncio.Protocol):
         path = head.split(b" ", 2)[1]
         folder = next((name for name in _FOLDERS if path.startswith(name)), b"")
         script = self._scripts.get(path.removeprefix(folder))
-        if script is None:
+        if path == b"/seen":
+            self._write(_whole(dict(self._seen)))
+        elif script is None:
             self._write(_NOT_FOUND)
         elif b'"stream":true' not in body.replace(b" ", b""):
             self._write(script.whole)
-        elif folder == b"/burst":
+            return
+        self._seen.update({code.decode() for code in _CODE.findall(body)})
+        if folder == b"/burst":
             self._write(script.before)
             for token in script.tokens:
                 self._write(token)
@@ -198,7 +207,8 @@ def _length(head: bytes) -> int:
 async def _serve() -> None:
     scripts = {b"/v1/chat/completions": chat_script(), b"/v1/responses": responses_script()}
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: StandIn(scripts), "127.0.0.1", 0, backlog=1024)
+    seen: Counter[str] = Counter()
+    server = await loop.create_server(lambda: StandIn(scripts, seen), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -22,8 +22,9 @@ from typing import Any, get_args
 
 from benchmarks.load_client import Load, Samples
 from benchmarks.processes import Weight, child, environment_without_settings, free_port, wait_for, weigh
+from benchmarks.remembering import QUESTIONS, Group, codes_seen, import_group, remembered, wait_until_quiet
 from benchmarks.report import Cell, Reach, Results, show
-from benchmarks.stand_in_llm import Api, Mode
+from benchmarks.stand_in_llm import FIRST_TOKEN_S, Api, Mode
 
 _MESSAGE = "Tell me, in a few words, what you know about it."
 _SERVE = "from api.cli.main import app; app()"
@@ -46,10 +47,26 @@ class Plan:
     turns: dict[Mode, dict[int, int]]
     """Turns a round by mode and concurrency."""
     conversations: int
+    groups: tuple[Group, ...]
+    """Users who ask about their past; those who have said nothing come first."""
+    questions: dict[int, int]
+    """Of each group, a round by concurrency."""
 
 
-FULL = Plan(3, {"paced": {1: 8, 20: 100, 100: 300}, "burst": {1: 60, 20: 400, 100: 300}}, 5)
-QUICK = Plan(1, {"paced": {1: 3, 20: 40, 100: 100}, "burst": {1: 20, 20: 120, 100: 100}}, 1)
+FULL = Plan(
+    3,
+    {"paced": {1: 8, 20: 100, 100: 300}, "burst": {1: 60, 20: 400, 100: 300}},
+    5,
+    (Group(0, 20), Group(600, 20), Group(10_000, 1)),
+    {1: 10, 20: 100},
+)
+QUICK = Plan(
+    1,
+    {"paced": {1: 3, 20: 40, 100: 100}, "burst": {1: 20, 20: 120, 100: 100}},
+    1,
+    (Group(0, 5), Group(600, 5)),
+    {1: 8, 20: 60},
+)
 
 
 @dataclass(frozen=True)
@@ -167,6 +184,49 @@ def measure_load(plan: Plan, mode: Mode, servers: list[Server], client: Client, 
         results.memory_mb[f"{mode} {server.name}"] = {"api": weight.rss_mb, "tree": weight.tree_rss_mb}
 
 
+def measure_remembering(
+    plan: Plan, mode: Mode, servers: list[Server], client: Client, llm_port: int, results: Results
+) -> None:
+    """Let users ask about what they have said, before the question nothing else of it being at hand."""
+    ours = next(server for server in servers if server.name == "ours")
+    for group in plan.groups:
+        import_group(ours.port, group)
+    wait_until_quiet(ours.pid)
+    for group in plan.groups:
+        # Each user's first turn reads what is remembered of them.
+        lanes = _asking(group, group.users)
+        results.without_recall += client.measure(ours, ours.load(lanes, 1))[0].without_recall
+        for concurrency, turns in plan.questions.items():
+            first_ms: dict[str, list[float]] = {server.name: [] for server in servers}
+            cpu_s = dict.fromkeys(first_ms, 0.0)
+            before = codes_seen(llm_port)
+            for number in range(plan.rounds):
+                for server in servers if number % 2 == 0 else reversed(servers):
+                    samples, began, ended = client.measure(server, server.load(_asking(group, turns), concurrency))
+                    of_the_model = FIRST_TOKEN_S * 1000 if mode == "paced" else 0.0
+                    first_ms[server.name] += [first - of_the_model for first in samples.first_ms]
+                    cpu_s[server.name] += ended.cpu_s - began.cpu_s
+                    if server is ours:
+                        results.without_recall += samples.without_recall
+            after = codes_seen(llm_port)
+            codes = {group.code(number) for number in range(group.users)}
+            evident = sum(after.get(code, 0) - before.get(code, 0) for code in codes)
+            results.remembered.append(remembered(mode, concurrency, group, first_ms, cpu_s, evident))
+
+
+def _asking(group: Group, turns: int) -> list[list[dict[str, str]]]:
+    return [
+        [
+            {
+                "user_id": group.name(number),
+                "session_id": f"asks-{number}",
+                "message": QUESTIONS[number % len(QUESTIONS)],
+            }
+        ]
+        for number in itertools.islice(_numbers, turns)
+    ]
+
+
 def measure_conversations(conversations: int, server: Server, client: Client) -> list[Reach]:
     """Compare conversations of different lengths, side by side.
 
@@ -206,6 +266,7 @@ def run(plan: Plan, api: Api) -> Results:
             base_url = f"http://127.0.0.1:{llm_port}/{mode}/v1"
             with floor(base_url, api) as bare, service(base_url, api) as ours:
                 measure_load(plan, mode, [bare, ours], client, results)
+                measure_remembering(plan, mode, [bare, ours], client, llm_port, results)
                 if mode == "burst":
                     results.conversation = measure_conversations(plan.conversations, ours, client)
     return results

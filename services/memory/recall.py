@@ -50,7 +50,7 @@ _EMBEDDING_S = 5.0
 _HANGS_S = 20.0
 """A turn does without a recall that takes longer: something is broken."""
 _BUSY_S = 0.005
-_DEPTH = 40
+_DEPTH, _DEPTH_OF_A_TURN = 40, 24
 """Units that are answered with their texts: a prompt chooses among the first 20 of those that still hold."""
 _NOTHING = Ranking((), 0.0)
 _USUAL = Floor.of(asks=True)
@@ -159,6 +159,7 @@ class Recall:
             patience_s=self._budget_s,
             then=then,
             about_past=asked.about_past,
+            depth=_DEPTH_OF_A_TURN,
         )
 
     async def search(

@@ -165,7 +165,7 @@ class WorkingSet:
     def words_at(self, place: int) -> tuple[str, ...]:
         """The terms of the unit at a place."""
         begins, ends = self._stretch(np.array([place]))
-        return tuple(self._names[number] for number in self._numbers.values[begins[0] : ends[0]].tolist())
+        return tuple(map(self._names.__getitem__, self._numbers.values[begins[0] : ends[0]].tolist()))
 
     def concepts_at(self, place: int) -> Mapping[str, float]:
         """The concepts of the unit at a place."""
