@@ -169,15 +169,17 @@ class StandIn(asyncio.Protocol):
             self._write(_NOT_FOUND)
         elif b'"stream":true' not in body.replace(b" ", b""):
             self._write(script.whole)
-            return
-        self._seen.update({code.decode() for code in _CODE.findall(body)})
+        else:
+            self._seen.update({code.decode() for code in _CODE.findall(body)})
+            self._stream(script, folder)
+
+    def _stream(self, script: Script, folder: bytes) -> None:
+        self._write(script.before)
         if folder == b"/burst":
-            self._write(script.before)
             for token in script.tokens:
                 self._write(token)
             self._write(script.after)
         else:
-            self._write(script.before)
             gap_s = SLOW_GAP_S if folder == b"/slow" else TOKEN_GAP_S
             self._pace(script, 0, asyncio.get_running_loop().time() + FIRST_TOKEN_S, gap_s)
 
