@@ -1,5 +1,6 @@
 """Search in a working set: candidates by words and by meaning, ranked; only the best are read from PostgreSQL."""
 
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from services.memory.columns import OF_FEATURE, WAITING
 from services.memory.episodes import EpisodeStore
-from services.memory.features import FEATURES
+from services.memory.features import FEATURES, Feature
 from services.memory.found import Found, Sought, unit_of
 from services.memory.hits import Ranking
 from services.memory.incidence import Values
@@ -81,8 +82,12 @@ def _pairs(best: Places, places: Places) -> list[tuple[int, int]]:
 
 def _known(units: WorkingSet, place: int) -> tuple[bool, Marked]:
     kinds = units.kinds_at(place)
-    features = frozenset(feature for feature in FEATURES if kinds & OF_FEATURE[feature])
-    return not kinds & WAITING, Marked(units.words_at(place), units.concepts_at(place), features)
+    return not kinds & WAITING, Marked(units.words_at(place), units.concepts_at(place), _features(kinds))
+
+
+@cache
+def _features(kinds: int) -> frozenset[Feature]:
+    return frozenset(feature for feature in FEATURES if kinds & OF_FEATURE[feature])
 
 
 def _part(scope: Scope) -> dict[str, Any]:

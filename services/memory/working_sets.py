@@ -43,6 +43,7 @@ _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
 _LOOK_AGAIN_S = 600.0
+_FOLLOWED_S = 0.5
 _LOOKED_AT = 50
 """Sets, the oldest, that are looked at for room at once."""
 _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
@@ -100,6 +101,9 @@ class _Entry:
     looked_at: float = 0.0
     """When the index was last asked for what is missing."""
     tries: int = 0
+    given_up: bool = False
+    following: bool = False
+    """Whether it is about to be brought up to date."""
     away: bool = False
     """Whether the index did not answer when it was asked last."""
     too_large_until: float = 0.0
@@ -192,7 +196,9 @@ class WorkingSets:
 
     def follow(self, scope: Scope) -> None:
         """Bring a set that is kept up to date behind the answer, so that the next turn need not wait for it."""
-        if (entry := self._entries.get((scope.user_id, scope.expert_id))) is not None and entry.units is not None:
+        entry = self._entries.get((scope.user_id, scope.expert_id))
+        if entry is not None and entry.units is not None and not entry.following:
+            entry.following = True
             self._start(self._follow(entry, scope))
 
     def learn(self, rows: Sequence[IndexRow]) -> None:
@@ -311,6 +317,11 @@ class WorkingSets:
         )
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
+        # Soon is early enough, and turns that end together are read together.
+        await asyncio.sleep(_FOLLOWED_S)
+        entry.following = False
+        if entry.given_up:
+            return
         async with entry.lock:
             await self._renew(entry, scope, vectors=True)
 
@@ -343,6 +354,8 @@ class WorkingSets:
         task.add_done_callback(self._behind.discard)
 
     def _weigh(self, entry: _Entry) -> None:
+        if entry.given_up:
+            return
         size = entry.units.nbytes if entry.units else 0
         self._bytes += size - entry.nbytes
         entry.nbytes = size
@@ -358,7 +371,9 @@ class WorkingSets:
         WORKING_SET_BYTES.set(self._bytes)
 
     def _give_up(self, key: Owned) -> None:
-        self._bytes -= self._entries.pop(key).nbytes
+        entry = self._entries.pop(key)
+        entry.given_up = True
+        self._bytes -= entry.nbytes
 
 
 def _kept(row: UnitRow, content: UnitContent | None, vector: list[float] | None) -> KeptUnit:

@@ -132,14 +132,13 @@ class Database:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
+            # What is sent between two points of synchronisation is one transaction, without saying so.
             async with connection.pipeline():
-                await connection.execute("BEGIN")
                 if lock is None:
                     await connection.execute(_SET_TENANT, [str(tenant_id)])
                 else:
                     await connection.execute(_SET_TENANT_AND_LOCK, [str(tenant_id), lock])
                 await cursor.execute(statement, values)
-                await connection.execute("COMMIT")
             return await cursor.fetchall()
 
     async def fetch_each(
