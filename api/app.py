@@ -1,13 +1,15 @@
 """The HTTP application."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
+from starlette.routing import BaseRoute
 
 from api import (
     chat,
@@ -57,6 +59,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         summary="A self-hosted conversational agent service that remembers.",
         version=version("anamnesis"),
         lifespan=lifespan,
+        routes=[*_routes()],
     )
     app.add_middleware(BodyLimit)
     if services.authenticator.is_needed:
@@ -66,6 +69,13 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(Draining, draining=lambda: runner.draining)
     add_problem_handlers(app)
     app.add_exception_handler(TooLarge, too_large)
+    return app
+
+
+@lru_cache(maxsize=1)
+def _routes() -> Sequence[BaseRoute]:
+    """Every route. They hold nothing of one application, and FastAPI analyses each once, when it is first used."""
+    router = APIRouter()
     for routes in (
         chat,
         turns,
@@ -84,8 +94,8 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         transfer,
         doctor,
     ):
-        app.include_router(routes.router, responses=_ACCESS_PROBLEMS)
+        router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
     for openai_routes in (openai_models, openai_chat, openai_responses, openai_conversations):
-        app.include_router(openai_routes.router)
-    app.include_router(health.router)
-    return app
+        router.include_router(openai_routes.router)
+    router.include_router(health.router)
+    return router.routes

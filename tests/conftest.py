@@ -38,7 +38,7 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, b
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 
 
-ENGINES = frozenset({"postgres", "milvus_uri", "milvus_server", "_redis_server", "data_dir"})
+ENGINES = frozenset({"postgres", "milvus_uri", "milvus_server", "_redis_server", "empty_data_dir"})
 """Fixtures that start a server or a process; a test that uses one of them is no unit test."""
 
 

@@ -1,5 +1,7 @@
 """The application over real HTTP, in this process; and as a process of its own."""
 
+import asyncio
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -8,6 +10,8 @@ import pytest
 
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate
 from tests.conftest import free_port
 from tests.support.application import running_turns, served
 from tests.support.folders import new_folder
@@ -37,11 +41,30 @@ async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def _prepared_data_dir() -> Iterator[Path]:
+    """A data folder as the service leaves it that was started once and told nothing."""
+    with new_folder() as folder, asyncio.Runner() as runner:
+        data = Path(folder) / "data"
+        server = EmbeddedPostgres(data)
+        runner.run(server.start())
+        migrate(server.url(OWNER_ROLE), SERVICE_ROLE)
+        runner.run(server.stop())
+        yield data
+
+
 @pytest.fixture
-def data_dir() -> Iterator[Path]:
-    """A folder for embedded engines."""
+def empty_data_dir() -> Iterator[Path]:
+    """A folder for embedded engines that are to be set up."""
     with new_folder() as folder:
         yield Path(folder) / "data"
+
+
+@pytest.fixture
+def data_dir(empty_data_dir: Path, _prepared_data_dir: Path) -> Path:
+    """A folder for embedded engines: a copy of a prepared one, as to set one up takes longer than most tests."""
+    subprocess.run(["cp", "-a", _prepared_data_dir, empty_data_dir], check=True)
+    return empty_data_dir
 
 
 @pytest.fixture

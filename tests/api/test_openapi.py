@@ -11,8 +11,13 @@ from tests.support.service_process import ServiceProcess
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-@pytest.mark.parametrize("examples", [3, pytest.param(50, marks=pytest.mark.soak)])
-def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: Path, examples: int) -> None:
+@pytest.mark.parametrize(
+    ("phases", "examples"),
+    [("examples,fuzzing", 2), pytest.param("examples,coverage,fuzzing", 50, marks=pytest.mark.soak)],
+)
+def test_schemathesis_finds_no_server_error(
+    service: ServiceProcess, tmp_path: Path, phases: str, examples: int
+) -> None:
     program = Path(sys.executable).with_name("schemathesis")
     done = subprocess.run(
         [
@@ -20,7 +25,7 @@ def test_schemathesis_finds_no_server_error(service: ServiceProcess, tmp_path: P
             "run",
             f"{service.url}/openapi.json",
             *("--checks", "not_a_server_error,content_type_conformance,response_schema_conformance"),
-            *("--phases", "examples,coverage,fuzzing"),
+            *("--phases", phases),
             *("--max-examples", str(examples), "--request-timeout", "30", "--seed", "1", "--no-color"),
         ],
         capture_output=True,

@@ -134,8 +134,8 @@ def test_fifty_conversations_at_once(service: ServiceProcess) -> None:
     assert own[0] == ("user", "I am 7", True)
 
 
-def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(data_dir: Path) -> None:
-    service = ServiceProcess(data_dir, free_port()).start()
+def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(empty_data_dir: Path) -> None:
+    service = ServiceProcess(empty_data_dir, free_port()).start()
     try:
         assert "built-in offline model" in service.text
         answer_of(chat(service.url, "My dog is called Bruno and he is afraid of thunder."))
