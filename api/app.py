@@ -30,6 +30,7 @@ from api import (
     users,
     visits,
 )
+from api.admission import Admission
 from api.body_limit import BodyLimit, TooLarge, too_large
 from api.draining import Draining
 from api.early_refusal import EarlyRefusal
@@ -62,6 +63,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         routes=[*_routes()],
     )
     app.add_middleware(BodyLimit)
+    app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:
         app.add_middleware(EarlyRefusal, authenticator=services.authenticator)
     else:

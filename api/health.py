@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from api.access import ServicesOf
+from api.access import RunnerOf, ServicesOf
 from api.schemas import ReadinessView
 from services.health import check_dependencies, measure_jobs, overall
 
@@ -28,11 +28,13 @@ async def root() -> RedirectResponse:
 
 
 @router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
-async def readyz(services: ServicesOf) -> JSONResponse:
-    """Whether the service can answer, and how each dependency is; 503 when one is down that it needs."""
+async def readyz(services: ServicesOf, runner: RunnerOf) -> JSONResponse:
+    """Whether the service can answer, and how each dependency is; 503 when it is busy or cannot answer."""
     dependencies = await check_dependencies(services)
-    state = overall(dependencies)
-    status = HTTPStatus.SERVICE_UNAVAILABLE if state == "down" else HTTPStatus.OK
+    state: str = overall(dependencies)
+    if state != "down" and runner.busy:
+        state = "busy"
+    status = HTTPStatus.SERVICE_UNAVAILABLE if state in {"busy", "down"} else HTTPStatus.OK
     return JSONResponse({"state": state, "dependencies": [asdict(d) for d in dependencies]}, status)
 
 

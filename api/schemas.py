@@ -330,5 +330,7 @@ class DependencyView(BaseModel):
 class ReadinessView(BaseModel):
     """Whether the service can answer, and what it does without."""
 
-    state: Literal["ok", "degraded", "down"]
+    state: Literal["ok", "degraded", "busy", "down"] = Field(
+        description="`busy`: as many turns run as may, and no other is started for now."
+    )
     dependencies: list[DependencyView]

@@ -9,6 +9,7 @@
     │   ├── RateLimited         too many requests; carries when to come back
     │   └── Conflict            it does not fit what is there
     ├── Unavailable             it may work later
+    │   ├── Busy                as many turns run as may
     │   ├── DatabaseUnavailable
     │   ├── EmbeddingFailed     the embedding endpoint; carries what it said
     │   └── ModelFailed         the language model's endpoint; carries how it failed
@@ -88,6 +89,12 @@ class Unavailable(AnamnesisError):
 
     code = "unavailable"
     retryable = True
+
+
+class Busy(Unavailable):
+    """As many turns run here as may; try again in a moment."""
+
+    code = "busy"
 
 
 class DatabaseUnavailable(Unavailable):

@@ -27,8 +27,8 @@ from services.conversations.leases import AdoptedTurn
 from services.conversations.resent import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
-from services.errors import DatabaseUnavailable, InvalidInput, NotFound
-from services.platform.metrics import TURNS_RUNNING
+from services.errors import Busy, DatabaseUnavailable, InvalidInput, NotFound
+from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from state.conversation import TurnInput
 from state.events import TurnEvent
 
@@ -55,9 +55,31 @@ class TurnRunner:
         self._writer = EventWriter(services.events)
         self._running: dict[UUID, TurnRun] = {}
         self._unstored: dict[UUID, TurnLog] = {}
+        self._opening = 0
+        """Turns that are about to be stored."""
         self._tasks: list[asyncio.Task[None]] = []
         self.draining = False
         """Whether this process is about to end."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether as many turns run or wait in this process as may."""
+        return self._turns_here >= self._services.settings.turns_max
+
+    @property
+    def under_pressure(self) -> bool:
+        """Whether half as many do: background work that can wait makes room for them."""
+        return self._turns_here * 2 >= self._services.settings.turns_max
+
+    def admit(self) -> None:
+        """Look whether another turn may start.
+
+        Raises:
+            Busy: as many run or wait here as may.
+        """
+        if self.busy:
+            TURNS_REFUSED.inc()
+            raise Busy
 
     async def start(self, request: TurnRequest) -> UUID:
         """Store the user's message, let the turn run, and return its id.
@@ -66,17 +88,20 @@ class TurnRunner:
         A request with the idempotency key of an earlier one stores nothing: the id is that turn's.
 
         Raises:
+            Busy: as many turns run as may; nothing is stored.
             InvalidInput: the request names something that does not exist.
             Conflict: another turn of the conversation is under way, and this one may not wait.
             DatabaseUnavailable: the turn was not begun. Unless the connection broke in the very moment of the
                 commit, nothing was stored; otherwise the message is there and its turn ends as failed.
         """
         begun = time.perf_counter()
-        if not request.stored:
-            unstored = await self._turns.unstored(new_turn(request))
-            self._run(unstored, request.input, begun)
-            return unstored.turn_id
-        turn = await self._turns.open_or_find(new_turn(request))
+        self.admit()
+        self._opening += 1
+        try:
+            opening = self._turns.open_or_find if request.stored else self._turns.unstored
+            turn = await opening(new_turn(request))
+        finally:
+            self._opening -= 1
         if isinstance(turn, KnownTurn):
             return turn.turn_id
         self._run(turn, request.input, begun)
@@ -164,6 +189,7 @@ class TurnRunner:
 
     def open(self) -> None:
         """Begin to copy events, to listen to other processes, and to look after turns whose process is gone."""
+        self._services.jobs.postpone_while(lambda: self.under_pressure)
         self._begin(self._writer.run(), "event writer")
         self._begin(self._listen(), "turn signals")
         self._begin(keep(self._services, self._running, self._stop_here, self._adopt), "leases")
@@ -226,6 +252,10 @@ class TurnRunner:
     def _adopt(self, adopted: AdoptedTurn) -> None:
         """Go on with a turn that waited in a process that is gone."""
         self._run(adopted.turn, adopted_request(adopted), time.perf_counter())
+
+    @property
+    def _turns_here(self) -> int:
+        return len(self._running) + self._opening
 
     def _turn_tasks(self) -> list["asyncio.Task[None]"]:
         return [run.task for run in self._running.values() if run.task]

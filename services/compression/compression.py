@@ -55,7 +55,7 @@ class Compression:
         self._models = models
         self._alike = alike
         self.rules = rules
-        jobs.task(COMPRESS)(self._job)
+        jobs.task(COMPRESS, can_wait=True)(self._job)
 
     async def request(self, owner: Owner, *, dry_run: bool = False, job: bool = True) -> StoredRun:
         """Have an owner's memory compressed by a worker; without `job`, by whoever calls `carry_out` next.

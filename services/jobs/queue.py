@@ -22,6 +22,7 @@ from services.jobs.tasks import (
     LONGEST_S,
     RETRIES,
     Ids,
+    Postponed,
     RunningJob,
     Task,
     Tries,
@@ -37,6 +38,8 @@ _KEEP_FINISHED_HOURS = 72
 _KEEP_FAILED_HOURS = 30 * 24
 _CONCURRENCY = 2
 _BEFORE_ANOTHER_START_S = 1.0
+_MOST_POSTPONEMENTS = 120
+"""After these, ten minutes in all, a job runs however busy the process is."""
 _FIRST = 100  # priority of what keeps the queue itself in order
 
 _RESCUE = "rescue_lost_jobs"
@@ -51,6 +54,8 @@ class Tempo:
 
     retry_wait_s: float = 2.0
     """Before the first retry; before each further one twice as long."""
+    postponed_s: float = 5.0
+    """Until a job that made room for turns is taken up again."""
     poll_s: float = 2.0
     """Looks for jobs whose time has come; new ones announce themselves."""
     heartbeat_s: float = 5.0
@@ -72,6 +77,7 @@ class JobQueue:
         self._worker: asyncio.Task[None] | None = None
         self._working = False
         self._stopping = False
+        self._pressed: Callable[[], bool] = lambda: False
         self.app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         self.app.job_manager = Outcomes(self.app.connector)
         self.periodic(_RESCUE, self._tempo.rescue)(self._rescue_lost_jobs)
@@ -81,14 +87,21 @@ class JobQueue:
         """Use the database's connections."""
         await self.app.open_async(self._database.pool)
 
-    def task(self, name: str, *, longest_s: float = LONGEST_S) -> Callable[[Task], Task]:
+    def postpone_while(self, pressed: Callable[[], bool]) -> None:
+        """Have jobs that can wait come again later while this is true."""
+        self._pressed = pressed
+
+    def task(self, name: str, *, longest_s: float = LONGEST_S, can_wait: bool = False) -> Callable[[Task], Task]:
         """Register a task of the queue: it has three retries, and `longest_s` seconds for each try.
 
+        One that `can_wait` is postponed, for ten minutes at the most, while many turns run in its process.
         A job that is cut off by its worker's stop goes back to the queue and keeps its tries.
         """
 
         def register(task: Task) -> Task:
             async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
+                if can_wait and self._pressed() and context.job.attempts < _MOST_POSTPONEMENTS:
+                    raise Postponed
                 ids = as_ids(arguments)
                 job = RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
                 await task(job, **ids)
@@ -198,10 +211,12 @@ class JobQueue:
                 if context.abort_reason() is AbortReason.USER_REQUEST:
                     raise exceptions.JobAborted from None
                 raise
+            except Postponed:
+                raise
             except Exception as error:  # the edge of a job
                 await self._failed(context, error)
 
-        tries = Tries(self._tempo.retry_wait_s)
+        tries = Tries(self._tempo.retry_wait_s, self._tempo.postponed_s)
         return self.app.task(name=name, pass_context=True, retry=tries, **options)(one_try)
 
     async def _failed(self, context: procrastinate.JobContext, error: Exception) -> None:

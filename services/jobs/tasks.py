@@ -55,16 +55,23 @@ class TryFailed(Exception):
         super().__init__(f"failed {failures} times")
 
 
-class Tries(procrastinate.BaseRetryStrategy):
-    """When a job is tried again: after 1, 2 and 4 times `wait_s`, then never."""
+class Postponed(Exception):
+    """A job that can wait makes room for turns; its try is not counted."""
 
-    def __init__(self, wait_s: float) -> None:
+
+class Tries(procrastinate.BaseRetryStrategy):
+    """When a job is tried again: after 1, 2 and 4 times `wait_s`, then never; a postponed one after its pause."""
+
+    def __init__(self, wait_s: float, postponed_s: float) -> None:
         self._wait_s = wait_s
+        self._postponed_s = postponed_s
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> procrastinate.RetryDecision | None:
         """Decide after a failure. A job that was cut off by its worker's stop goes back at once, uncounted."""
         if isinstance(exception, asyncio.CancelledError):
             return procrastinate.RetryDecision(retry_at=datetime.now(UTC))
+        if isinstance(exception, Postponed):
+            return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=self._postponed_s))
         failures = exception.failures if isinstance(exception, TryFailed) else 1
         if failures > RETRIES:
             return None

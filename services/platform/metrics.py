@@ -10,6 +10,9 @@ UTILITY_REQUESTS = Counter(
     "Requests of clients for titles, tags and the like, by what they were recognised by: header or template.",
     ["by"],
 )
+TURNS_REFUSED = Counter(
+    "anamnesis_turns_refused_total", "Requests for turns that were refused as too many ran already."
+)
 TURNS_RUNNING = Gauge("anamnesis_turns_running", "Turns that are running in this process.")
 FEEDBACK = Counter("anamnesis_feedback_total", "Ratings of answers, those that changed included.", ["rating"])
 EXPERIMENT_TURNS = Counter(

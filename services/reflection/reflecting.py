@@ -84,7 +84,7 @@ class Reflection:
         self._database = database
         self._models = models
         self._on = on
-        jobs.task(REFLECT)(self._job)
+        jobs.task(REFLECT, can_wait=True)(self._job)
 
     async def reflect(self, tenant_id: UUID, turn_id: UUID) -> bool:
         """Write the inner voice of a turn's answer, once; return whether it was written.

@@ -86,7 +86,7 @@ class DailyRounds:
         self._daily = daily
         self._jobs = jobs
         self._on = on
-        jobs.task(SUMMARISE_DAYS)(self._summarise)
+        jobs.task(SUMMARISE_DAYS, can_wait=True)(self._summarise)
         if on:
             jobs.periodic(DAILY_ROUND, _EVERY)(self._round)
 

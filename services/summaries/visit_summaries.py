@@ -25,7 +25,7 @@ class VisitSummaries:
         self._store = store
         self._writer = writer
         self._schedule = schedule
-        jobs.task(SUMMARISE_VISIT)(self._job)
+        jobs.task(SUMMARISE_VISIT, can_wait=True)(self._job)
 
     async def of(self, tenant_id: UUID, visit: DayVisit) -> WrittenSummary | None:
         """What a visit was about: as it was summarised, or summarised now; None if there is nothing to tell.

@@ -56,7 +56,7 @@ class ToneOpinions:
         self._models = models
         self.on = on and not models.offline
         """Whether turns cause the job."""
-        jobs.task(GIVE_OPINION)(self._job)
+        jobs.task(GIVE_OPINION, can_wait=True)(self._job)
 
     async def give(self, tenant_id: UUID, turn_id: UUID) -> EmotionScores | None:
         """Ask how the message of a turn sounds, once, and keep the answer; None where none is to be had.

@@ -14,7 +14,15 @@ from services.jobs.records import StoredJob
 from services.platform.postgres import Database
 from tests.support.service_process import ROOT
 
-HURRIED = Tempo(retry_wait_s=0.05, poll_s=0.05, heartbeat_s=0.2, stalled_s=1.0, rescue="* * * * * *", grace_s=0.2)
+HURRIED = Tempo(
+    retry_wait_s=0.05,
+    postponed_s=0.05,
+    poll_s=0.05,
+    heartbeat_s=0.2,
+    stalled_s=1.0,
+    rescue="* * * * * *",
+    grace_s=0.2,
+)
 
 _WORKER = """
 import asyncio, sys

@@ -72,6 +72,30 @@ async def test_a_job_that_can_end_within_the_grace_ends(database: Database) -> N
     assert await statuses(database, "look") == ["succeeded"]
 
 
+async def test_under_pressure_a_job_that_can_wait_makes_room_and_others_run(database: Database) -> None:
+    pressed, ran = True, asyncio.Event()
+    async with hurried_queue(database) as jobs:
+        jobs.postpone_while(lambda: pressed)
+
+        @jobs.task("compress", can_wait=True)
+        async def compress(job: RunningJob) -> None:
+            ran.set()
+
+        @jobs.task("look")
+        async def look(job: RunningJob) -> None:
+            return
+
+        await defer(database, jobs, "compress")
+        await defer(database, jobs, "look")
+        jobs.start_worker()
+        await until(lambda: has_ended(database, "look", "succeeded"))
+        assert not ran.is_set()
+        pressed = False
+        await until(lambda: has_ended(database, "compress", "succeeded"))
+        [job] = await jobs_of(jobs, DEFAULT_TENANT, "compress")
+        assert job.failures == 0
+
+
 async def test_a_job_whose_worker_was_killed_runs_again_elsewhere(database: Database, engines: Engines) -> None:
     ran: list[int] = []
     jobs = JobQueue(database, tempo=HURRIED)

@@ -1,0 +1,33 @@
+"""Refuse requests that start turns while as many run as may, before their body is read."""
+
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.problems import response_of
+from services.errors import Busy
+
+STARTING_TURNS = frozenset(
+    {"/api/v1/chat", "/api/v1/chat/stream", "/v1/chat/completions", "/v1/responses"},
+)
+"""Paths whose POST starts a turn. A WebSocket is let in: each of its turns is refused by itself."""
+
+
+class Admission:
+    """ASGI middleware: 503 with `Retry-After` for what starts a turn, while the process is busy."""
+
+    def __init__(self, app: ASGIApp, *, admit: Callable[[], None]) -> None:
+        self._app = app
+        self._admit = admit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look at the path only."""
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
+            try:
+                self._admit()
+            except Busy as busy:
+                response = response_of(busy, path=scope["path"])
+                response.headers["Connection"] = "close"  # the body that follows is not read
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
