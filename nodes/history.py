@@ -77,6 +77,8 @@ async def history(
         nothing_else = turn.reference["plain"] and not state.get("quick_tools") and not state.get("images")
         update["told_without_model"] = nothing_said and nothing_else and not planned
     recalled = known.of(RecallSource)
+    if recalled and recalled.loading_milliseconds >= 1:
+        update["timings"] = {"memory_loading_ms": recalled.loading_milliseconds}
     if recalled and recalled.message_vector and (state.get("route_undecided") or state.get("use_retrieval")):
         update["message_vector"] = list(recalled.message_vector)
     return update

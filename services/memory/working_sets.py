@@ -32,8 +32,13 @@ from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database, Query
 
-MOST_UNITS = 20_000
+MOST_UNITS = 100_000
 """A user with more is served by the index."""
+_BYTES_OF_A_UNIT = 1_100
+_MOST_OF_THE_LIMIT = 0.5
+"""Share of all bytes that one set may take."""
+_MOST_AT_ONCE = 20_000
+"""A set of more units is filled behind the answers, as no turn can wait for it."""
 _AT_ONCE = 4_000
 """Rows of the index that are read at once."""
 _LOADS = 2
@@ -102,6 +107,8 @@ class _Entry:
     """When the index was last asked for what is missing."""
     tries: int = 0
     given_up: bool = False
+    filling: bool = False
+    """Whether it is being filled behind the answers; meanwhile the index serves the user."""
     following: bool = False
     """Whether it is about to be brought up to date."""
     away: bool = False
@@ -149,7 +156,7 @@ class WorkingSets:
         self._index = index
         self._dimension = dimension
         self._limit_bytes = limit_bytes
-        self._most_units = most_units
+        self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
         self._lost = lost
         self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
         self._loads = asyncio.Semaphore(_LOADS)
@@ -179,7 +186,7 @@ class WorkingSets:
         key = scope.user_id, scope.expert_id
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
-        if entry.too_large_until > monotonic():
+        if entry.filling or entry.too_large_until > monotonic():
             return None
         if generation is None or entry.state is None or entry.state.generation != generation:
             async with entry.lock:
@@ -243,24 +250,40 @@ class WorkingSets:
                 entry.tries, entry.looked_at = 0, 0.0
                 self._weigh(entry)
                 return
+        entry.units, entry.state = None, None
+        if not await self._fill(entry, scope, most=min(_MOST_AT_ONCE, self._most_units), vectors=vectors):
+            if self._most_units > _MOST_AT_ONCE:
+                entry.filling = True
+                self._start(self._fill_behind(entry, scope, vectors=vectors))
+            else:
+                entry.too_large_until = monotonic() + _LOOK_AGAIN_S
+
+    async def _fill_behind(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
+        try:
+            if not await self._fill(entry, scope, most=self._most_units, vectors=vectors):
+                entry.too_large_until = monotonic() + _LOOK_AGAIN_S
+        finally:
+            entry.filling = False
+
+    async def _fill(self, entry: _Entry, scope: Scope, *, most: int, vectors: bool) -> bool:
+        """Read all that is remembered; returns whether that was no more than so many units."""
+        values = {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "expert_id": scope.expert_id}
         async with self._loads:
             states, rows = await self._database.fetch_each(
                 scope.tenant_id,
                 Query(sql.GENERATION, values, class_row(_State)),
-                Query(sql.KEPT, {**values, "most": self._most_units + 1}, class_row(UnitRow)),
+                Query(sql.KEPT, {**values, "most": most + 1}, class_row(UnitRow)),
             )
-            WORKING_SETS_LOADED.inc()
-            entry.units, entry.state = None, None
-            if len(rows) > self._most_units:
-                entry.too_large_until = monotonic() + _LOOK_AGAIN_S
-            else:
-                units = WorkingSet(self._dimension)
-                known, entry.away = await self._from_index(scope, rows, vectors=vectors)
-                await self._take_in(units, rows, known)
-                entry.units = units
-            entry.state = states[0] if states else None
+            if len(rows) > most:
+                return False
+            units = WorkingSet(self._dimension)
+            known, entry.away = await self._from_index(scope, rows, vectors=vectors)
+            await self._take_in(units, rows, known)
+            entry.units, entry.state = units, states[0] if states else None
             entry.tries, entry.looked_at = 0, monotonic()
+            WORKING_SETS_LOADED.inc()
             self._weigh(entry)
+        return True
 
     async def _from_index(self, scope: Scope, rows: Sequence[UnitRow], *, vectors: bool) -> tuple[Known, bool]:
         """What the index has of units, and whether it is away; what it has not is made from their texts."""
@@ -320,7 +343,7 @@ class WorkingSets:
         # Soon is early enough, and turns that end together are read together.
         await asyncio.sleep(_FOLLOWED_S)
         entry.following = False
-        if entry.given_up:
+        if entry.given_up or entry.units is None:
             return
         async with entry.lock:
             await self._renew(entry, scope, vectors=True)
