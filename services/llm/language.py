@@ -2,18 +2,30 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
 Language = Literal["zh", "en"]
 
 _CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[A-Za-zÀ-ɏ]+")
+_SHORT = 500
 
 
 def language_of(texts: Iterable[str]) -> Language:
     """Chinese where there are at least half as many Chinese characters as words in other scripts."""
     chinese = words = 0
     for text in texts:
-        chinese += len(_CHINESE.findall(text))
-        words += len(_WORD.findall(text))
+        more_chinese, more_words = (_remembered_count if len(text) <= _SHORT else _count)(text)
+        chinese += more_chinese
+        words += more_words
     return "zh" if chinese > 0 and chinese * 2 >= words else "en"
+
+
+def _count(text: str) -> tuple[int, int]:
+    """Chinese characters and words in other scripts."""
+    return len(_CHINESE.findall(text)), len(_WORD.findall(text))
+
+
+# Whoever looks at a message in a turn asks for its language.
+_remembered_count = lru_cache(maxsize=512)(_count)

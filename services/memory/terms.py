@@ -10,6 +10,7 @@ import unicodedata
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from services.llm.lexical import STOP_WORDS
@@ -42,6 +43,7 @@ _CHINESE_STOP_WORDS = """
 """
 _STOP = STOP_WORDS | frozenset([*_MORE_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split()])
 _LONGEST_TERM = 64
+_SHORT = 500
 _PAIR = 2
 
 
@@ -93,10 +95,15 @@ def terms(text: str) -> list[str]:
     neighbouring characters and the words of jieba's search mode. An e-mail address and a number
     with separators are a term each, and so are their parts.
     """
-    found: list[str] = []
-    for run in _runs(text):
-        found.extend(_chinese(run) if _CHINESE.match(run) else _other(run))
-    return found
+    return list((_remembered_terms if len(text) <= _SHORT else _terms)(text))
+
+
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(_chinese(run) if _CHINESE.match(run) else _other(run) for run in _runs(text)))
+
+
+# A message is cut several times in a turn: to be sought, ranked, met by concepts and shown.
+_remembered_terms = lru_cache(maxsize=512)(_terms)
 
 
 def informative_terms(text: str) -> frozenset[str]:

@@ -34,7 +34,9 @@ from services.platform.postgres import Database, Query
 
 MOST_UNITS = 100_000
 """A user with more is served by the index."""
-_BYTES_OF_A_UNIT = 1_100
+_BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
+_MOST_CONCEPTS = 50_000
+"""Combinations of concepts that units share."""
 _MOST_OF_THE_LIMIT = 0.5
 """Share of all bytes that one set may take."""
 _MOST_AT_ONCE = 20_000
@@ -325,6 +327,8 @@ class WorkingSets:
         every = terms_that_fit(of_this_version(found.split(), text, row.speaker, row.role)).split()
         known = marked(every, text, row.speaker, row.role) if every else Marked((), {}, NO_FEATURES)
         key = tuple(sorted(known.concepts.items()))
+        if len(self._concepts) > _MOST_CONCEPTS:
+            self._concepts = {}
         return UnitContent(
             words=known.terms,
             marks=every[1 : len(every) - len(known.terms)],
@@ -379,7 +383,7 @@ class WorkingSets:
     def _weigh(self, entry: _Entry) -> None:
         if entry.given_up:
             return
-        size = entry.units.nbytes if entry.units else 0
+        size = _BYTES_OF_A_SET + entry.units.nbytes if entry.units else 0
         self._bytes += size - entry.nbytes
         entry.nbytes = size
 
