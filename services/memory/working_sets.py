@@ -44,8 +44,8 @@ _MOST_AT_ONCE = 20_000
 _AT_ONCE = 4_000
 """Rows of the index that are read at once."""
 _LOADS = 2
-_FEW = 4
-"""Units whose terms are made without a thread."""
+_FEW, _MANY = 4, 500
+"""Changed units whose terms are made without a thread, and whose terms the index is asked for."""
 _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
@@ -247,7 +247,10 @@ class WorkingSets:
                 Query(sql.CHANGED, {**values, "snapshot": before.snapshot}, class_row(UnitRow)),
             )
             if states and states[0].removed_at <= before.generation:
-                await self._take_in(entry.units, rows, {})
+                # As after an import: what the index has by now need not be made of the texts.
+                many = len(rows) > _MANY
+                known = (await self._from_index(scope, rows, vectors=vectors))[0] if many else {}
+                await self._take_in(entry.units, rows, known)
                 entry.state = states[0]
                 entry.tries, entry.looked_at = 0, 0.0
                 self._weigh(entry)
