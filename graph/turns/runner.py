@@ -23,11 +23,12 @@ from graph.turns.places import Places
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.writer import EventWriter
 from services.bootstrap import Services
+from services.conversations.digests import message_digest
 from services.conversations.leases import AdoptedTurn
 from services.conversations.resent import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
-from services.errors import Busy, DatabaseUnavailable, InvalidInput, NotFound
+from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from state.conversation import TurnInput
 from state.events import TurnEvent
@@ -120,16 +121,21 @@ class TurnRunner:
             DatabaseUnavailable: as `start`.
         """
         user, session = request.input["user_id"], request.input["session_id"]
-        known = await self._services.transcript.conversations(
-            request.tenant_id, user_id=user, session_id=session, limit=1
-        )
-        try:
-            turn = await self._turns.get(request.tenant_id, replaced, user_id=user)
-        except NotFound:
-            turn = None
-        if turn is None or not known or turn.conversation_id != known[0].id:
+        conversations = self._services.known_conversations
+        known = await conversations.named(request.tenant_id, user, session, messages=0)
+        if known is None:
             raise InvalidInput("replaces", "is no turn of this conversation")
-        await self.put_aside(request.tenant_id, known[0].id, replaced, "edit")
+        for said in known.messages:
+            if request.idempotency_key is not None and said.key == request.idempotency_key:
+                return said.turn_id
+        place = await conversations.place_of(request.tenant_id, known.id, turn_id=replaced)
+        if place is None:
+            raise InvalidInput("replaces", "is no turn of this conversation")
+        if place[1] is not None:
+            raise InvalidInput("replaces", f"is on the branch {place[1]}; switch to it first")
+        digest = message_digest("user", request.input["message"], request.input.get("images", ()))
+        again = any(said.turn_id == replaced and said.digest == digest for said in known.messages)
+        await self.put_aside(request.tenant_id, known.id, replaced, "regenerate" if again else "edit")
         return await self.start(request)
 
     async def follow(

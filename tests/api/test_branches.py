@@ -53,6 +53,8 @@ async def test_a_replacement_that_is_repeated_is_one_turn(client: httpx.AsyncCli
     ]
     assert again[0] == again[1]
     assert await _shown(client, first["conversation_id"]) == ["One"]
+    (branch,) = (await client.get(f"/api/v1/conversations/{first['conversation_id']}/branches")).json()["items"]
+    assert branch["reason"] == "regenerate"
 
 
 async def test_only_a_turn_of_the_same_conversation_is_replaced(client: httpx.AsyncClient) -> None:
@@ -62,6 +64,9 @@ async def test_only_a_turn_of_the_same_conversation_is_replaced(client: httpx.As
         refused = await client.post("/api/v1/chat", json=body)
         assert refused.status_code == 422
         assert refused.json()["detail"] == "replaces: is no turn of this conversation"
+    await _say(client, "Two", replaces=first["turn_id"])
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "x", "replaces": first["turn_id"]}
+    assert "is on the branch" in (await client.post("/api/v1/chat", json=body)).json()["detail"]
     missing = await client.post(f"/api/v1/conversations/{first['conversation_id']}/branches/{uuid4()}/switch")
     assert missing.status_code == 404
 
