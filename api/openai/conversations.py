@@ -19,6 +19,7 @@ from api.openai.response_schemas import messages_of_items
 from api.openai.sessions import uuid_in
 from api.openai.speaker import NO_USER, speaker_of
 from services.bootstrap import Services
+from services.conversations.known import UNNAMED
 from services.conversations.transcript import Conversation, Message
 from services.errors import InvalidInput, NotFound
 from services.identity.caller import Caller
@@ -57,7 +58,7 @@ async def create(
     if speaker.user_id is None:
         raise InvalidInput("metadata.user", NO_USER)
     expert = await expert_of(services, caller.tenant_id, str(metadata.get("model") or "default"))
-    session = f"v1-{uuid7()}"
+    session = f"{UNNAMED}{uuid7().hex}"
     begun = {
         "kind": "session",
         "user_id": speaker.user_id,

@@ -88,7 +88,7 @@ class Reconciling:
             # Several models answer in one chat of the client: each has a conversation of it.
             session = f"{ids.session}:{self._expert}"[-_LONGEST_SESSION:]
             return await self._known.named(self._tenant_id, self._user_id, session, messages=size), session
-        new = f"{UNNAMED}{uuid7()}"
+        new = f"{UNNAMED}{uuid7().hex}"
         if not request.earlier:
             begun = await self._known.just_begun(self._tenant_id, self._user_id, self._expert)
             if begun is not None and compare(begun.messages, resent) != Meant():

@@ -55,6 +55,10 @@ def _response_of(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
     return Ask({"response_id": f"resp_{ids.pick('turn', chance)}"})
 
 
+def _cancel_response(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask({"response_id": f"resp_{_cancel(me, ids, more, chance).path['turn_id']}"})
+
+
 def _make_conversation(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     items = [{"role": "user", "content": f"{me.canary} said {more.pick('phrase', chance)}"}]
     user = ids.pick("user", chance)
@@ -373,7 +377,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/v1/chat/completions"): Entry(_completion, ANSWERED, ANSWERED, ANSWERED, weight=3),
     ("POST", "/v1/responses"): Entry(_response, GONE, GONE, GONE),
     ("GET", "/v1/responses/{response_id}"): Entry(_response_of, OK, GONE, GONE),
-    ("POST", "/v1/responses/{response_id}/cancel"): Entry(_response_of, OK, GONE, GONE),
+    ("POST", "/v1/responses/{response_id}/cancel"): Entry(_cancel_response, OK, GONE, GONE),
     ("GET", "/v1/responses/{response_id}/input_items"): Entry(_response_of, OK, GONE, GONE),
     ("POST", "/v1/conversations"): Entry(_make_conversation, OK, OK | GONE, OK | GONE),
     ("GET", "/v1/conversations/{conversation_id}"): Entry(_v1_conversation, OK, GONE, GONE),
