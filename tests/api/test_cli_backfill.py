@@ -15,7 +15,7 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.summaries.store import StoredSummary
 from tests.services.summaries.test_daily import written
-from tests.support.command import PATIENCE_S, start_command
+from tests.support.command import run_command, start_command
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert, talk
@@ -30,22 +30,25 @@ SLOW = Reply(["They ", "talked."], delay_s=60)
 def _start(
     engines: Engines, server: ModelServer, *more: str, command: str = "summaries", **variables: str
 ) -> "subprocess.Popen[str]":
-    given = {
+    given = _variables(engines, server, **variables)
+    return start_command("backfill", command, *more, variables=given, measured="--json" in more)
+
+
+def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[str, str]:
+    return {
         "ANAMNESIS_DATABASE_URL": engines.database_url,
         "ANAMNESIS_LLM_MODEL": "scripted",
         "ANAMNESIS_SMALL_LLM_MODEL": "small",
         "ANAMNESIS_LLM_BASE_URL": server.base_url,
         **variables,
     }
-    return start_command("backfill", command, *more, variables=given, measured="--json" in more)
 
 
 async def _run(
     engines: Engines, server: ModelServer, *more: str, command: str = "summaries", **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    process = _start(engines, server, *more, command=command, **variables)
-    out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    given = _variables(engines, server, **variables)
+    return await asyncio.to_thread(run_command, "backfill", command, *more, variables=given)
 
 
 async def _report(engines: Engines, server: ModelServer, *more: str, command: str = "summaries") -> dict[str, Any]:

@@ -23,9 +23,12 @@ def test_a_backup_of_the_busy_service_is_restored_elsewhere(
     def talk() -> None:
         while busy:
             answer_of(chat(service.url, "Another line.", user_id="u-2", session_id="s-2"))
+            begun.set()
 
+    begun = threading.Event()
     talking = threading.Thread(target=talk)
     talking.start()
+    assert begun.wait(30)
     (tmp_path / "backups").mkdir()
     made = run_command("backup", str(tmp_path / "backups"), "--json", variables=here)
     busy = False

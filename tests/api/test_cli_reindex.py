@@ -17,7 +17,7 @@ from services.engines import Engines
 from services.memory.index import Scope
 from services.platform.settings import Settings, load_settings
 from tests.conftest import free_port
-from tests.support.command import PATIENCE_S, start_command
+from tests.support.command import run_command, start_command
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, collections, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
@@ -48,6 +48,12 @@ def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
 
 
 def _start(command: str, engines: Engines, server: ModelServer, **variables: str) -> "subprocess.Popen[str]":
+    return start_command(
+        command, variables=_variables(engines, server, **variables), measured=command == "reindex"
+    )
+
+
+def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[str, str]:
     given = {
         "database_url": engines.database_url,
         "milvus_uri": engines.milvus_uri,
@@ -58,16 +64,13 @@ def _start(command: str, engines: Engines, server: ModelServer, **variables: str
         "port": str(free_port()),
         **variables,
     }
-    named = {f"ANAMNESIS_{name.upper()}": value for name, value in given.items()}
-    return start_command(command, variables=named, measured=command == "reindex")
+    return {f"ANAMNESIS_{name.upper()}": value for name, value in given.items()}
 
 
 async def _run(
     command: str, engines: Engines, server: ModelServer, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    process = _start(command, engines, server, **variables)
-    out, err = await asyncio.to_thread(process.communicate, timeout=PATIENCE_S)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    return await asyncio.to_thread(run_command, command, variables=_variables(engines, server, **variables))
 
 
 async def _said(services: Services, count: int = 20) -> list[OpenTurn]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.engines import Engines
-from tests.support.command import COMMAND, PATIENCE_S, environment_of
+from tests.support.command import run_command
 from tests.support.service_process import ServiceProcess, answer_of, chat
 from tests.support.transfer import message, ndjson
 
@@ -19,14 +19,8 @@ pytestmark = pytest.mark.slow
 def _anamnesis(
     variables: dict[str, str], *arguments: str, given: bytes = b""
 ) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        capture_output=True,
-        input=given,
-        timeout=PATIENCE_S,
-        check=False,
-        env=environment_of(variables),
-    )
+    ran = run_command(*arguments, variables=variables, typed=given)
+    return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.encode(), ran.stderr.encode())
 
 
 @pytest.fixture

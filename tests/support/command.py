@@ -1,19 +1,30 @@
-"""A command of `anamnesis` as a process of its own, which knows no settings but the test's."""
+"""A command of `anamnesis`, which knows no settings but the test's: in this process, or as one of its own."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+import structlog
+from typer.testing import CliRunner
 
 from tests.support.service_process import ROOT
 
 COMMAND = (sys.executable, "-m", "api.cli.main")
 PATIENCE_S = 120
 
+_FIXED = {"NO_COLOR": "1", "COLUMNS": "160"}
+_OWN_PROCESS = frozenset({"serve", "worker", "chat"})
+"""They handle signals, which only a process' first thread may."""
+
 
 def environment_of(variables: Mapping[str, str], *, measured: bool = True) -> dict[str, str]:
     """The variables of a process; where it is not `measured` for coverage it starts in two thirds of the time."""
-    fixed = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"}
+    fixed = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **_FIXED}
     coverage = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_") and measured}
     return {**fixed, **coverage, **variables}
 
@@ -32,15 +43,45 @@ def start_command(
 
 
 def run_command(
-    *arguments: str, variables: Mapping[str, str], typed: str = "", measured: bool = True
+    *arguments: str, variables: Mapping[str, str], typed: str | bytes = "", measured: bool = True
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end."""
-    return subprocess.run(
+    """Run a command to its end: in a thread of this process, or in one of its own where it is typed to."""
+    if not typed and not _OWN_PROCESS.intersection(arguments[:1]):
+        with ThreadPoolExecutor(1) as thread:  # this one may have a loop already
+            return thread.submit(_invoke, arguments, variables).result(PATIENCE_S)
+    ran = subprocess.run(
         [*COMMAND, *arguments],
         capture_output=True,
-        text=True,
-        input=typed,
+        input=typed.encode() if isinstance(typed, str) else typed,
         timeout=PATIENCE_S,
         check=False,
         env=environment_of(variables, measured=measured),
     )
+    return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def _invoke(arguments: tuple[str, ...], variables: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    from api.cli.main import app
+
+    ours = {name: None for name in os.environ if name.startswith(("ANAMNESIS_", "OPENAI_"))}
+    with _logs_as_before():
+        ran = CliRunner().invoke(app, list(arguments), env={**ours, **_FIXED, **variables})
+    failed = ran.exc_info is not None and not isinstance(ran.exception, SystemExit | None)
+    trace = "".join(traceback.format_exception(ran.exception)) if failed else ""
+    return subprocess.CompletedProcess(arguments, ran.exit_code, ran.stdout, ran.stderr + trace)
+
+
+@contextmanager
+def _logs_as_before() -> Iterator[None]:
+    """Undo what a command configures, which a logger would otherwise keep from its first use on."""
+    configured, configure = structlog.get_config(), structlog.configure
+    structlog.configure = partial(_configure_for_now, configure)
+    try:
+        yield
+    finally:
+        structlog.configure = configure
+        structlog.configure(**configured)
+
+
+def _configure_for_now(configure: Callable[..., None], **options: object) -> None:
+    configure(**{**options, "cache_logger_on_first_use": False})
