@@ -8,9 +8,11 @@ from typing_extensions import TypedDict
 MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing"]
 """Remove what was told; keep a turn out of memory; replace what was told; keep a statement; keep a wish about
 answers."""
-CommandScope = Literal["stated", "here", "before", "present", "previous"]
-"""What a command is about: what its target names; “this”, or what was said before, neither of them resolved yet;
-this message; the exchange before it."""
+CommandScope = Literal["stated", "present", "previous"]
+"""What a command is about: what it names, this message, or the exchange before it."""
+Certainty = Literal["plain", "likely", "unclear"]
+"""Of a command: obeyed; obeyed where memory holds what it names; left to a small model, as is a likely one that
+finds nothing."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,15 @@ class Command:
     """What is to be forgotten, remembered or corrected, in the user's words; empty where the scope says it."""
     replacement: str = ""
     """What holds instead."""
-    certainty: Literal["plain", "unclear"] = "plain"
+    named: str = ""
+    """The target without words that only point to it: “that stuff about …”."""
+    about: str = ""
+    """What else the message speaks of, without the words of the command itself."""
+    kept: str = ""
+    """What is to stay, in the user's words: “the rest may remain”."""
+    certainty: Certainty = "plain"
     needs_match: bool = False
-    """Whether it is a command only where memory holds its target: “forget the budget” may change the subject."""
-    explicit: bool = True
-    """Of a correction: whether it says that something was wrong; else a value replaces only one of its kind."""
-    start: int = 0
-    """Where it stands in its message."""
-    end: int = 0
+    """Whether nothing is done, and nothing said of it, where memory does not hold its target."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,13 @@ class Recognised:
 
     @property
     def plain(self) -> tuple[Command, ...]:
-        """Those that rules are sure of."""
-        return tuple(command for command in self.commands if command.certainty == "plain")
+        """Those that are obeyed, some of them only where memory holds what they name."""
+        return tuple(command for command in self.commands if command.certainty != "unclear")
 
     @property
     def unclear(self) -> bool:
-        """Whether a command may be meant that rules are not sure of."""
-        return len(self.plain) < len(self.commands)
+        """Whether a command may be meant of which it is not sure."""
+        return any(command.certainty != "plain" for command in self.commands)
 
 
 class MemoryChange(TypedDict):

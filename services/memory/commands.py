@@ -1,202 +1,246 @@
-"""Memory commands in a message: what the user plainly asks memory to forget, keep, leave out or correct.
+"""Memory commands in a message: what the user asks memory to forget, keep, leave out or correct.
 
-A message is cut into clauses; a clause is a command when it is an imperative, or a request, that is addressed to
-the assistant and concerns what it remembers. Statements, questions, quotations and texts to work on are none.
+A learned model tells which kind of command a message is, and which of its words name what is meant
+(`command_model`). Where it is sure the command is obeyed; where it is not, a small model is asked afterwards.
 """
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from services.llm.language import language_of
-from services.memory import commands_chinese, commands_english, corrections_chinese, corrections_english
-from services.memory.command import Clause, Reading
-from services.memory.terms import informative_terms, simplified
-from state.memory import Command, Recognised
+from services.memory.command_features import Token, tokens
+from services.memory.command_model import Opinion, Part, opinion_on, parts_of
+from services.memory.command_text import Span, folded, masked, sentences_of
+from services.memory.terms import informative_terms
+from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
 
-LONGEST = 2000
-"""Characters of a message that are looked at."""
-_LONG = 500
-"""Of a longer message only the ends are looked at: the rest is material, not what is asked."""
-_ENDS = 2
-"""Sentences at each end of it."""
-
-_EDGES = " ,，:：;；、—–-.。!！\n"
-_LEAST_SAID = 1
-"""Informative words beside a command that “this” may mean."""
-_THANKS = frozenset({"谢谢", "拜托", "sorry", "sorri", "thank", "hello", "wait"})
-_FIGURE = re.compile(r"\d{2,}")
-
-_QUOTED = re.compile(
-    r"```.*?(?:```|$)|`[^`\n]*`|“[^”]*”|\"[^\"\n]*\"|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^'\n]{8,}'(?!\w)",
-    re.DOTALL,
+_PLAIN = 0.55
+"""Probability from which on a message is a command."""
+_LIKELY = 0.3
+"""From here on it is one where memory holds what it names; else a small model decides."""
+_BY_ITSELF = 0.9
+_OF_SENTENCE = 0.5
+_TELLING = 3
+"""Informative words of a target that is told in the message itself."""
+_OF_COMMANDS = frozenset(
+    [
+        "remove",
+        "keep",
+        "memory",
+        "said",
+        "not",
+        "ask",
+        "you",
+        "this",
+        "just_now",
+        "secret",
+        "wrong",
+        "change",
+        "always",
+        "ask_about",
+        "stays",
+    ]
 )
-_ASPECT = re.compile(r"(?<=[记存留惦])著")
-"""Traditional texts write it so; 著 by itself has another meaning."""
-_HIDDEN = "\ue000"
-_SENTENCE = re.compile(r"[^.!?。！？;；\n…]*(?:\.(?=\S)[^.!?。！？;；\n…]*)*(?P<mark>[.!?。！？;；\n…]+|$)")
-_BREAK = re.compile(
-    r"[,，:：]+|\s+[-–]+\s+|[—–]+|\s+(?=(?:but|so|and) (?:please )?(?:don't|do not|forget|remember|you)\b)"
-)
-_IS_A_TEXT = re.compile(
-    r"^\W*(?:(?:please|could you|can you|would you|help me|i need you to|请你?|麻烦你?|能不能|可以|帮我|帮忙|"
-    r"给我)\s*)*"
-    r"(?:translate|proofread|rephrase|paraphrase|rewrite|edit|polish|fix|improve|summari[sz]e|analy[sz]e|"
-    r"explain|"
-    r"spell-?check|翻译|改写|润色|校对|造句|缩写|扩写|总结|概括|解释|分析|修改|检查|续写|把(?:这|下面|"
-    r"以下).{0,12}"
-    r"(?:翻译|改|润色|译))"
-    r"|(?:translate|翻译|译)(?:\s*(?:this|it|the following))?\s*(?:in)?(?:to|成|为)"
-    r"|\bhow (?:do|would|can|should) (?:you|i|we|one) (?:say|write|translate|phrase|put)\b"
-    r"|(?:用|拿)\S{1,6}(?:怎么|如何)(?:说|讲|写|表达)|(?:怎么|如何)(?:翻译|表达)",
-    re.IGNORECASE,
-)
-_IS_TO_BE_WRITTEN = re.compile(
-    r"^\W*(?:(?:please|could you|can you|would you|help me|请你?|麻烦你?|能不能|可以|帮我|帮忙|给我|为我)\s*)*"
-    r"(?:(?:write|draft|compose|create|generate|make up|come up with|tell me a (?:story|joke)|"
-    r"give me an? (?:example|story|"
-    r"slogan|poem))\b|(?:再?写|编|起草|拟|讲|创作|生成|作)(?:一|个|封|篇|首|段|几|点|份|张|条))",
-    re.IGNORECASE,
-)
+"""Classes of words that tell nothing of what a command is about."""
+_EDGES = " ,，:：;；、—–-.。!！“”\"'「」\n"
+_WORD = 4
+"""Characters of a long Chinese word."""
+_LINKS = frozenset("to in at on is as it it's i'm he's she's the a an 了 成 为 是 在".split())
+_BESIDE_VALUE = frozenset("change just_now this wrong said ask you".split())
+_BRIDGED = 3
+"""Characters between two parts of a target that belong to it."""
 
 
 def recognise(message: str) -> Recognised:
-    """The memory commands of a message; none for most messages. Pure, about a tenth of a millisecond."""
-    text = _folded(message[:LONGEST])
-    masked = _QUOTED.sub(lambda found: _HIDDEN * len(found.group()), text)
-    if _IS_A_TEXT.search(masked[:120]) or _IS_TO_BE_WRITTEN.search(masked[:120]):
+    """The memory command of a message; none for most messages. Pure, less than a millisecond."""
+    text = folded(message)
+    shown = masked(text)
+    found = tokens(shown)
+    opinion = _opinion(found, sentences := sentences_of(shown))
+    if opinion.probability < _LIKELY:
         return Recognised(rest=message)
-    language = language_of([masked])
-    rules = commands_chinese if language == "zh" else commands_english
-    if not rules.MAY_COMMAND.search(masked.casefold()):
-        return Recognised(rest=message)
-    sentences = _sentences(masked)
-    found = [command for sentence in sentences for command in _of_sentence(sentence, rules.read, masked, text)]
-    if not found:
-        corrections = corrections_chinese if language == "zh" else corrections_english
-        correction = corrections.correction(sentences, text)
-        found = [correction] if correction else []
-    return _recognised([_as_written(command, text, message) for command in found], message, rules.LEAD)
+    parts = parts_of(found, opinion.kind)
+    commanding = [
+        span for span in sentences if _is_command(_within(found, span), _parts_within(found, parts, span), opinion)
+    ] or sentences
+    rest = _without(message, commanding)
+    kept = _kept(found, parts)
+    target = _words(message, found, parts, "target")
+    if opinion.kind == "standing":
+        target = _words_of(message, commanding)
+    elif opinion.kind == "remember" and not informative_terms(target):
+        target = rest
+    bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
+    command = Command(
+        kind=opinion.kind,
+        scope=_scope(opinion.kind, bare, found),
+        target=target,
+        named=bare,
+        replacement=_trimmed(_words(message, found, parts, "replacement")),
+        about=_about(message, found, parts, kept),
+        kept=_words_of(message, kept),
+        certainty=_certainty(opinion),
+        needs_match=opinion.kind == "correct" or opinion.probability < _PLAIN,
+    )
+    return Recognised((command,), rest)
 
 
-def _as_written(command: Command, text: str, message: str) -> Command:
-    """The command in the message's own characters, where they stand in the same places."""
-    if not message.startswith(text) and len(text) != len(message[:LONGEST]):
-        return command
-
-    def written(value: str) -> str:
-        place = text.find(value) if value else -1
-        return message[place : place + len(value)] if place >= 0 else value
-
-    return replace(command, target=written(command.target), replacement=written(command.replacement))
+def _opinion(found: Sequence[Token], sentences: Sequence[Span]) -> Opinion:
+    """On the whole message; where that is no command, on a sentence of it that is one beyond doubt."""
+    whole = opinion_on(found)
+    if whole.probability >= _LIKELY or len(sentences) == 1:
+        return whole
+    each = [opinion_on(_within(found, span)) for span in sentences]
+    surest = max(each, key=lambda opinion: opinion.probability, default=whole)
+    return surest if surest.probability >= _BY_ITSELF else whole
 
 
-def _folded(message: str) -> str:
-    """The same characters in the same places where that is possible, in one form of each."""
-    text = message.replace("’", "'").replace("‘", "'")
-    for fold in (lambda each: unicodedata.normalize("NFKC", each), simplified):
-        folded = fold(text)
-        if len(folded) == len(text):
-            text = folded
-    return _ASPECT.sub("着", text)
+def _certainty(opinion: Opinion) -> Certainty:
+    if opinion.probability >= _PLAIN:
+        return "plain"
+    return "likely" if opinion.kind in {"forget", "correct"} else "unclear"
 
 
-def _sentences(masked: str) -> list[list[Clause]]:
-    found = [
-        list(_clauses(sentence))
-        for sentence in _SENTENCE.finditer(masked)
-        if sentence.group().strip(" .!?。！？;；\n…")
+def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> CommandScope:
+    """A command that names nothing is about what was said before it."""
+    if kind in {"correct", "standing"}:
+        return "stated"
+    named = len(informative_terms(target))
+    if kind == "do_not_remember":
+        tells = named >= _TELLING or any(map(_tells_of_user, _clauses(found)))
+        return "present" if tells else "previous"
+    return "stated" if named else "previous"
+
+
+def _tells_of_user(clause: Sequence[Token]) -> bool:
+    """Whether a clause tells something of the user, and not of the telling."""
+    classes = {name for token in clause for name in token.classes}
+    if "me" not in classes or not classes.isdisjoint(("remove", "keep", "said", "secret", "just_now", "this")):
+        return False
+    own = [token.text for token in clause if not token.classes]
+    return bool(informative_terms(("" if own and not own[0].isascii() else " ").join(own)))
+
+
+def _clauses(found: Sequence[Token]) -> Iterator[list[Token]]:
+    for is_mark, clause in groupby(found, key=lambda token: token.is_mark):
+        if not is_mark:
+            yield list(clause)
+
+
+def _is_command(found: Sequence[Token], parts: Sequence[Part], opinion: Opinion) -> bool:
+    """Whether a sentence is part of the command, and not said beside it."""
+    if any(part != "other" for part in parts):
+        return True
+    own = opinion_on(found)
+    return own.probability >= _OF_SENTENCE and own.kind == opinion.kind
+
+
+def _within(found: Sequence[Token], span: Span) -> list[Token]:
+    return [token for token in found if span.start <= token.start < span.end]
+
+
+def _parts_within(found: Sequence[Token], parts: Sequence[Part], span: Span) -> list[Part]:
+    return [part for token, part in zip(found, parts, strict=True) if span.start <= token.start < span.end]
+
+
+def _words(message: str, found: Sequence[Token], parts: Sequence[Part], wanted: Part) -> str:
+    """The words of a part, from the message itself; what stands apart is joined by a space."""
+    spans: list[Span] = []
+    for span in _runs(found, parts, wanted):
+        if spans and span.start - spans[-1].end <= _BRIDGED:
+            spans[-1] = Span(spans[-1].start, span.end)
+        else:
+            spans.append(span)
+    whole = [_whole_words(message, span) for span in spans]
+    return " ".join(message[span.start : span.end] for span in whole).strip(_EDGES)
+
+
+def _whole_words(message: str, span: Span) -> Span:
+    """A part of a text with the whole of the Chinese words at its ends."""
+    around = Span(max(span.start - _WORD, 0), min(span.end + _WORD, len(message)))
+    near = folded(message)[around.start : around.end]
+    start, end = span.start, span.end
+    for word in informative_terms(near):
+        if len(word) > 1 and not word.isascii():
+            for found in re.finditer(re.escape(word), near):
+                left, right = around.start + found.start(), around.start + found.end()
+                if left < span.start < right:
+                    start = min(start, left)
+                if left < span.end < right:
+                    end = max(end, right)
+    return Span(start, end)
+
+
+def _trimmed(value: str) -> str:
+    """A new value without the words at its ends that say how it came to hold: “now”, “switched to”."""
+    found = tokens(masked(folded(value)))
+    first, last = 0, len(found)
+    while first < last and _is_beside(found[first]):
+        first += 1
+    while last > first and _is_beside(found[last - 1]):
+        last -= 1
+    return value[found[first].start : found[last - 1].end] if first < last else value
+
+
+def _is_beside(token: Token) -> bool:
+    return token.is_mark or token.text in _LINKS or not _BESIDE_VALUE.isdisjoint(token.classes)
+
+
+def _runs(found: Sequence[Token], parts: Sequence[Part], wanted: Part) -> Iterator[Span]:
+    for part, pairs in groupby(zip(parts, found, strict=True), key=lambda pair: pair[0]):
+        if part == wanted:
+            run = [token for _, token in pairs]
+            yield Span(run[0].start, run[-1].end)
+
+
+def _kept(found: Sequence[Token], parts: Sequence[Part]) -> list[Span]:
+    """The clauses beside the target that say what is to stay."""
+    targets = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
+    kept = []
+    for clause in _clauses(found):
+        named = {name for token in clause for name in token.classes}
+        if "stays" in named and "not" not in named and targets.isdisjoint(token.start for token in clause):
+            kept.append(Span(clause[0].start, clause[-1].end))
+    return kept
+
+
+def _about(message: str, found: Sequence[Token], parts: Sequence[Part], kept: Sequence[Span]) -> str:
+    """The words of a message that neither make it a command nor say what holds instead or is to stay."""
+    replaced = [
+        Span(token.start, token.end) for token, part in zip(found, parts, strict=True) if part == "replacement"
     ]
-    if len(masked) > _LONG and len(found) > 2 * _ENDS:
-        return [*found[:_ENDS], *found[-_ENDS:]]
-    return found
+    return _blanked(message, [*_of_commands(found), *replaced, *kept])
 
 
-def _clauses(sentence: re.Match[str]) -> Iterator[Clause]:
-    end = sentence.start("mark")
-    asks = "?" in sentence["mark"] or "？" in sentence["mark"]
-    places = [sentence.start(), *(each.end() for each in _BREAK.finditer(sentence.string, sentence.start(), end))]
-    ends = [*(each.start() for each in _BREAK.finditer(sentence.string, sentence.start(), end)), end]
-    spans = [
-        (start, stop) for start, stop in zip(places, ends, strict=True) if sentence.string[start:stop].strip()
+def _of_commands(found: Sequence[Token]) -> list[Span]:
+    return [
+        Span(token.start, found[min(at + token.span, len(found)) - 1].end)
+        for at, token in enumerate(found)
+        if not _OF_COMMANDS.isdisjoint(token.classes)
     ]
-    for number, (start, stop) in enumerate(spans):
-        following = sentence.string[stop : spans[number + 1][0]] if number + 1 < len(spans) else ""
-        yield Clause(
-            text=sentence.string[start:stop],
-            start=start,
-            end=stop,
-            before=sentence.string[sentence.start() : start].rstrip(),
-            after=sentence.string[stop:end],
-            sentence_start=sentence.start(),
-            sentence_end=sentence.end(),
-            introduces=":" in following or "：" in following,
-            asks=asks,
-        )
 
 
-def _of_sentence(
-    clauses: list[Clause], read: Callable[[Clause], Reading | None], masked: str, text: str
-) -> Iterator[Command]:
-    for clause in clauses:
-        reading = read(clause)
-        if reading is None:
-            continue
-        end = _end_of(clause, reading, masked)
-        yield Command(
-            kind=reading.kind,
-            scope=reading.scope,
-            target=_target(clause, reading, end, text),
-            certainty=reading.certainty,
-            needs_match=reading.needs_match,
-            start=clause.start,
-            end=end,
-        )
-        if reading.extent != "clause":
-            return  # what follows in the sentence belongs to it
+def _blanked(text: str, spans: Sequence[Span]) -> str:
+    left = list(text)
+    for span in spans:
+        left[span.start : span.end] = " " * (span.end - span.start)
+    return " ".join("".join(left).split())
 
 
-def _end_of(clause: Clause, reading: Reading, masked: str) -> int:
-    if reading.extent == "message":
-        return len(masked)
-    return clause.sentence_end if reading.extent == "sentence" else clause.end
+def _words_of(message: str, spans: Sequence[Span]) -> str:
+    return " ".join(message[span.start : span.end].strip() for span in spans).strip(_EDGES)
 
 
-def _target(clause: Clause, reading: Reading, end: int, text: str) -> str:
-    if reading.target is None:
-        return ""
-    start, stop = reading.target
-    last = clause.start + stop if reading.extent == "clause" else end
-    return text[clause.start + start : last].strip(" ,，:：。.!！;；“”\"'「」\n")
-
-
-def _recognised(found: list[Command], message: str, lead: re.Pattern[str]) -> Recognised:
-    plain = [command for command in found if command.certainty == "plain"]
-    ordered = sorted(plain or found, key=lambda each: each.start)
+def _without(message: str, spans: Sequence[Span]) -> str:
     rest, place = [], 0
-    for command in ordered:
-        rest.append(message[place : command.start])
-        place = max(place, command.end)
+    for span in spans:
+        rest.append(message[place : span.start])
+        place = span.end
     rest.append(message[place:])
-    remaining = " ".join(part.strip(_EDGES) for part in rest if part.strip(_EDGES))
-    if any(command.scope == "stated" for command in ordered):
-        # “I smoke: don't keep that, forget it” names it once.
-        ordered = [command for command in ordered if command.scope not in {"here", "before"}] or ordered
-    placed = [_placed(command, message, lead) for command in ordered]
-    return Recognised(tuple(dict.fromkeys(placed)), remaining)
+    return " ".join(part.strip(_EDGES) for part in rest if part.strip(_EDGES))
 
 
-def _placed(command: Command, message: str, lead: re.Pattern[str]) -> Command:
-    """What “this” means: what the message says beside the command, or else the exchange before it."""
-    if command.scope not in {"here", "before"}:
-        return command
-    says = _says_something(lead.sub("", message[: command.start]))
-    # What is to be left out or kept may follow; what is to be forgotten was said before.
-    if command.kind != "forget" and command.scope == "here":
-        says = says or _says_something(message[command.end :])
-    return replace(command, scope="present" if says else "previous")
-
-
-def _says_something(text: str) -> bool:
-    return len(informative_terms(text) - _THANKS) >= _LEAST_SAID or bool(_FIGURE.search(text))
+def kind_of(text: str) -> MemoryChangeKind | None:
+    """The kind of command that a text plainly is."""
+    found = recognise(text).commands
+    return found[0].kind if found and found[0].certainty == "plain" else None

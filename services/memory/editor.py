@@ -11,7 +11,7 @@ from services.llm.language import Language, language_of
 from services.memory import resolution_sql as sql
 from services.memory.blocks import Owner
 from services.memory.change_wording import summary_of
-from services.memory.commands import recognise
+from services.memory.commands import kind_of
 from services.memory.operations import Trigger
 from services.memory.resolution import Asking, Resolution
 from services.memory.retraction import Retraction
@@ -54,8 +54,7 @@ class MemoryEditor:
             asking = _asking(editing, f"{replaces} {text}")
             removed = await self._resolution.named(asking, "forget", replaces)
             await self._commit(editing, removed)
-        is_wish = any(command.kind == "standing" for command in recognise(text).commands)
-        command = Command("standing" if is_wish else "remember", "stated", target=text)
+        command = Command("standing" if kind_of(text) == "standing" else "remember", "stated", target=text)
         planned = await self._resolution.plan(_asking(editing, text, command))
         if not planned:
             return _unchanged("remember", text)

@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from services.llm.language import language_of
-from services.memory.concepts import concepts
 from services.memory.terms import (
-    english_stems,
-    english_words,
     informative_terms,
     lone_characters,
     simplified,
@@ -60,6 +57,11 @@ _CONNECTIVE = re.compile(
 )
 
 
+_REFERS_BACK = re.compile(
+    r"^\s*(?:(?:and|but|so|because|also)\s+)*(?:he|she|they|it|his|her|their|its)(?:'s|'re|'d|'ll)?\b"
+    r"|^\s*(?:而且|还有|但是?|所以)?(?:他|她|它)",
+    re.IGNORECASE,
+)
 _LIST = re.compile(r",? (?:and|or|&) |, ", re.IGNORECASE)
 _LITTLE = frozenset("我你您他她它咱们的地得了着是对有在会于这那个件事都也很吗呢吧啊呀请把")
 """Chinese characters that say nothing by themselves."""
@@ -77,8 +79,6 @@ class Subject:
     """The Chinese characters that say something: what is cut into other words is found by them."""
     of_speaker: bool = False
     """Whether it is said to be about the user."""
-    words: str = ""
-    """What names it."""
 
     @classmethod
     def of(cls, words: str) -> "Subject":
@@ -98,7 +98,6 @@ class Subject:
             of_kin=bool(_KIN.search(words)),
             characters=_characters(words),
             of_speaker=bool(_SPEAKER.match(words)),
-            words=words,
         )
 
     def patterns(self) -> list[str]:
@@ -135,21 +134,6 @@ class Subject:
         folded = simplified(text)
         return (self.terms & there) | {term for term in apart if re.search(rf"{term[0]}.{{1,4}}{term[1]}", folded)}
 
-    def is_meant_in(self, text: str) -> bool:
-        """Whether a statement speaks of it by its concepts: “my address” and “I live in Hill Road”."""
-        if not self.terms or (_KIN.search(text) and not self.of_kin):
-            return False
-        spoken_of = concepts(text)
-        shared = self._shared_with(text)
-        meant = [each for term in self.terms - shared if (each := self.concepts_of(term))]
-        covered = len(shared) + sum(each.keys() <= spoken_of.keys() for each in meant)
-        return covered == len(self.terms)
-
-    def concepts_of(self, term: str) -> dict[str, float]:
-        """The concepts that one of its terms names."""
-        word = next((each for each in english_words(self.words) if english_stems(each) == [term]), term)
-        return concepts(word)
-
     def shares_with(self, text: str) -> bool:
         """Whether a text has any of its words."""
         return bool(self.terms & frozenset(terms(text)))
@@ -160,6 +144,16 @@ class Subject:
         if len(self.terms) <= _FEW:
             return bool(shared)
         return any(self.weights[term] > 1 for term in shared) or 2 * len(shared) >= len(self.terms)
+
+
+def refers_back(statement: str) -> bool:
+    """Whether a statement is about what the one before it named."""
+    return _REFERS_BACK.match(statement) is not None
+
+
+def is_of_kin(text: str) -> bool:
+    """Whether a text is about somebody of the user's."""
+    return _KIN.search(text) is not None
 
 
 def _characters(text: str) -> frozenset[str]:
@@ -195,7 +189,7 @@ def statements_of(text: str) -> list[str]:
     """A text cut into statements: sentences, and clauses with a subject of their own; joined they are the text."""
     found: list[str] = []
     for sentence in sentences(text):
-        pieces = _pieces(sentence)
+        pieces = pieces_of(sentence)
         for number, piece in enumerate(pieces):
             if number and _STANDS_ALONE.match(piece):
                 found.append(piece)
@@ -206,7 +200,8 @@ def statements_of(text: str) -> list[str]:
     return found
 
 
-def _pieces(sentence: str) -> list[str]:
+def pieces_of(sentence: str) -> list[str]:
+    """A sentence cut after each comma, and before a clause that is joined to another; joined they are the sentence."""
     places = [0, *(each.end() for each in _COMMA.finditer(sentence)), len(sentence)]
     return [sentence[a:b] for a, b in pairwise(places) if sentence[a:b]]
 
@@ -223,6 +218,9 @@ def without(text: str, subject: Subject, *, strictly: bool = True) -> str | None
         found = [subject.touches(part) for part in parts]
     if not any(found):
         return None
+    for place in range(1, len(parts)):
+        # Of whom or of what it speaks is gone.
+        found[place] = found[place] or (found[place - 1] and refers_back(parts[place]))
     kept = [
         part if not gone else without_member(part, subject) or "" for part, gone in zip(parts, found, strict=True)
     ]

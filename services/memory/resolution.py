@@ -4,9 +4,8 @@ It only plans; `Retraction` carries the plan out in the transaction that ends th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -23,7 +22,8 @@ from services.memory.content import FIELD_LABELS, check_size
 from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes, item_text
 from services.memory.mentions import Subject, known_in, statements_of, without, without_member, worth_keeping
-from services.memory.substitution import Substitution, frame_of, substitute, value_terms
+from services.memory.sought import Sought
+from services.memory.substitution import Substitution, substitute
 from services.memory.terms import informative_terms
 from services.platform.postgres import Database
 from state.memory import Command, MemoryChange, PlannedChange, PlannedItem, PlannedMessage, Recognised
@@ -134,119 +134,151 @@ class Resolution:
             return _to_keep(command, asking, core, before)
         if command.kind == "correct":
             return await self._correction(command, asking, core, before)
-        if command.scope == "present":
-            own: Literal["leave out", "off the record"] = (
-                "off the record" if command.kind == "do_not_remember" else "leave out"
-            )
-            if own == "off the record":
-                return _Found(own=own, told=[this_message(asking.language)])
-            # What the message says beside the command may have been told before.
-            found = await self._stated(replace(command, target=asking.recognised.rest), asking, core)
-            found.told = found.told or [this_message(asking.language)]
-            found.own_changes = True
+        if command.kind == "do_not_remember":
+            found = self._previous_of(before) if command.scope == "previous" else _Found()
+            found.own, found.told = "off the record", found.told or [this_message(asking.language)]
             return found
-        if command.scope == "previous":
+        found = await self._stated(command, asking, core)
+        if not found and command.scope == "previous" and command.certainty == "plain":
             return await self._previous(asking, core, before)
-        return await self._stated(command, asking, core)
+        return found
 
     async def _stated(self, command: Command, asking: Asking, core: CoreContent) -> _Found:
+        """What shares nearly all words with what the user names; else what is meant by it."""
         subject = Subject.of(command.target)
         found = _Found(gives_away=command.target)
-        if not subject.terms:
+        kept = Sought(command.kept)
+        if subject.terms:
+            for stored in await self._mentions(asking, subject.patterns()):
+                rest = without(stored.content, subject)
+                if rest is None or (kept.facets and kept.is_told_by(_gone(stored.content, rest))):
+                    continue
+                if stored.kind == "episode":
+                    found.episodes.append(stored.id)
+                else:
+                    found.messages[stored.id] = rest or None
+                gone = _gone(stored.content, rest) if rest else stored.content
+                found.told.append(command.target if without_member(gone, subject) else gone)
+            await self._answers_of(asking, found, subject)
+            found.items = _items_about(core, subject)
+            found.told = [
+                command.target if item["action"] == "replace" else str(item["old"]) for item in found.items
+            ] or found.told
+        for words in () if found else dict.fromkeys((command.named or command.target, command.about)):
+            meant = await self._meant(Sought(words), kept, asking, core)
+            if meant:
+                return meant
+        return found
+
+    async def _meant(self, sought: Sought, kept: Sought, asking: Asking, core: CoreContent) -> _Found:
+        """What stands out as what is meant, among all that memory holds of the user."""
+        found = _Found()
+        if not sought.facets:
             return found
-        mentions = [
-            (stored, rest)
-            for stored in await self._mentions(asking, subject.patterns())
-            if (rest := without(stored.content, subject)) is not None
-        ]
-        if not mentions and not command.needs_match:
-            mentions = _meant(await self._mentions(asking, _ANYTHING), subject)
-        for stored, rest in mentions:
+        told = await self._told(sought, asking)
+        items = [(*item, _with_label(*item[1:3])) for item in _items(core)]
+        statements = [statement for _, statement in told] + [item[-1] for item in items]
+        chosen = [place for place in sought.meant(statements) if not kept.is_told_by(statements[place])]
+        gone: dict[UUID, list[str]] = {}
+        by_id = {stored.id: stored for stored, _ in told}
+        for place in chosen:
+            if place < len(told):
+                stored, statement = told[place]
+                gone.setdefault(stored.id, []).append(statement)
+            else:
+                section, key, text, *_ = items[place - len(told)]
+                found.items.append(PlannedItem(action="remove", section=section, field=key, value=None, old=text))
+        for stored_id, parts in gone.items():
+            stored = by_id[stored_id]
             if stored.kind == "episode":
                 found.episodes.append(stored.id)
             else:
-                found.messages[stored.id] = rest or None
-            gone = _gone(stored.content, rest) if rest else stored.content
-            found.told.append(command.target if without_member(gone, subject) else gone)
-        await self._answers_of(asking, found, subject)
-        found.items = _items_about(core, subject)
-        found.told = [
-            command.target if item["action"] == "replace" else str(item["old"]) for item in found.items
-        ] or found.told
-        if (
-            command.kind == "do_not_remember"
-            and asking.recognised.rest
-            and (without(asking.recognised.rest, subject) is not None)
-        ):
-            found.own = "off the record"
-            found.told = found.told or [this_message(asking.language)]
+                found.messages[stored.id] = sought.left_of(stored.content, parts, kept) or None
+        found.told = [statements[place] for place in chosen]
+        found.gives_away = " ".join(found.told)
+        await self._answers_of(asking, found, Subject.of(found.gives_away))
+        found.items += [
+            item
+            for item in _items_about(core, Subject.of(found.gives_away))
+            if item["action"] == "remove" and item not in found.items
+        ]
         return found
+
+    async def _told(self, sought: Sought, asking: Asking) -> list[tuple[Stored, str]]:
+        """The user's statements that may be meant: those that share a word, and the newest."""
+        stored = {
+            each.id: each
+            for patterns in (sought.patterns(), _ANYTHING)
+            if patterns
+            for each in await self._mentions(asking, patterns)
+            if each.role == "user"
+        }
+        return [
+            (each, statement)
+            for each in stored.values()
+            for statement in (_statements(each.content) if each.kind == "message" else [each.content])
+        ]
 
     async def _previous(self, asking: Asking, core: CoreContent, before: Sequence[Stored]) -> _Found:
         """The last exchange before the message, and what core memory was given for it."""
-        last = next((each for each in before if each.role == "user"), None)
-        if last is None:
-            return _Found()
-        exchange = [each for each in before if each.turn_id == last.turn_id]
-        found = _Found(
-            messages={each.id: None for each in exchange},
-            told=[last.content],
-            gives_away=last.content,
-        )
-        values = {**vars(asking.owner), "message_ids": [str(each.id) for each in exchange]}
+        found = self._previous_of(before)
+        if not found:
+            return found
+        values = {**vars(asking.owner), "message_ids": [str(each) for each in found.messages]}
         rows = await self._database.fetch(asking.owner.tenant_id, sql.FILED, values, tuple_row)
         for section, old, new in rows:
             found.items += _taken_back(section, old or {}, new or {}, core.get(section, {}))
         return found
 
+    @staticmethod
+    def _previous_of(before: Sequence[Stored]) -> _Found:
+        last = next((each for each in before if each.role == "user"), None)
+        if last is None:
+            return _Found()
+        exchange = [each for each in before if each.turn_id == last.turn_id]
+        return _Found(messages={each.id: None for each in exchange}, told=[last.content], gives_away=last.content)
+
     async def _correction(
         self, command: Command, asking: Asking, core: CoreContent, before: Sequence[Stored]
     ) -> _Found:
+        """The old value replaced wherever it stands; else the statement that does not hold any more removed."""
+        told = await self._told(Sought(f"{command.target} {command.about}"), asking)
+        corrected = _corrected_in(command, told, _said_before(before), asking.message)
         found = _Found()
-        subject = _context_of(command, asking.message)
-        corrected = _corrected_in(_said_before(before), command, subject if subject.terms else None)
-        if corrected is None and command.explicit:
-            # Its other words may only say that something was wrong: then a value of the same kind has to be there.
-            corrected = _corrected_in(_said_before(before), replace(command, explicit=False))
-        stored: Stored | None = None
-        if corrected:
-            stored, change, statement = corrected
-        else:
-            mentions = await self._mentions(asking, subject.patterns()) if subject.terms else []
-            told = [each for each in mentions if each.role == "user"]
-            in_memory = _corrected_in(told, command, subject)
-            if in_memory is None and command.scope == "stated":
-                old = Subject.of(command.target)
-                told = (
-                    [each for each in await self._mentions(asking, old.patterns()) if each.role == "user"]
-                    if old.terms
-                    else []
-                )
-                shared = subject.terms - old.terms - Subject.of(command.replacement).terms
-                told = [each for each in told if shared & informative_terms(each.content)] if shared else told[:1]
-                in_memory = _corrected_in(told, command)
-            if in_memory is None and command.explicit and (frame := frame_of(command.replacement)):
-                told = [each for each in await self._mentions(asking, [f"%{frame}%"]) if each.role == "user"]
-                in_memory = _corrected_in(told, replace(command, explicit=False))
-            if in_memory:
-                stored, change, statement = in_memory
-        if stored is not None:
-            text = stored.content.replace(statement, change.text, 1)
+        if corrected is None:
+            if command.certainty == "plain" and (found := await self._stated(command, asking, core)):
+                found.own = "keep"
+                return found
+            found.items = _corrected_items_by(core, command) if command.target else []
+            found.told = [str(item["value"]) for item in found.items]
+            found.gives_away = command.target
+            return found
+        _, change, corrected_statement = corrected
+        shared = informative_terms(corrected_statement) - informative_terms(change.old)
+        for stored, statement in told:
+            again = (
+                change
+                if statement == corrected_statement
+                else substitute(statement, change.new, change.old)
+                if shared & informative_terms(statement)
+                else None
+            )
+            if again is None:
+                continue
+            text = stored.content.replace(statement, again.text, 1)
             if stored.kind == "episode":
                 found.episodes.append(stored.id)
                 found.written.append(text)
             else:
                 found.messages[stored.id] = text
-            found.told = [change.text.strip()]
-            found.gives_away = change.old
-            await self._answers_of(
-                asking, found, Subject.of(f"{change.old} {statement}"), only=Subject.of(change.old)
-            )
-            found.items = _corrected_items(core, change, statement)
-        elif command.scope == "stated":
-            found.items = _corrected_items_by(core, command)
-            found.told = [str(item["value"]) for item in found.items]
-            found.gives_away = command.target
+        found.told = [change.text.strip()]
+        found.gives_away = change.old
+        if change.old.casefold() not in asking.message.casefold():
+            found.own = "keep"
+        await self._answers_of(
+            asking, found, Subject.of(f"{change.old} {corrected_statement}"), only=Subject.of(change.old)
+        )
+        found.items = _corrected_items(core, change, corrected_statement)
         return found
 
     async def _answers_of(
@@ -285,20 +317,6 @@ class Resolution:
             "recent": _RECENT,
         }
         return await self._database.fetch(asking.owner.tenant_id, sql.BEFORE, values, class_row(Stored))
-
-
-def _meant(stored: Sequence[Stored], subject: Subject) -> list[tuple[Stored, str]]:
-    """The one statement that speaks of a subject in other words; none where several do."""
-    found = [
-        (each, statement)
-        for each in stored
-        if each.role == "user"
-        for statement in statements_of(each.content)
-        if "?" not in statement and "？" not in statement and subject.is_meant_in(statement)
-    ]
-    if len({statement.strip() for _, statement in found}) != 1:
-        return []
-    return [(each, worth_keeping(each.content.replace(statement, "", 1))) for each, statement in found]
 
 
 def _planned(command: Command, found: _Found, asking: Asking) -> PlannedChange:
@@ -404,6 +422,12 @@ def _taken_back(
     ]
 
 
+def _with_label(key: str, text: str) -> str:
+    """An item with the name of its field in both languages, by which it may be named."""
+    labels = [labels[key] for labels in FIELD_LABELS.values() if key in labels]
+    return " ".join([*labels, key.replace("_", " "), text])
+
+
 def _said_before(before: Sequence[Stored]) -> list[Stored]:
     """What the user stated just before, the newest first."""
     newest = [each for each in before if each.role == "user"][:_JUST_BEFORE]
@@ -414,46 +438,44 @@ _Corrected = tuple[Stored, Substitution, str]
 """What is corrected, how, and the statement in it."""
 
 
-def _corrected_in(stored: Sequence[Stored], command: Command, about: Subject | None = None) -> _Corrected | None:
-    """The newest statement in which the old value stands, or one of the new value's kind."""
-    newest = True
-    for each in stored:
-        for statement in reversed(statements_of(each.content)):
-            if statement.rstrip().endswith(("?", "？")):
-                continue
-            if about and not about.is_in(statement) and not about.touches(statement):
-                continue
-            old = command.target if command.scope == "stated" else ""
-            # Without a value of the same kind, only what was said last can be meant.
-            change = substitute(statement, command.replacement, old, freely=command.explicit and newest)
+def _corrected_in(
+    command: Command, told: Sequence[tuple[Stored, str]], before: Sequence[Stored], message: str
+) -> _Corrected | None:
+    """The statement in which the old value stands, or else one of the new value's kind that is meant."""
+    just_said = [(stored, each) for stored in before for each in reversed(_statements(stored.content))]
+    about = Sought(command.about)
+    by_subject = _sorted_by(told, about)
+    if command.target:
+        for stored, statement in (*just_said, *by_subject):
+            change = substitute(statement, command.replacement, command.target)
             if change:
-                return each, change, statement
-            newest = False
+                return stored, change, statement
+    meant = [told[place] for place in about.meant([statement for _, statement in told])]
+    new = command.replacement
+    # A value of its kind, or of the kind of something else that the message says; without one of either kind only
+    # what was said last can be meant.
+    for pairs, value, freely in (
+        (meant, new, False),
+        (meant, message, False),
+        (just_said, new, False),
+        (just_said[:1], new, command.certainty == "plain"),
+    ):
+        for stored, statement in pairs if value else ():
+            change = substitute(statement, value, freely=freely)
+            if change:
+                return stored, change, statement
     return None
 
 
-def _context_of(command: Command, message: str) -> Subject:
-    """What a correction is about, beside the values that it names."""
-    found = Subject.of(message)
-    values = value_terms(command.replacement)
-    if command.scope == "stated":
-        values |= informative_terms(command.target)
-    kept = found.terms - values - _of_correcting()
-    return Subject(frozenset(kept), {term: found.weights[term] for term in kept}, found.of_kin)
+def _statements(text: str) -> list[str]:
+    return [statement for statement in statements_of(text) if not statement.rstrip().endswith(("?", "？"))]
 
 
-_WORDS_OF_CORRECTING = """
-wrong incorrect mistaken mistake misspoke meant mean correction correct sorry actually wait said say told typo
-right should scratch strike let fix oops mixed got
-now longer anymore instead
-现在 已经 有误
-说错 记错 写错 打错 搞错 弄错 讲错 口误 更正 纠正 刚才 不对 应该 其实 不是 抱歉 不好 意思 不好意思 错 错了
-"""
-
-
-@lru_cache(maxsize=1)
-def _of_correcting() -> frozenset[str]:
-    return frozenset(_WORDS_OF_CORRECTING.split()) | informative_terms(_WORDS_OF_CORRECTING)
+def _sorted_by(told: Sequence[tuple[Stored, str]], about: Sought) -> list[tuple[Stored, str]]:
+    """Those that tell most of a subject first."""
+    scores = about.scores([statement for _, statement in told])
+    order = sorted(range(len(told)), key=lambda place: -scores[place])
+    return [told[place] for place in order]
 
 
 def _corrected_items(core: CoreContent, change: Substitution, statement: str) -> list[PlannedItem]:

@@ -13,7 +13,7 @@ _ENGLISH_NUMBER = (
     r"(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?)"
 )
 _ORDINAL = r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|\d+(?:st|nd|rd|th))"
-_CHINESE_NUMBER = r"(?:[零〇一二三四五六七八九十百千万两半]|\d+(?:\.\d+)?)+"
+_CHINESE_NUMBER = r"(?:\d(?:[\d.,]*\d)?|[零〇一二三四五六七八九十廿卅百千万两半])+"
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
     r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
@@ -27,7 +27,7 @@ _KINDS: dict[str, str] = {
     r"|(?:下下|下|上|这|本)?个?(?:周|星期|礼拜)[一二三四五六日天末]",
     "date": rf"\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
     rf"|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b|\d{{4}}-\d\d-\d\d"
-    rf"|{_CHINESE_NUMBER}月(?:{_CHINESE_NUMBER}[日号])?|{_CHINESE_NUMBER}[日号](?![码线楼院])",
+    rf"|{_CHINESE_NUMBER}月(?:初?{_CHINESE_NUMBER}[日号]?)?|{_CHINESE_NUMBER}[日号](?![码线楼院])",
     "month": rf"\b{_MONTH}\b",
     "day": r"\b(?:today|tonight|tomorrow|yesterday|the day after tomorrow)\b"
     r"|(?:大?后天|大?前天|明天|昨天|今天|今晚|明晚)",
@@ -110,12 +110,6 @@ def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) 
     return _typed(statement, _bare(new)) or (_complement(statement, _bare(new)) if freely else None)
 
 
-def frame_of(new: str) -> str:
-    """The words before the value of a statement: “I live in” of “I live in Bruges”; empty where it has none."""
-    found = _FRAME.match(_comparable(new))
-    return found["head"] if found else ""
-
-
 def _same_frame(statement: str, new: str) -> Substitution | None:
     given = _FRAME.match(new.strip())
     found = re.search(_FRAME.pattern.removeprefix("^"), statement, re.IGNORECASE) if given else None
@@ -138,15 +132,6 @@ def _dropped(statement: str, place: tuple[int, int]) -> Substitution | None:
     else:
         return None
     return Substitution(f"{statement[: span[0]]}{statement[span[1] :]}", statement[start:stop], "")
-
-
-def value_terms(new: str) -> frozenset[str]:
-    """The terms of the value in a text, of whatever kind it is; all of them where it is of none."""
-    for kind, rule in _RULES.items():
-        found = [each.group() for each in rule.finditer(f"x {new}" if kind == "name" else new)]
-        if found:
-            return frozenset(term for value in found for term in terms(value))
-    return frozenset(terms(new))
 
 
 def _bare(new: str) -> str:

@@ -1,0 +1,293 @@
+"""Training of the recogniser of memory commands.
+
+`python -m benchmarks.command_training` writes `services/memory/command_model.npz`, with the same bytes each time.
+`--across` writes nothing: it trains without each writer in turn and prints how that writer's messages are read.
+
+Lines of `data/memory_commands/training/LANGUAGE-WRITER.jsonl` are `{text, before, kind, target, replacement}`; the
+benchmark's own sets and the users' messages of the everyday facts, which ask memory for nothing, are added.
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.memory.command_features import Token, features_of_text, features_of_token, hashed, tokens
+from services.memory.command_model import (
+    KINDS,
+    NONE,
+    PARTS,
+    CommandWeights,
+    softmax,
+    value_of,
+)
+from services.memory.command_text import folded, masked
+
+_HERE = Path(__file__).parent
+_DATA = _HERE / "data"
+_SETS = ("dev", "others", "others-2")
+_WEIGHTS = _HERE.parent / "services" / "memory" / "command_model.npz"
+_KIND_PLACES = 1 << 16
+_PART_PLACES = 1 << 15
+_STEPS = 150
+_LEARNING_RATE = 0.05
+_LARGEST = 127
+_SEED = 35
+_TOGETHER = 1500
+_SHARE_BESIDE = 0.5
+_LONGEST_BESIDE = 200
+_KIND_DECAY = 1e-4
+_PART_DECAY = 1e-5
+_COMMANDS_WEIGH = 3.0
+"""A command against an ordinary message, of which the sets hold more."""
+
+Values = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of which it is known what it asks memory for."""
+
+    text: str
+    kind: str
+    writer: str
+    target: str = ""
+    replacement: str = ""
+    told: bool = False
+    """Whether it is known which words are the target and the replacement."""
+
+    def tokens(self) -> list[Token]:
+        """As the recogniser reads it."""
+        return tokens(masked(folded(self.text)))
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    """Rows of features, each of the same value."""
+
+    starts: Places
+    places: Places
+    rows: Places
+    values: Values
+    width: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]], width: int, *, normalised: bool) -> "_Sparse":
+        sizes = np.array([len(row) for row in rows])
+        counts = [value_of(int(size)) if normalised else 1.0 for size in sizes]
+        return cls(
+            np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64),
+            np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]),
+            np.repeat(np.arange(len(rows)), sizes),
+            np.repeat(np.array(counts), sizes),
+            width,
+        )
+
+    def times(self, weights: Values) -> Values:
+        products = weights[self.places] * self.values[:, np.newaxis]
+        return cast(Values, np.add.reduceat(products, self.starts, axis=0))
+
+    def transposed_times(self, errors: Values) -> Values:
+        spread = errors[self.rows] * self.values[:, np.newaxis]
+        columns = [np.bincount(self.places, column, minlength=self.width) for column in spread.T]
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    weights: Values
+    bias: Values
+
+    def rounded(self) -> tuple[NDArray[np.int8], float]:
+        scale = float(np.abs(self.weights).max()) / _LARGEST
+        return np.round(self.weights / scale).astype(np.int8), scale
+
+
+def _fit(features: _Sparse, labels: Places, classes: int, decay: float, importance: Values) -> _Fitted:
+    """Softmax regression by Adam over all rows at once (Kingma and Ba, 2015), with weight decay."""
+    wanted = np.eye(classes)[labels]
+    shares = (importance / importance.sum())[:, np.newaxis]
+    parameters = [np.zeros((features.width, classes)), np.zeros((1, classes))]
+    means = [np.zeros_like(each) for each in parameters]
+    squares = [np.zeros_like(each) for each in parameters]
+    for step in range(1, _STEPS + 1):
+        weights, bias = parameters
+        errors = (softmax(features.times(weights) + bias) - wanted) * shares
+        gradients = [features.transposed_times(errors) + decay * weights, errors.sum(axis=0, keepdims=True)]
+        for each, gradient, mean, square in zip(parameters, gradients, means, squares, strict=True):
+            mean += 0.1 * (gradient - mean)
+            square += 0.01 * (gradient**2 - square)
+            each -= _LEARNING_RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-6)
+    return _Fitted(parameters[0], parameters[1][0])
+
+
+def written() -> list[Message]:
+    """What was written for training."""
+    return [
+        Message(line["text"], line["kind"], path.stem, line["target"], line["replacement"], told=True)
+        for path in sorted((_DATA / "memory_commands" / "training").glob("*.jsonl"))
+        for line in _lines(path)
+    ]
+
+
+def sets(names: Iterable[str]) -> list[Message]:
+    """The sets of the benchmark."""
+    found = []
+    for name in names:
+        folder = _DATA / "memory_commands" / name
+        for language in ("en", "zh"):
+            writer = f"{language}-{name}"
+            found += [
+                Message(line["message"], line["expect"], writer) for line in _lines(folder / f"{language}.jsonl")
+            ]
+            found += [
+                Message(line["message"], NONE, writer) for line in _lines(folder / f"ordinary_{language}.jsonl")
+            ]
+    return found
+
+
+def ordinary() -> list[Message]:
+    """What asks memory for nothing: everyday statements, questions, feelings and courtesies."""
+    found: dict[str, str] = {}
+    for path in sorted(_DATA.glob("everyday/**/*.jsonl")):
+        for line in _lines(path):
+            if line.get("role", "user") == "user":
+                found[line.get("text") or line["question"]] = "zh" if "zh" in path.parts else "en"
+    for language in ("en", "zh"):
+        for line in _lines(_HERE / "time_sentences" / f"{language}.jsonl"):
+            found[line["text"]] = language
+        for path in sorted((_HERE / "tone_sentences").glob(f"{language}*.tsv")):
+            found |= dict.fromkeys((row.partition("\t")[2] for row in _rows(path)), language)
+        path = _DATA / "memory_commands" / "training" / f"ordinary_{language}.txt"
+        found |= dict.fromkeys(_rows(path), language)
+    return [Message(text, NONE, f"{language}-ordinary") for text, language in found.items() if text.strip()]
+
+
+def among_others(messages: Sequence[Message]) -> list[Message]:
+    """Commands with an ordinary sentence beside them, and ordinary sentences together, drawn by a fixed seed.
+
+    Most messages of the sets are one or two sentences long, and those of users are not.
+    """
+    drawn = random.Random(_SEED)  # noqa: S311 — nothing secret
+    found = []
+    for language in ("en", "zh"):
+        own = [each for each in messages if each.writer.startswith(language)]
+        plain = [each.text for each in own if each.kind == NONE and len(each.text) < _LONGEST_BESIDE]
+        for _ in range(_TOGETHER):
+            texts = drawn.sample(plain, drawn.randint(2, 4))
+            found.append(Message(_joined(texts, language), NONE, f"{language}-together"))
+        for each in own:
+            if each.kind != NONE and drawn.random() < _SHARE_BESIDE:
+                texts = [each.text, drawn.choice(plain)]
+                drawn.shuffle(texts)
+                found.append(replace(each, text=_joined(texts, language), told=False))
+    return found
+
+
+def _joined(texts: Sequence[str], language: str) -> str:
+    mark, space = ("。", "") if language == "zh" else (".", " ")
+    return space.join(text if re.search(r"[.!?。！？…~]\s*$", text) else f"{text}{mark}" for text in texts)
+
+
+def _rows(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def fit_kinds(messages: Sequence[Message]) -> _Fitted:
+    """Which kind of command each message is."""
+    features = _Sparse.of(_features(messages), _KIND_PLACES, normalised=True)
+    labels = np.array([KINDS.index(message.kind) for message in messages])
+    importance = np.where(labels > 0, _COMMANDS_WEIGH, 1.0)
+    return _fit(features, labels, len(KINDS), _KIND_DECAY, importance)
+
+
+def _features(messages: Sequence[Message]) -> list[list[int]]:
+    return [sorted(set(hashed(features_of_text(each.tokens()), _KIND_PLACES))) for each in messages]
+
+
+def fit_parts(messages: Sequence[Message]) -> tuple[_Fitted, Values]:
+    """Which part each token of a command is, and how the parts follow one another."""
+    rows: list[list[int]] = []
+    labels: list[int] = []
+    follows = np.ones((len(PARTS), len(PARTS)))
+    for message in messages:
+        if message.told and message.kind != NONE:
+            found = message.tokens()
+            own = _labels(message, found)
+            np.add.at(follows, (own[:-1], own[1:]), 1)
+            labels += own
+            rows += [hashed(features_of_token(found, at, message.kind), _PART_PLACES) for at in range(len(found))]
+    features = _Sparse.of(rows, _PART_PLACES, normalised=False)
+    fitted = _fit(features, np.array(labels), len(PARTS), _PART_DECAY, np.ones(len(rows)))
+    shares = follows.sum(axis=0) / follows.sum()
+    return fitted, np.log(follows / follows.sum(axis=1, keepdims=True) / shares)
+
+
+def _labels(message: Message, found: Sequence[Token]) -> list[int]:
+    text = folded(message.text).lower()
+    labels = [0] * len(found)
+    for part in ("target", "replacement"):
+        words = folded(getattr(message, part)).lower().strip()
+        place = text.find(words) if words else -1
+        for at, token in enumerate(found):
+            if place >= 0 and place <= token.start and token.end <= place + len(words):
+                labels[at] = PARTS.index(part)
+    return labels
+
+
+def weights_of(messages: Sequence[Message]) -> CommandWeights:
+    """Train both models."""
+    kinds, (parts, follows) = fit_kinds([*messages, *among_others(messages)]), fit_parts(messages)
+    kind_weights, kind_scale = kinds.rounded()
+    part_weights, part_scale = parts.rounded()
+    return CommandWeights(kind_weights, kind_scale, kinds.bias, part_weights, part_scale, parts.bias, follows)
+
+
+def _across(everything: Sequence[Message]) -> None:
+    for writer in sorted({message.writer for message in everything if not message.writer.endswith("ordinary")}):
+        own = [message for message in everything if message.writer == writer]
+        others = [message for message in everything if message.writer != writer]
+        fitted = fit_kinds([*others, *among_others(others)])
+        features = _Sparse.of(_features(own), _KIND_PLACES, normalised=True)
+        print(writer, *_read(own, softmax(features.times(fitted.weights) + fitted.bias)), sep="\t")
+
+
+def _read(messages: Sequence[Message], shares: Values) -> Iterable[str]:
+    likeliest = [KINDS[1 + each] for each in shares[:, 1:].argmax(axis=1)]
+    kinds = np.array([message.kind for message in messages])
+    commands = kinds != NONE
+    for least in (0.4, 0.5, 0.6, 0.75, 0.9):
+        said = np.where(1 - shares[:, 0] >= least, likeliest, NONE)
+        right, alarms = said[commands] == kinds[commands], said[~commands] != NONE
+        yield f"{least}: {right.mean():.3f} of {len(right)}, alarms {alarms.sum()} of {len(alarms)}"
+
+
+def main() -> None:
+    """Train and write the weights, or print how each writer is read by what the others wrote."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--across", action="store_true", help="leave out each writer in turn, and write nothing")
+    parser.add_argument("--without", action="append", default=[], help="a set that is left out: others-2")
+    options = parser.parse_args()
+    everything = [*written(), *sets(name for name in _SETS if name not in options.without), *ordinary()]
+    if options.across:
+        _across(everything)
+        return
+    weights_of(everything).save(_WEIGHTS)
+    sys.stdout.write(f"{len(everything)} messages, {_WEIGHTS.stat().st_size} bytes\n")
+
+
+if __name__ == "__main__":
+    main()
