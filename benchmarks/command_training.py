@@ -45,7 +45,7 @@ _TOGETHER = 1500
 _SHARE_BESIDE = 0.5
 _LONGEST_BESIDE = 200
 _KIND_DECAY = 1e-4
-_PART_DECAY = 1e-5
+_PART_DECAY = 1e-4
 _COMMANDS_WEIGH = 3.0
 """A command against an ordinary message, of which the sets hold more."""
 
@@ -123,10 +123,11 @@ def _fit(features: _Sparse, labels: Places, classes: int, decay: float, importan
         weights, bias = parameters
         errors = (softmax(features.times(weights) + bias) - wanted) * shares
         gradients = [features.transposed_times(errors) + decay * weights, errors.sum(axis=0, keepdims=True)]
-        for each, gradient, mean, square in zip(parameters, gradients, means, squares, strict=True):
-            mean += 0.1 * (gradient - mean)
-            square += 0.01 * (gradient**2 - square)
-            each -= _LEARNING_RATE * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-6)
+        for place, gradient in enumerate(gradients):
+            means[place] = 0.9 * means[place] + 0.1 * gradient
+            squares[place] = 0.99 * squares[place] + 0.01 * gradient**2
+            step_size = np.sqrt(squares[place] / (1 - 0.99**step)) + 1e-6
+            parameters[place] = parameters[place] - _LEARNING_RATE * means[place] / (1 - 0.9**step) / step_size
     return _Fitted(parameters[0], parameters[1][0])
 
 
@@ -177,7 +178,7 @@ def among_others(messages: Sequence[Message]) -> list[Message]:
 
     Most messages of the sets are one or two sentences long, and those of users are not.
     """
-    drawn = random.Random(_SEED)  # noqa: S311 — nothing secret
+    drawn = random.Random(_SEED)
     found = []
     for language in ("en", "zh"):
         own = [each for each in messages if each.writer.startswith(language)]

@@ -31,6 +31,10 @@ class Command:
     """What else the message speaks of, without the words of the command itself."""
     kept: str = ""
     """What is to stay, in the user's words: “the rest may remain”."""
+    tells: bool = False
+    """Whether the message tells something of the user beside the command."""
+    just_now: bool = False
+    """Whether it points to what was said last."""
     certainty: Certainty = "plain"
     needs_match: bool = False
     """Whether nothing is done, and nothing said of it, where memory does not hold its target."""
@@ -52,8 +56,11 @@ class Recognised:
 
     @property
     def unclear(self) -> bool:
-        """Whether a command may be meant of which it is not sure."""
-        return any(command.certainty != "plain" for command in self.commands)
+        """Whether a command may be meant that is not obeyed; a likely correction of nothing is a statement."""
+        return any(
+            command.certainty == "unclear" or (command.certainty == "likely" and command.kind == "forget")
+            for command in self.commands
+        )
 
 
 class MemoryChange(TypedDict):

@@ -24,7 +24,10 @@ PLAN = "memory_agent"
 # still say what was wrong: so its turn is looked at, and any other that was retracted is not.
 _EXCHANGE = """
 SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.id AS conversation_id, u.timezone,
-       said.id AS message_id, coalesce(said.memory_text, said.content) AS said,
+       said.id AS message_id, coalesce(
+           (SELECT said.content FROM memory_operations o
+            WHERE o.id = said.retraction_id AND o.tenant_id = t.tenant_id AND o.turn_id = t.id
+              AND o.field = 'correct'), said.memory_text, said.content) AS said,
        answer.id AS answer_message_id, coalesce(answer.memory_text, answer.content) AS answer,
        said.created_at AS at,
        (SELECT e.id FROM episodes e

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import combinations, pairwise
 from zlib import crc32
 
 from services.memory.terms import english_stems, simplified_text
@@ -22,6 +22,12 @@ _MARK = re.compile(rf"[^\w\s'{_HIDDEN}]|\n")
 _LONGEST_PHRASE = 4
 _NOT = "n't"
 _GAP = "*"
+_EMPTY = frozenset({_GAP, "^", "$"})
+_LONGEST_SHAPE = 5
+_LONGEST_OF_WORDS = 3
+_LONGEST_OF_CHARACTERS = 4
+_PART_OF_WORD = 4
+"""Letters of a part of a word, by which a misspelt one is told."""
 _NEAR = 8
 """Tokens between two words that count as a pair."""
 
@@ -99,38 +105,41 @@ def _table() -> dict[tuple[str, ...], tuple[str, ...]]:
 
 def features_of_text(found: Sequence[Token]) -> list[str]:
     """What a text is told by as a whole."""
-    features: dict[str, None] = {}
-    everywhere: dict[str, None] = {}
+    features: set[str] = set()
+    everywhere: set[str] = set()
     for clause in _clauses(found):
-        words = ["^", *(token.text for token in clause), "$"]
-        for length in range(1, 5):
-            for at in range(len(words) - length + 1):
-                gram = words[at : at + length]
-                if length <= 3 or not gram[1].isascii():  # noqa: PLR2004 — Chinese characters are less than words
-                    features["w" + "\t".join(gram)] = None
-        for token in clause:
-            if token.text.isascii() and len(token.text) > 4:  # noqa: PLR2004 — shorter words are their own
-                padded = f"<{token.text}>"
-                for at in range(len(padded) - 3):
-                    features["x" + padded[at : at + 4]] = None
+        features.update(_of_words(clause))
         shape = _shape(clause)
         names = ["^", *(name for name, _ in shape), "$"]
-        for length in range(1, 6):
-            for at in range(len(names) - length + 1):
-                features["s" + " ".join(names[at : at + length])] = None
+        features.update("s" + " ".join(gram) for gram in _grams(names, _LONGEST_SHAPE))
         spoken = [(name, place) for name, place in shape if name != _GAP]
-        for number, (first, place) in enumerate(spoken):
-            everywhere[first] = None
-            for second, other in spoken[number + 1 :]:
-                if other - place <= _NEAR:
-                    features[f"p{first} {second}"] = None
-    names = sorted(everywhere)
-    for number, first in enumerate(names):
-        for second in names[number + 1 :]:
-            features[f"t{first} {second}"] = None
+        everywhere.update(name for name, _ in spoken)
+        for (first, place), (second, other) in combinations(spoken, 2):
+            if other - place <= _NEAR:
+                features.add(f"p{first} {second}")
+    features.update(f"t{first} {second}" for first, second in combinations(sorted(everywhere), 2))
     if any("?" in token.text for token in found):
-        features["asks"] = None
-    return list(features)
+        features.add("asks")
+    return sorted(features)
+
+
+def _of_words(clause: Sequence[Token]) -> Iterator[str]:
+    words = ["^", *(token.text for token in clause), "$"]
+    for gram in _grams(words, _LONGEST_OF_CHARACTERS):
+        # Characters of Chinese are less than words.
+        if len(gram) <= _LONGEST_OF_WORDS or not gram[1].isascii():
+            yield "w" + "\t".join(gram)
+    for token in clause:
+        if token.text.isascii() and len(token.text) > _PART_OF_WORD:
+            padded = f"<{token.text}>"
+            for at in range(len(padded) - _PART_OF_WORD + 1):
+                yield "x" + padded[at : at + _PART_OF_WORD]
+
+
+def _grams(names: Sequence[str], longest: int) -> Iterator[Sequence[str]]:
+    for length in range(1, longest + 1):
+        for at in range(len(names) - length + 1):
+            yield names[at : at + length]
 
 
 def _clauses(found: Sequence[Token]) -> Iterator[list[Token]]:
@@ -170,11 +179,20 @@ def features_of_token(found: Sequence[Token], at: int, kind: str) -> list[str]:
         features.append(f"w{reach} {words[here + reach]}")
         features.append(f"c{reach} {classes[here + reach]}")
     for first, second in pairwise((-2, -1, 0, 1, 2)):
-        features.append(f"w{first}{second} {words[here + first]}\t{words[here + second]}")
         features.append(f"c{first}{second} {classes[here + first]}\t{classes[here + second]}")
-    for first in (-2, -1, 0):
-        features.append(f"C{first} {' '.join(classes[here + first : here + first + 3])}")
-        features.append(f"W{first} {' '.join(words[here + first : here + first + 3])}")
+    features += [f"C{first} {' '.join(classes[here + first : here + first + 3])}" for first in (-2, -1, 0)]
+    before = [name for name in classes[:here] if name not in _EMPTY]
+    after = [name for name in classes[here + 1 :] if name not in _EMPTY]
+    own = classes[here] == _GAP
+    features += [
+        f"b1 {own} {before[-1:]}",
+        f"b2 {own} {before[-2:]}",
+        f"a1 {own} {after[:1]}",
+        f"a2 {own} {after[:2]}",
+        f"ab {own} {before[-1:]} {after[:1]}",
+        f"kb {kind} {own} {before[-1:]}",
+        f"ka {kind} {own} {after[:1]}",
+    ]
     return features
 
 

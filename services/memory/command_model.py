@@ -41,7 +41,7 @@ class Opinion:
 def opinion_on(found: Sequence[Token]) -> Opinion:
     """What a text asks memory for, by the learned weights."""
     model = _model()
-    places = np.unique(hashed(features_of_text(found), len(model.kinds)))
+    places = np.unique(np.array(hashed(features_of_text(found), len(model.kinds)), dtype=np.int64))
     scores = value_of(len(places)) * model.kinds[places].sum(axis=0, dtype=np.float64)
     shares = softmax(scores * model.kind_scale + model.kind_bias)
     kind = KINDS[1 + int(shares[1:].argmax())]

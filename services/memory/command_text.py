@@ -26,7 +26,8 @@ _ASKING = (
 )
 _IS_TEXT_WORK = re.compile(
     _ASKING + r"(?:translate|proofread|rephrase|paraphrase|rewrite|edit|polish|summari[sz]e|analy[sz]e|explain|"
-    r"spell-?check|write|draft|compose|create|generate|tell me a (?:story|joke)|give me an? (?:example|story|poem)|"
+    r"spell-?check|write|draft|compose|create|generate|tell me a (?:story|joke)|"
+    r"give me an? (?:example|story|poem)|"
     r"翻译|改写|润色|校对|造句|缩写|扩写|总结|概括|解释|分析|检查|续写|把(?:这|下面|以下).{0,12}(?:翻译|改|润色|译)|"
     r"(?:再?写|编|起草|拟|创作|生成|作)(?:一|个|封|篇|首|段|几|点|份|张|条))"
     r"|(?:translate|翻译|译)(?:\s*(?:this|it|the following))?\s*(?:in)?(?:to|成|为)"

@@ -14,75 +14,110 @@ from services.memory.command_text import Span, folded, masked, sentences_of
 from services.memory.terms import informative_terms
 from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
 
-_PLAIN = 0.55
+_PLAIN = 0.5
 """Probability from which on a message is a command."""
 _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
 _BY_ITSELF = 0.9
+_BY_ITSELF_OF_SEVERAL = 0.5
+_FAMILY: dict[MemoryChangeKind, str] = {
+    "forget": "leave out",
+    "do_not_remember": "leave out",
+    "correct": "correct",
+    "remember": "keep",
+    "standing": "keep",
+}
+"""Kinds that one request may be taken for."""
 _OF_SENTENCE = 0.5
 _TELLING = 3
 """Informative words of a target that is told in the message itself."""
-_OF_COMMANDS = frozenset(
-    [
-        "remove",
-        "keep",
-        "memory",
-        "said",
-        "not",
-        "ask",
-        "you",
-        "this",
-        "just_now",
-        "secret",
-        "wrong",
-        "change",
-        "always",
-        "ask_about",
-        "stays",
-    ]
-)
+_ABOUT_MEMORY = ("remove", "keep", "memory", "said", "secret", "stays")
+_OF_COMMANDS = frozenset((*_ABOUT_MEMORY, "not", "ask", "you", "this", "just_now", "wrong", "always", "ask_about"))
 """Classes of words that tell nothing of what a command is about."""
 _EDGES = " ,，:：;；、—–-.。!！“”\"'「」\n"
 _WORD = 4
 """Characters of a long Chinese word."""
-_LINKS = frozenset("to in at on is as it it's i'm he's she's the a an 了 成 为 是 在".split())
-_BESIDE_VALUE = frozenset("change just_now this wrong said ask you".split())
+_LINKS = frozenset(("to", "in", "at", "on", "is", "as", "i'm", "he's", "she's", "the", "a", "an", *"了成为是在"))
+_BESIDE_VALUE = frozenset(("change", "just_now", "this", "wrong", "said", "ask", "you"))
 _BRIDGED = 3
 """Characters between two parts of a target that belong to it."""
 
 
 def recognise(message: str) -> Recognised:
-    """The memory command of a message; none for most messages. Pure, less than a millisecond."""
+    """The memory commands of a message; none for most messages. Pure, about a millisecond."""
     text = folded(message)
     shown = masked(text)
     found = tokens(shown)
-    opinion = _opinion(found, sentences := sentences_of(shown))
-    if opinion.probability < _LIKELY:
+    sentences = sentences_of(shown)
+    opinion = _opinion(found, sentences)
+    if not sentences or opinion.probability < _LIKELY:
         return Recognised(rest=message)
-    parts = parts_of(found, opinion.kind)
+    commands: list[Command] = []
+    commanding: list[Span] = []
+    for spans, of_segment in _segments(found, sentences, opinion):
+        within = [token for span in spans for token in _within(found, span)]
+        command, own = _command(message, within, spans, of_segment)
+        commands.append(command)
+        if command.kind != "correct":  # what a correction says is told by it
+            commanding += own
+    return Recognised(tuple(commands), _without(message, commanding))
+
+
+def _segments(
+    found: Sequence[Token], sentences: Sequence[Span], opinion: Opinion
+) -> list[tuple[list[Span], Opinion]]:
+    """The sentences of each command: of one, unless there are several that are beyond doubt and of other kinds."""
+    own = [opinion_on(_within(found, span)) for span in sentences] if len(sentences) > 1 else []
+    sure = [each.probability >= _BY_ITSELF_OF_SEVERAL for each in own]
+    if len({_FAMILY[each.kind] for each, is_sure in zip(own, sure, strict=True) if is_sure}) < 2:  # noqa: PLR2004
+        return [(list(sentences), opinion)]
+    segments: list[tuple[list[Span], Opinion | None]] = [([], None)]
+    for span, each, is_sure in zip(sentences, own, sure, strict=True):
+        spans, current = segments[-1]
+        if is_sure and current and _FAMILY[current.kind] != _FAMILY[each.kind]:
+            segments.append(([span], each))
+        else:
+            spans.append(span)
+            segments[-1] = (spans, current or (each if is_sure else None))
+    return [(spans, each) for spans, each in segments if each]
+
+
+def _command(
+    message: str, found: Sequence[Token], sentences: Sequence[Span], opinion: Opinion
+) -> tuple[Command, list[Span]]:
+    """A command, and the sentences that give it."""
+    kept = _kept(found) if opinion.kind == "forget" else []
+    parts: list[Part] = [
+        "other" if any(span.start <= token.start < span.end for span in kept) else part
+        for token, part in zip(found, parts_of(found, opinion.kind), strict=True)
+    ]
     commanding = [
         span for span in sentences if _is_command(_within(found, span), _parts_within(found, parts, span), opinion)
-    ] or sentences
+    ] or list(sentences)
     rest = _without(message, commanding)
-    kept = _kept(found, parts)
+    about = _about(message, found, parts, kept)
     target = _words(message, found, parts, "target")
     if opinion.kind == "standing":
         target = _words_of(message, commanding)
-    elif opinion.kind == "remember" and not informative_terms(target):
-        target = rest
+    elif opinion.kind == "remember" and informative_terms(target):
+        target = _words_of(message, _whole_clauses(found, parts))
+    elif opinion.kind in {"forget", "remember"} and not informative_terms(target):
+        target = about.strip(_EDGES) if opinion.kind == "forget" else rest
     bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
     command = Command(
         kind=opinion.kind,
         scope=_scope(opinion.kind, bare, found),
         target=target,
         named=bare,
-        replacement=_trimmed(_words(message, found, parts, "replacement")),
-        about=_about(message, found, parts, kept),
+        replacement=_replacement(message, found, parts) if opinion.kind == "correct" else "",
+        about=about,
         kept=_words_of(message, kept),
+        tells=any(map(_tells_of_user, _clauses(found))),
+        just_now=any("just_now" in token.classes for token in found),
         certainty=_certainty(opinion),
         needs_match=opinion.kind == "correct" or opinion.probability < _PLAIN,
     )
-    return Recognised((command,), rest)
+    return command, commanding
 
 
 def _opinion(found: Sequence[Token], sentences: Sequence[Span]) -> Opinion:
@@ -109,7 +144,14 @@ def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> Comma
     if kind == "do_not_remember":
         tells = named >= _TELLING or any(map(_tells_of_user, _clauses(found)))
         return "present" if tells else "previous"
+    if kind == "forget":
+        named = min(named, sum(map(_names_something, _clauses(found))))
     return "stated" if named else "previous"
+
+
+def _names_something(clause: Sequence[Token]) -> bool:
+    """Whether what is to be removed is named beside the verb that says so."""
+    return any("remove" in token.classes for token in clause) and _says_something(clause)
 
 
 def _tells_of_user(clause: Sequence[Token]) -> bool:
@@ -117,8 +159,23 @@ def _tells_of_user(clause: Sequence[Token]) -> bool:
     classes = {name for token in clause for name in token.classes}
     if "me" not in classes or not classes.isdisjoint(("remove", "keep", "said", "secret", "just_now", "this")):
         return False
-    own = [token.text for token in clause if not token.classes]
+    return _says_something(clause)
+
+
+def _says_something(clause: Sequence[Token]) -> bool:
+    own = [token.text for token in _not_of_commands(clause)]
     return bool(informative_terms(("" if own and not own[0].isascii() else " ").join(own)))
+
+
+def _not_of_commands(clause: Sequence[Token]) -> list[Token]:
+    left: list[Token] = []
+    covered = 0
+    for at, token in enumerate(clause):
+        if not _OF_COMMANDS.isdisjoint(token.classes):
+            covered = max(covered, at + token.span)
+        if at >= covered:
+            left.append(token)
+    return left
 
 
 def _clauses(found: Sequence[Token]) -> Iterator[list[Token]]:
@@ -171,6 +228,20 @@ def _whole_words(message: str, span: Span) -> Span:
     return Span(start, end)
 
 
+def _replacement(message: str, found: Sequence[Token], parts: Sequence[Part]) -> str:
+    """What holds instead; beside an old value what the only other clause with words of its own says."""
+    value = _trimmed(_words(message, found, parts, "replacement"))
+    if value or "target" not in parts:
+        return value
+    old = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
+    others = [
+        clause
+        for clause in _clauses(found)
+        if old.isdisjoint(token.start for token in clause) and any(not token.classes for token in clause)
+    ]
+    return _trimmed(message[others[0][0].start : others[0][-1].end]) if len(others) == 1 else ""
+
+
 def _trimmed(value: str) -> str:
     """A new value without the words at its ends that say how it came to hold: “now”, “switched to”."""
     found = tokens(masked(folded(value)))
@@ -193,13 +264,29 @@ def _runs(found: Sequence[Token], parts: Sequence[Part], wanted: Part) -> Iterat
             yield Span(run[0].start, run[-1].end)
 
 
-def _kept(found: Sequence[Token], parts: Sequence[Part]) -> list[Span]:
-    """The clauses beside the target that say what is to stay."""
+def _whole_clauses(found: Sequence[Token], parts: Sequence[Part]) -> list[Span]:
+    """What is to be remembered, to the ends of the clauses in which it stands."""
     targets = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
+    spans = []
+    for clause in _clauses(found):
+        places = [at for at, token in enumerate(clause) if token.start in targets]
+        if places:
+            first = places[0]
+            while (
+                first and "keep" not in clause[first - 1].classes and clause[first - 1] in _not_of_commands(clause)
+            ):
+                first -= 1
+            spans.append(Span(clause[first].start, clause[-1].end))
+    return [Span(spans[0].start, spans[-1].end)] if spans else []
+
+
+def _kept(found: Sequence[Token]) -> list[Span]:
+    """The clauses that say what is to stay."""
     kept = []
     for clause in _clauses(found):
         named = {name for token in clause for name in token.classes}
-        if "stays" in named and "not" not in named and targets.isdisjoint(token.start for token in clause):
+        is_wish = "stays" in named and "not" not in named and "me" not in clause[0].classes
+        if is_wish and any(not token.classes for token in clause):
             kept.append(Span(clause[0].start, clause[-1].end))
     return kept
 

@@ -156,6 +156,11 @@ def is_of_kin(text: str) -> bool:
     return _KIN.search(text) is not None
 
 
+def is_of_speaker(text: str) -> bool:
+    """Whether a text says that it is about the user: “my …”."""
+    return _SPEAKER.match(text) is not None
+
+
 def _characters(text: str) -> frozenset[str]:
     return frozenset(each for each in simplified(text) if "\u4e00" <= each <= "\u9fff" and each not in _LITTLE)
 
@@ -201,7 +206,7 @@ def statements_of(text: str) -> list[str]:
 
 
 def pieces_of(sentence: str) -> list[str]:
-    """A sentence cut after each comma, and before a clause that is joined to another; joined they are the sentence."""
+    """A sentence cut after each comma and before each joined clause; joined, the pieces are the sentence."""
     places = [0, *(each.end() for each in _COMMA.finditer(sentence)), len(sentence)]
     return [sentence[a:b] for a, b in pairwise(places) if sentence[a:b]]
 

@@ -5,7 +5,6 @@ It only plans; `Retraction` carries the plan out in the transaction that ends th
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -20,9 +19,10 @@ from services.memory.change_wording import previous_exchange, summary_of, this_m
 from services.memory.clauses import statements
 from services.memory.content import FIELD_LABELS, check_size
 from services.memory.core import CoreMemory
+from services.memory.corrections import corrected_in, stated_in
 from services.memory.items import ItemChange, apply_changes, item_text
 from services.memory.mentions import Subject, known_in, statements_of, without, without_member, worth_keeping
-from services.memory.sought import Sought
+from services.memory.sought import Sought, Stored
 from services.memory.substitution import Substitution, substitute
 from services.memory.terms import informative_terms
 from services.platform.postgres import Database
@@ -38,19 +38,6 @@ _JUST_BEFORE = 2
 _LEAST_OF_REST = 2
 """Informative words beside a command that make its message worth keeping."""
 _LONGEST_ITEM = 300
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A message or a written memory that may be meant."""
-
-    kind: Literal["message", "episode"]
-    id: UUID
-    conversation_id: UUID | None
-    turn_id: UUID | None
-    role: Literal["user", "assistant"]
-    content: str
-    created_at: datetime
 
 
 @dataclass(frozen=True)
@@ -139,19 +126,24 @@ class Resolution:
             found.own, found.told = "off the record", found.told or [this_message(asking.language)]
             return found
         found = await self._stated(command, asking, core)
-        if not found and command.scope == "previous" and command.certainty == "plain":
-            return await self._previous(asking, core, before)
+        last = self._previous_of(before).messages
+        means_last = command.just_now and not command.kept and not last.keys().isdisjoint(found.messages)
+        if means_last or (not found and command.scope == "previous" and command.certainty == "plain"):
+            found = await self._previous(asking, core, before)
+        if not found and command.tells and command.certainty == "plain":
+            # What memory does not hold yet is told in the message itself.
+            return _Found(own="off the record", told=[this_message(asking.language)])
         return found
 
     async def _stated(self, command: Command, asking: Asking, core: CoreContent) -> _Found:
         """What shares nearly all words with what the user names; else what is meant by it."""
         subject = Subject.of(command.target)
         found = _Found(gives_away=command.target)
-        kept = Sought(command.kept)
+        kept, named = Sought(command.kept), Sought(command.target)
         if subject.terms:
             for stored in await self._mentions(asking, subject.patterns()):
                 rest = without(stored.content, subject)
-                if rest is None or (kept.facets and kept.is_told_by(_gone(stored.content, rest))):
+                if rest is None or kept.keeps(_gone(stored.content, rest), named):
                     continue
                 if stored.kind == "episode":
                     found.episodes.append(stored.id)
@@ -178,7 +170,7 @@ class Resolution:
         told = await self._told(sought, asking)
         items = [(*item, _with_label(*item[1:3])) for item in _items(core)]
         statements = [statement for _, statement in told] + [item[-1] for item in items]
-        chosen = [place for place in sought.meant(statements) if not kept.is_told_by(statements[place])]
+        chosen = [place for place in sought.meant(statements) if not kept.keeps(statements[place], sought)]
         gone: dict[UUID, list[str]] = {}
         by_id = {stored.id: stored for stored, _ in told}
         for place in chosen:
@@ -216,7 +208,7 @@ class Resolution:
         return [
             (each, statement)
             for each in stored.values()
-            for statement in (_statements(each.content) if each.kind == "message" else [each.content])
+            for statement in (stated_in(each.content) if each.kind == "message" else [each.content])
         ]
 
     async def _previous(self, asking: Asking, core: CoreContent, before: Sequence[Stored]) -> _Found:
@@ -243,10 +235,12 @@ class Resolution:
     ) -> _Found:
         """The old value replaced wherever it stands; else the statement that does not hold any more removed."""
         told = await self._told(Sought(f"{command.target} {command.about}"), asking)
-        corrected = _corrected_in(command, told, _said_before(before), asking.message)
+        corrected = corrected_in(command, told, _said_before(before), asking.message)
         found = _Found()
         if corrected is None:
-            if command.certainty == "plain" and (found := await self._stated(command, asking, core)):
+            # What is said of the subject holds no more; what holds instead stands in the message.
+            found = await self._meant(Sought(command.about), Sought(""), asking, core)
+            if found:
                 found.own = "keep"
                 return found
             found.items = _corrected_items_by(core, command) if command.target else []
@@ -325,7 +319,10 @@ def _planned(command: Command, found: _Found, asking: Asking) -> PlannedChange:
     has_changes = bool(found)
     keeps = command.kind in {"remember", "standing"}
     rest = asking.recognised.rest
-    if command.target:
+    if command.kind == "correct":
+        gone = found.gives_away.casefold()
+        rest = "".join(each for each in statements_of(rest) if gone not in each.casefold())
+    elif command.target:
         # A command may name before its verb what it is about.
         left = without(rest, Subject.of(command.target), strictly=False)
         rest = rest if left is None else left
@@ -344,7 +341,7 @@ def _planned(command: Command, found: _Found, asking: Asking) -> PlannedChange:
         items=found.items,
         written=found.written,
         own=own,
-        own_text=(rest or None) if own == "leave out" and command.scope != "present" else None,
+        own_text=(rest or None) if own == "leave out" else None,
         gives_away=found.gives_away,
     )
 
@@ -432,50 +429,6 @@ def _said_before(before: Sequence[Stored]) -> list[Stored]:
     """What the user stated just before, the newest first."""
     newest = [each for each in before if each.role == "user"][:_JUST_BEFORE]
     return [each for each in newest if statements(each.content)]
-
-
-_Corrected = tuple[Stored, Substitution, str]
-"""What is corrected, how, and the statement in it."""
-
-
-def _corrected_in(
-    command: Command, told: Sequence[tuple[Stored, str]], before: Sequence[Stored], message: str
-) -> _Corrected | None:
-    """The statement in which the old value stands, or else one of the new value's kind that is meant."""
-    just_said = [(stored, each) for stored in before for each in reversed(_statements(stored.content))]
-    about = Sought(command.about)
-    by_subject = _sorted_by(told, about)
-    if command.target:
-        for stored, statement in (*just_said, *by_subject):
-            change = substitute(statement, command.replacement, command.target)
-            if change:
-                return stored, change, statement
-    meant = [told[place] for place in about.meant([statement for _, statement in told])]
-    new = command.replacement
-    # A value of its kind, or of the kind of something else that the message says; without one of either kind only
-    # what was said last can be meant.
-    for pairs, value, freely in (
-        (meant, new, False),
-        (meant, message, False),
-        (just_said, new, False),
-        (just_said[:1], new, command.certainty == "plain"),
-    ):
-        for stored, statement in pairs if value else ():
-            change = substitute(statement, value, freely=freely)
-            if change:
-                return stored, change, statement
-    return None
-
-
-def _statements(text: str) -> list[str]:
-    return [statement for statement in statements_of(text) if not statement.rstrip().endswith(("?", "？"))]
-
-
-def _sorted_by(told: Sequence[tuple[Stored, str]], about: Sought) -> list[tuple[Stored, str]]:
-    """Those that tell most of a subject first."""
-    scores = about.scores([statement for _, statement in told])
-    order = sorted(range(len(told)), key=lambda place: -scores[place])
-    return [told[place] for place in order]
 
 
 def _corrected_items(core: CoreContent, change: Substitution, statement: str) -> list[PlannedItem]:

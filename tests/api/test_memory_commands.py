@@ -186,10 +186,10 @@ async def test_a_mention_is_no_command(client: httpx.AsyncClient, message: str) 
     assert (await _say(client, message, "s-1"))["memory_changes"] == []
 
 
-async def test_what_rules_are_not_sure_of_is_held_until_a_model_has_decided(
+async def test_what_may_be_a_command_is_held_until_a_model_has_decided(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
-    answer = await _say(client, "I might sell the bakery. Keep that between us.", "s-1")
+    answer = await _say(client, "I might sell the bakery. Just so you know, nobody knows yet.", "s-1")
     assert answer["memory_changes"] == []
     assert "bakery" not in await _found(client, "bakery")
     turn_id = UUID(answer["turn_id"])
@@ -209,6 +209,38 @@ async def test_a_held_turn_is_left_out_where_a_model_says_so(
     change = next(each for each in operations if each["type"] == "memory_command")
     await _undo(client, change["id"])
     assert "面包店" in await _found(client, "面包店")
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "holds", "gone"),
+    [
+        (
+            "I'm allergic to peanuts and cats.",
+            "Turns out I'm not allergic to cats after all.",
+            "peanuts",
+            "and cats",
+        ),
+        ("我对花生和虾过敏。", "更正一下，我对虾不过敏。", "花生", "花生和虾"),
+        ("My cat Biscuit is nine.", "You have the wrong age for Biscuit, it's eleven.", "eleven", "is nine"),
+        ("I live in Oslo.", "I moved, I'm in Bergen now, please correct that.", "Bergen", "in Oslo"),
+    ],
+)
+async def test_what_is_corrected_holds_and_the_old_value_is_gone(
+    client: httpx.AsyncClient, told: str, said: str, holds: str, gone: str
+) -> None:
+    await _say(client, told, "s-1")
+    answer = await _say(client, said, "s-2")
+    assert [change["kind"] for change in answer["memory_changes"]] == ["correct"]
+    found = await _found(client, told)
+    assert holds in found
+    assert gone not in found
+
+
+async def test_a_correction_of_what_is_not_held_changes_nothing(client: httpx.AsyncClient) -> None:
+    await _say(client, "I live in Turin.", "s-1")
+    answer = await _say(client, "Correction: the yacht is called Iris, not Isis.", "s-2")
+    assert [change for change in answer["memory_changes"] if change["operation_id"]] == []
+    assert "I live in Turin." in await _found(client, "Turin")
 
 
 async def test_an_export_keeps_the_mark_and_an_import_honours_it(client: httpx.AsyncClient) -> None:

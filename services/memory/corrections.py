@@ -1,0 +1,102 @@
+"""Which statement a correction is about, and how it reads with the value that holds."""
+
+import re
+from collections.abc import Sequence
+
+from services.memory.mentions import statements_of
+from services.memory.sought import Sought, Stored
+from services.memory.substitution import Substitution, substitute
+from services.memory.terms import informative_terms
+from state.memory import Command
+
+_TOUCHES = 0.15
+"""Share of what a correction is about that a statement has at least."""
+_DENIED = re.compile(
+    r"\b(?:not|n't|no longer)\b(?: \w+){0,3}? (?:to|with|of|in|at|on) (?:the )?(?P<after>\w+)"
+    r"|对(?P<before>[^,，对不]{1,8})(?:并)?不",
+    re.IGNORECASE,
+)
+"""What is denied of a subject: “not allergic to cats after all”."""
+Corrected = tuple[Stored, Substitution, str]
+"""What is corrected, how, and the statement in it."""
+
+
+def corrected_in(
+    command: Command, told: Sequence[tuple[Stored, str]], before: Sequence[Stored], message: str
+) -> Corrected | None:
+    """The statement in which the old value stands, or else one of the new value's kind that is meant."""
+    just_said = [(stored, each) for stored in before for each in reversed(stated_in(stored.content))]
+    about = Sought(command.about)
+    by_subject = _about_subject(told, about)
+    if command.target:
+        elsewhere = [pair for pair in told if pair not in by_subject]
+        for stored, statement in (*just_said, *by_subject, *elsewhere):
+            change = substitute(statement, command.replacement, command.target)
+            if change:
+                return stored, change, statement
+    meant = [told[place] for place in about.meant([statement for _, statement in told])]
+    new = command.replacement
+    if denied := _denied_member(meant or by_subject, message):
+        return denied
+    if new and (repeated := _by_shared_words(meant or by_subject[:1], new, message)):
+        return repeated
+    # A value of its kind, or of the kind of something else that the message says; without one of either kind only
+    # what was said last can be meant.
+    for pairs, value, freely in (
+        (meant, new, False),
+        (by_subject, new, False),
+        (meant or by_subject, message, False),
+        (just_said, new, False),
+        (just_said, message, False),
+        (just_said[:1], new, command.certainty == "plain"),
+    ):
+        for stored, statement in pairs if value else ():
+            change = substitute(statement, value, freely=freely)
+            if change:
+                return stored, change, statement
+    return None
+
+
+def stated_in(text: str) -> list[str]:
+    return [statement for statement in statements_of(text) if not statement.rstrip().endswith(("?", "？"))]
+
+
+def _denied_member(pairs: Sequence[tuple[Stored, str]], message: str) -> Corrected | None:
+    """A statement with a list of which the message denies one member: that one is left out."""
+    for stored, statement in pairs:
+        for clause in re.split(r"[,，.。;；!！?？]", message):
+            for found in _DENIED.finditer(clause):
+                for words in (found["after"], found["before"]):
+                    change = substitute(statement, "", words.strip()) if words and words.strip() else None
+                    if change:
+                        return stored, change, statement
+    return None
+
+
+def _by_shared_words(pairs: Sequence[tuple[Stored, str]], new: str, message: str) -> Corrected | None:
+    """A statement whose words the message repeats in another clause than the new value: those hold no more."""
+    for stored, statement in pairs:
+        for clause in re.split(r"[,，.。;；!！?？:：]|\s[-–—]+\s|\b(?:but|so|and|I)\b", message):
+            if new not in clause and (old := _tail_shared(statement, clause)):
+                change = substitute(statement, new, old)
+                if change:
+                    return stored, change, statement
+    return None
+
+
+def _tail_shared(statement: str, clause: str) -> str:
+    """The longest end of a statement that a clause repeats, if it is informative."""
+    body = statement.strip(" .。!！,，")
+    places = [found.start() for found in re.finditer(r"(?<!\w)\w" if body.isascii() else r"\w", body)]
+    for place in places[1:]:
+        end = body[place:]
+        if end.casefold() in clause.casefold() and informative_terms(end):
+            return end
+    return ""
+
+
+def _about_subject(told: Sequence[tuple[Stored, str]], about: Sought) -> list[tuple[Stored, str]]:
+    """Those that tell something of a subject, what tells most of it first."""
+    scores = about.scores([statement for _, statement in told])
+    order = sorted(range(len(told)), key=lambda place: -scores[place])
+    return [told[place] for place in order if scores[place] >= _TOUCHES]
