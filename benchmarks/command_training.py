@@ -1,7 +1,7 @@
 """Training of the recogniser of memory commands.
 
 `python -m benchmarks.command_training` writes `services/memory/command_model.npz`, with the same bytes each time.
-`--across` writes nothing: it trains without each writer in turn and prints how that writer's messages are read.
+`--across [WRITER …]` writes nothing: it trains without each writer in turn and prints how that writer is read.
 
 Lines of `data/memory_commands/training/LANGUAGE-WRITER.jsonl` are `{text, before, kind, target, replacement}`; the
 benchmark's own sets and the users' messages of the everyday facts, which ask memory for nothing, are added.
@@ -257,8 +257,9 @@ def weights_of(messages: Sequence[Message]) -> CommandWeights:
     return CommandWeights(kind_weights, kind_scale, kinds.bias, part_weights, part_scale, parts.bias, follows)
 
 
-def _across(everything: Sequence[Message]) -> None:
-    for writer in sorted({message.writer for message in everything if not message.writer.endswith("ordinary")}):
+def _across(everything: Sequence[Message], writers: Sequence[str]) -> None:
+    known = sorted({message.writer for message in everything if not message.writer.endswith("ordinary")})
+    for writer in writers or known:
         own = [message for message in everything if message.writer == writer]
         others = [message for message in everything if message.writer != writer]
         fitted = fit_kinds([*others, *among_others(others)])
@@ -279,12 +280,14 @@ def _read(messages: Sequence[Message], shares: Values) -> Iterable[str]:
 def main() -> None:
     """Train and write the weights, or print how each writer is read by what the others wrote."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--across", action="store_true", help="leave out each writer in turn, and write nothing")
+    parser.add_argument(
+        "--across", nargs="*", metavar="WRITER", help="leave out each of these in turn (en-a), and write nothing"
+    )
     parser.add_argument("--without", action="append", default=[], help="a set that is left out: others-2")
     options = parser.parse_args()
     everything = [*written(), *sets(name for name in _SETS if name not in options.without), *ordinary()]
-    if options.across:
-        _across(everything)
+    if options.across is not None:
+        _across(everything, options.across)
         return
     weights_of(everything).save(_WEIGHTS)
     sys.stdout.write(f"{len(everything)} messages, {_WEIGHTS.stat().st_size} bytes\n")

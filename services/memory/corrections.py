@@ -36,6 +36,7 @@ def corrected_in(
                 return stored, change, statement
     meant = [told[place] for place in about.meant([statement for _, statement in told])]
     new = command.replacement
+    said = f"{command.about} {new}"
     if denied := _denied_member(meant or by_subject, message):
         return denied
     if new and (repeated := _by_shared_words(meant or by_subject[:1], new, message)):
@@ -45,9 +46,9 @@ def corrected_in(
     for pairs, value, freely in (
         (meant, new, False),
         (by_subject, new, False),
-        (meant or by_subject, message, False),
+        (meant or by_subject, said, False),
         (just_said, new, False),
-        (just_said, message, False),
+        (just_said, said, False),
         (just_said[:1], new, command.certainty == "plain"),
     ):
         for stored, statement in pairs if value else ():
