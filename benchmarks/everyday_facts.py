@@ -142,6 +142,11 @@ class _Play:
             await connection.execute("DELETE FROM conversations WHERE session_key = %s", [_ASKING])
 
 
+def folders() -> list[Path]:
+    """The sets of the repository."""
+    return sorted(path.parent for path in DATA.rglob("questions.jsonl"))
+
+
 def load(folder: Path) -> tuple[list[Told], list[Asked]]:
     """Read a set.
 
@@ -333,7 +338,7 @@ def _share(values: Iterable[bool]) -> float | None:
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, default=sorted(DATA.iterdir()))
+    parser.add_argument("folders", nargs="*", type=Path, default=folders())
     parser.add_argument("--misses", action="store_true", help="print what was missed, and what was shown wrongly")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each set")
     options = parser.parse_args()

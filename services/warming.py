@@ -24,10 +24,11 @@ def _load(settings: Settings) -> None:
 
         if settings.llm_api == "responses":
             answer_events.warm()
-    from services.memory import terms  # noqa: PLC0415
+    from services.memory import terms, word_vectors  # noqa: PLC0415
     from services.time_reference import detect  # noqa: PLC0415
     from services.tone import lexicon  # noqa: PLC0415
 
     detect.warm()
     terms.warm()
+    word_vectors.word_vectors()
     lexicon.load()

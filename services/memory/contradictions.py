@@ -69,6 +69,9 @@ _ONLY_ONE: tuple[tuple[str, str], ...] = (
 _WHOSE = r"(?P<whose>(?:[^\W\d_]+(?:'s)? ){0,3}?|[\u4e00-\u9fff]{0,4}?)"
 _RELATIONS = tuple((name, re.compile(f"{_WHOSE}{pattern}")) for name, pattern in _ONLY_ONE)
 
+_OF_ANYTHING = frozenset(["is called", "is so old", "was born"])
+_OF_THE_USER = re.compile(r"(?:(?:the )?user|i(?:'m)?|my)(?!\w)|[我咱俺]|用户")
+
 _FROM = re.compile(
     r"(?<=moved) from .{1,40}? (?=to )|(?<=relocated) from .{1,40}? (?=to )|从[\u4e00-\u9fff]{1,12}?(?=搬|迁)"
 )
@@ -113,6 +116,14 @@ class Claim:
     subject: str
     relation: tuple[str, str] | None
     """What has one value at a time, and whose it is."""
+
+    @property
+    def owned(self) -> bool:
+        """Whether it says whose name, age or birthday it gives; 叫小白 does not, said among other things."""
+        if self.relation is None:
+            return True
+        name, whose = self.relation
+        return bool(whose) or name not in _OF_ANYTHING or bool(_OF_THE_USER.match(self.text))
 
     @property
     def tells(self) -> bool:

@@ -74,7 +74,8 @@ class Ranked:
     """A unit at its place (from 1): `score` is the sum of the contributions, times the factors.
 
     `relevance` (0..1) is the share, by weight, of what the question is about that the unit meets, in the same
-    words or in others. `cosine` is the highest of its dense scores. Unlike the score both are absolute.
+    words or in others. `likelihood` is the probability that it bears on the message; what all of a ranking lack to
+    1 is that of nothing doing so. `cosine` is the highest of its dense scores. Unlike the score all are absolute.
     `kind_factor` says how likely this kind of text answers the question. `duplicate_of` names the better placed
     unit with the same content, `version_of` a newer unit that gives another value for the same thing. An `echo` is
     a question that a query merely repeats. The `legs` are given for the first 40.
@@ -88,6 +89,7 @@ class Ranked:
     age_factor: float
     kind_factor: float
     relevance: float
+    likelihood: float
     cosine: float | None
     duplicate_of: str | None = None
     version_of: str | None = None

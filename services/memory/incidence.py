@@ -1,6 +1,7 @@
 """Which units hold which terms, as arrays: what weighs, counts and compares them."""
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,30 @@ class TermCounts:
         cells = self._rows[asked] * len(terms) + at[asked]
         table = np.bincount(cells, minlength=self.size * len(terms)).astype(np.float64)
         return table.reshape(self.size, len(terms))
+
+    @cached_property
+    def _distinct(self) -> tuple[list[str], Places]:
+        return self._texts.distinct()
+
+    @property
+    def names(self) -> list[str]:
+        """Every term of the texts once, in the order of `highest_of` and `sums_of`."""
+        return self._distinct[0]
+
+    def highest_of(self, values: NDArray[np.float32]) -> Values:
+        """For each text (row) and column the highest of the values that its terms have, given by `names`."""
+        return self._over_terms(np.maximum, values)
+
+    def sums_of(self, values: NDArray[np.float32]) -> Values:
+        """For each text (row) and column the sum of the values that its terms have, given by `names`."""
+        return self._over_terms(np.add, values)
+
+    def _over_terms(self, how: np.ufunc, values: NDArray[np.float32]) -> Values:
+        found = np.zeros((self.size, values.shape[1]))
+        filled = np.flatnonzero(self.lengths)
+        if len(filled):
+            found[filled] = how.reduceat(values[self._distinct[1]], self._texts.begins[filled], axis=0)
+        return found
 
 
 class Incidence(TermCounts):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.memory.incidence import TermCounts, Values
 from services.memory.sequences import Places, TermSequences
@@ -43,6 +44,19 @@ class Passages:
     def frequencies_of(self, terms: Sequence[str]) -> Values:
         """How often each row holds each of the terms (column), no term given twice."""
         return self._counts.frequencies_of(terms)
+
+    @property
+    def names(self) -> list[str]:
+        """Every term of any row once."""
+        return self._counts.names
+
+    def highest_of(self, values: NDArray[np.float32]) -> Values:
+        """For each row the highest, column by column, of the values that its terms have, given by `names`."""
+        return self._counts.highest_of(values)
+
+    def sums_of(self, values: NDArray[np.float32]) -> Values:
+        """For each row the sum, column by column, of the values that its terms have, given by `names`."""
+        return self._counts.sums_of(values)
 
     def best_of(self, values: Values) -> Values:
         """For each unit the highest value among its rows."""

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from services.memory.features import expected
 from services.memory.field import Field, matching
 from services.memory.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
 from services.memory.incidence import Values
+from services.memory.likelihood import Observed, likelihood, observe
 from services.memory.parameters import RankingParameters
 from services.memory.queries import RecallQuery, asks, asks_in_general, is_about_oneself, is_about_the_assistant
 from services.memory.relevance import relevance
@@ -81,11 +83,13 @@ class _Situation:
     parameters: RankingParameters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scored:
     """What units are worth for some queries, at their places."""
 
     final: Values
+    observed: Observed
+    """What `likelihood` follows from."""
     coherence: float
     _names: tuple[str, ...]
     _legs: Sequence[_Leg]
@@ -98,6 +102,15 @@ class Scored:
     def best(self, number: int, times: Values | float = 1.0) -> Places:
         """The places of the best units, best first; `times` weighs each of them."""
         return np.argsort(-self.final * times, kind="stable")[:number].astype(np.intp)
+
+    @cached_property
+    def likelihood(self) -> Values:
+        """The probability of each that it bears on the message."""
+        return likelihood(self.observed)
+
+    def likeliest(self, number: int) -> Places:
+        """The places of those that most likely bear on the message, the likeliest first."""
+        return np.argsort(-self.likelihood, kind="stable")[:number].astype(np.intp)
 
     def ranking(self, units: Mapping[int, Unit]) -> Ranking:
         """Rank the units at the places given; what has no unit is left out."""
@@ -112,7 +125,15 @@ class Scored:
         # Python's own numbers, all at once: an array gives them out singly at ten times the cost.
         columns = [
             values[ordered].tolist()
-            for values in (final, factors.importance, factors.age, factors.kind, self._relevance, self._cosines)
+            for values in (
+                final,
+                factors.importance,
+                factors.age,
+                factors.kind,
+                self._relevance,
+                self.likelihood,
+                self._cosines,
+            )
         ]
         results = tuple(
             Ranked(
@@ -124,12 +145,13 @@ class Scored:
                 age_factor=aged,
                 kind_factor=kind,
                 relevance=relevant,
+                likelihood=probable,
                 cosine=None if math.isnan(cosine) else cosine,
                 duplicate_of=repeated.get(unit.id),
                 version_of=units[versions[place]].id if place in versions else None,
                 echo=bool(self._echoing[place]),
             )
-            for position, (place, score, important, aged, kind, relevant, cosine) in enumerate(
+            for position, (place, score, important, aged, kind, relevant, probable, cosine) in enumerate(
                 zip(order, *columns, strict=True), start=1
             )
         )
@@ -198,17 +220,19 @@ def score(
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
     echoing = _echoing(queries, asked, field)
     language = language_of([queries[0].text])
-    met = relevance(
+    about = relevance(
         queries,
         field.passages,
         units.concepts,
+        previous=field.previous,
+        talks=np.unique(units.conversations, return_inverse=True)[1].astype(np.intp),
         by_concept=parameters.of_general_questions if asks_in_general(queries[0].text) else 1.0,
         answers_of=_answers(field) if is_about_the_assistant(queries[0].text, language) else None,
         replies_to=_replies(field),
     )
     legs = _legs(asked, cosines, _Situation(field, coherence, echoing, parameters))
     if parameters.relevance > 0:
-        legs.append(_Leg("relevance", None, parameters.relevance, np.where(echoing, 0.0, met)))
+        legs.append(_Leg("relevance", None, parameters.relevance, np.where(echoing, 0.0, about.met)))
     scores = sum((leg.weight * leg.scaled for leg in legs), start=np.zeros(field.size))
     if parameters.association > 0:
         everything = {name for query in asked for name in query.names}
@@ -224,13 +248,15 @@ def score(
     for leg in legs:
         if leg.name == "dense" and leg.raw is not None:
             nearest = np.fmax(nearest, leg.raw)
+    final = scores * factors.importance * factors.age * factors.kind
     return Scored(
-        final=scores * factors.importance * factors.age * factors.kind,
+        final=final,
+        observed=observe(queries[0].text, units, about, matched=asked[0].matched, scores=final, echoing=echoing),
         coherence=coherence,
         _names=asked[0].names,
         _legs=legs,
         _factors=factors,
-        _relevance=met,
+        _relevance=about.met,
         _cosines=nearest,
         _echoing=echoing,
         _parameters=parameters,

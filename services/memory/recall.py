@@ -29,9 +29,6 @@ from services.memory.queries import (
     RecallQuery,
     Said,
     asks,
-    asks_in_general,
-    asks_of_oneself,
-    is_about_the_assistant,
     is_small_talk,
     make_queries,
 )
@@ -53,7 +50,7 @@ _BUSY_S = 0.005
 _DEPTH, _DEPTH_OF_A_TURN = 40, 24
 """Units that are answered with their texts: a prompt chooses among the first 20 of those that still hold."""
 _NOTHING = Ranking((), 0.0)
-_USUAL = Floor.of(asks=True)
+_USUAL = Floor.of()
 
 log = structlog.get_logger(__name__)
 
@@ -243,13 +240,9 @@ class Recall:
         found = await (find_in_set(kept.units, sought, self._episodes) if kept else self._by_index.find(sought))
         degraded.extend(name for name in found.degraded if name not in degraded)
         ranking = _preferring(found.ranking, then) if then is not None else found.ranking
-        language = language_of([queries[0].text])
         floor = Floor.of(
-            asks=about_past or asks(queries[0].text, language),
-            of_oneself=asks_of_oneself(queries[0].text, language),
-            may_be_of_oneself=language == "zh" and not asks_in_general(queries[0].text),
-            of_assistant=is_about_the_assistant(queries[0].text, language),
-            cosine=cosine_floor(quality, language),
+            about_past=about_past,
+            cosine=cosine_floor(quality, language_of([queries[0].text])),
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )
         return RecallResult(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from services.memory.incidence import Values, weighted
 from services.memory.passages import Passages
 from services.memory.queries import RecallQuery
 from services.memory.sequences import Places
+from services.memory.word_vectors import Vectors, word_vectors
 
 # A kind of what is asked for answers nearly as well as the thing itself; something broader hardly does.
 _SAME_CONCEPT = 0.9
@@ -22,6 +24,10 @@ _BY_CHARACTERS = 0.4
 _SMALLEST_STORE = 100
 _OF_ITS_QUESTION = 0.8
 _OF_WHAT_IT_REPLIES_TO = 0.6
+_OF_WHAT_FOLLOWS = 0.4
+_FAR = 0.4
+"""Cosine that unrelated words often have."""
+_NEAR = 1 / (1 - _FAR)
 _CONCEPTS_OF_A_MESSAGE = 10
 """A text that speaks of more says less of each."""
 _MOST_SENTENCES = 6
@@ -30,16 +36,45 @@ _TELLING = 1.2
 _SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
 
 
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """How far each unit is about what is asked, each value 0..1.
+
+    The shares are those of the facets of the question, by weight, that one passage of the unit meets.
+    """
+
+    met: Values
+    """In the same words or by a concept, with what it answers or replies to where that counts."""
+    by_words: Values
+    by_concept: Values
+    by_meaning: Values
+    """By its words' nearness in meaning."""
+    likeness: Values
+    """Of the passage and the question as wholes."""
+    around: Values
+    """With what the messages beside it meet, which counts less: they often name what it is about."""
+    meant_around: Values
+    """The same by nearness in meaning."""
+    in_talk: Values
+    """By the whole conversation."""
+
+    def joined(self, other: "Relevance") -> "Relevance":
+        """The higher of both, value by value."""
+        return Relevance(*(np.maximum(getattr(self, name), getattr(other, name)) for name in self.__slots__))
+
+
 def relevance(
     queries: Sequence[RecallQuery],
     passages: Passages,
     spoken: Sequence[Mapping[str, float]],
     *,
+    previous: Places,
+    talks: Places,
     by_concept: float = 1.0,
     answers_of: Places | None = None,
     replies_to: Places | None = None,
-) -> Values:
-    """For each unit the share (0..1), by weight, of the facets of a question that one of its passages meets.
+) -> Relevance:
+    """For each unit how far it is about a question.
 
     The question is the message or a sentence of it; where the message leaves its subject open, also what was said
     before. A facet weighs the more the fewer units meet it.
@@ -48,16 +83,85 @@ def relevance(
         queries: those of the recall, the message first.
         passages: the units' passages.
         spoken: for each unit the concepts of which it speaks.
+        previous: for each unit the place of the message before it, or -1.
+        talks: for each unit the number of its conversation.
         by_concept: how much it counts that a unit speaks of the same in other words.
         answers_of: for each unit the place of the one that it answers, or -1, where answers are asked for: such a
             unit is about what its question is about.
         replies_to: for each unit the place of the one that it replies to, or -1: "Fearnley Terrace" is about the
             address that the assistant had asked for.
     """
-    best = np.zeros(passages.size)
+    meanings = _Meanings(passages)
+    nothing = np.zeros(passages.size)
+    best = Relevance(*(nothing for _ in Relevance.__slots__))
+    beside = _Beside(previous, talks)
     for asked in (asked for query in _telling(queries) for asked in _questions(query.text)):
-        best = np.maximum(best, _met(asked, passages, spoken, by_concept, answers_of, replies_to))
+        best = best.joined(_met(asked, passages, meanings, beside, spoken, by_concept, answers_of, replies_to))
     return best
+
+
+class _Meanings:
+    """The vectors of the words of passages."""
+
+    def __init__(self, passages: Passages) -> None:
+        names = passages.names
+        self._passages = passages
+        self._known = word_vectors()
+        self._of_names = self._known.of(names)
+        weighed = self._of_names * self._known.weights(names)[:, np.newaxis]
+        self._whole = _unit_length(passages.sums_of(weighed).astype(np.float32))
+
+    def nearness(self, asked: Sequence[Facet]) -> Values:
+        """For each passage (row) and facet how near its nearest word is."""
+        facets = np.stack([self._vector(facet.terms) for facet in asked])
+        found: Values = np.maximum(self._passages.highest_of(self._of_names @ facets.T), 0.0)
+        return found
+
+    def likeness(self, asked: Sequence[Facet]) -> Values:
+        """For each passage how like it is to the question."""
+        question = self._vector([term for facet in asked for term in facet.terms])
+        found: Values = np.maximum(self._whole @ question, 0.0).astype(np.float64)
+        return found
+
+    def _vector(self, terms: Sequence[str]) -> Vectors:
+        weighed = self._known.of(terms) * self._known.weights(terms)[:, np.newaxis]
+        return _unit_length(weighed.sum(axis=0))
+
+
+class _Beside:
+    """Which units stand beside one another in a conversation."""
+
+    def __init__(self, previous: Places, talks: Places) -> None:
+        self._previous = previous
+        following = np.full(len(previous), -1, dtype=np.intp)
+        later = np.flatnonzero(previous >= 0)
+        following[previous[later]] = later
+        before = np.where(previous >= 0, previous[previous], -1)
+        self._near = (
+            (previous, _OF_WHAT_IT_REPLIES_TO),
+            (following, _OF_WHAT_FOLLOWS),
+            (before, _OF_WHAT_FOLLOWS),
+        )
+        self._talks = talks
+
+    def around(self, met: Values) -> Values:
+        """What each unit (row) meets of each facet, or those beside it."""
+        found = met.copy()
+        for places, share in self._near:
+            there = np.flatnonzero(places >= 0)
+            found[there] = np.maximum(found[there], share * met[places[there]])
+        return found
+
+    def in_talk(self, met: Values) -> Values:
+        """What any unit of its conversation meets of each facet."""
+        highest = np.zeros((int(self._talks.max(initial=0)) + 1, met.shape[1]))
+        np.maximum.at(highest, self._talks, met)
+        return highest[self._talks]
+
+
+def _unit_length(vectors: Vectors) -> Vectors:
+    found: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-6)
+    return found
 
 
 def _telling(queries: Sequence[RecallQuery]) -> list[RecallQuery]:
@@ -79,11 +183,13 @@ def _questions(text: str) -> list[tuple[Facet, ...]]:
 def _met(
     asked: Sequence[Facet],
     passages: Passages,
+    meanings: _Meanings,
+    beside: "_Beside",
     spoken: Sequence[Mapping[str, float]],
     trusted: float,
     answers_of: Places | None,
     replies_to: Places | None,
-) -> Values:
+) -> Relevance:
     names = sorted({part for facet in asked for term in facet.terms for part in (term, *_characters(term))})
     places = {name: at for at, name in enumerate(names)}
     held = passages.frequencies_of(names) > 0
@@ -105,10 +211,22 @@ def _met(
         if near is not None:
             there = np.flatnonzero(near >= 0)
             around[there] = np.maximum(around[there], share * whole[near[there]])
-    if answers_of is not None:
-        return weighted(around, shares)
     linked = np.zeros(passages.size, dtype=np.bool_) if replies_to is None else replies_to >= 0
-    return np.where(linked, np.maximum(by_itself, weighted(around, shares)), by_itself)
+    if answers_of is not None:
+        linked[:] = True
+    with_others = weighted(around, shares)
+    nearest = np.maximum(_NEAR * (meanings.nearness(asked) - _FAR).clip(min=0), by_words)
+    meant = passages.best_of(np.maximum(nearest, met))
+    return Relevance(
+        met=np.where(linked, np.maximum(by_itself, with_others), by_itself),
+        by_words=passages.best_of(weighted(by_words, shares)),
+        by_concept=passages.best_of(weighted(by_concept, shares)),
+        by_meaning=passages.best_of(weighted(nearest, shares)),
+        likeness=passages.best_of(meanings.likeness(asked)),
+        around=weighted(beside.around(whole), shares),
+        meant_around=weighted(beside.around(meant), shares),
+        in_talk=weighted(beside.in_talk(meant), shares),
+    )
 
 
 def _by_concept(asked: Sequence[Facet], spoken: Sequence[Mapping[str, float]]) -> Values:

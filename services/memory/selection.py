@@ -1,7 +1,6 @@
-"""Which of the ranked units are shown: by episode, and for a prompt only what is relevant, new and fits.
+"""Which of the ranked units are shown: by episode, and for a prompt only what is likely to matter, new and fits.
 
-Of the user's own life the best is shown, elsewhere what is relevant; and of the others what comes close. A
-question is never shown without its answer, nor an answer of the assistant without its question.
+A question is never shown without its answer, nor an answer of the assistant without its question.
 """
 
 from collections import defaultdict
@@ -12,23 +11,18 @@ from datetime import datetime
 from services.memory.hits import Excluded, Ranked, Ranking
 
 SHOWN_IN_WINDOW = "shown in the window"
-BELOW_FLOOR = "not relevant enough"
+BELOW_FLOOR = "not likely enough"
 FAR_BEHIND = "far behind the best"
 ASKS_THE_SAME = "asks the same"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-_OPENS_FOR_OWN = 0.0
-"""A question of the user's own life is answered by memory or by nothing: the order alone decides."""
-_OPENS_WHERE_OPEN = 0.12
-_OPENS_FOR_QUESTION = 0.28
-_OPENS_FOR_TALK = 0.45
-_OPENS_FOR_ANSWERS = 0.6
-"""Relevance of what the assistant said, where the question is not about that."""
-_RELEVANCE = 1.0
-"""Weight of the relevance beside the score: the score orders what is about as relevant."""
-_CLOSE = 0.35
-"""Share of the best one's value that each further item must have."""
+_LIKELY = 0.04
+"""Probability from which a unit is shown: chosen so that half of what is shown, and more, bears on the message."""
+_LIKELY_OF_THE_PAST = 0.02
+"""The same where the message refers to what was said before."""
+_CLOSE = 0.2
+"""Share of the best one's probability that each further item must have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +36,36 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """From where on units are relevant at all.
+    """From where on units are shown at all: those whose `likelihood`, or whose `cosine`, reaches this.
 
-    A unit is whose `relevance` to the question, or whose `cosine` to it, reaches this. No cosine is given where
-    the embedding is not good enough for the language to be believed. What the assistant said has to reach the
-    relevance `of_answers`.
+    No cosine is given where the embedding is not good enough for the language to be believed.
     """
 
-    relevance: float
-    of_answers: float
+    likelihood: float = _LIKELY
     cosine: float | None = None
     then: tuple[datetime, datetime] | None = None
-    """The time that the message refers to: where nothing is relevant, what was said in it is shown."""
+    """The time that the message refers to: where nothing is likely, what was said in it is shown."""
 
     @classmethod
     def of(
         cls,
         *,
-        asks: bool,
-        of_oneself: bool = False,
-        may_be_of_oneself: bool = False,
-        of_assistant: bool = False,
+        about_past: bool = False,
         cosine: float | None = None,
         then: tuple[datetime, datetime] | None = None,
     ) -> "Floor":
         """The floor for a message.
 
         Args:
-            asks: it asks something; otherwise it goes on talking, and less bears on it.
-            of_oneself: what it asks is of the user's own life.
-            may_be_of_oneself: it leaves open whose affairs it is about, as Chinese does.
-            of_assistant: it is about what the assistant said.
+            about_past: it refers to what was said before.
             cosine: what the embedding's probe found for the language.
             then: from when until when something was said that it refers to.
         """
-        relevance = _OPENS_FOR_TALK
-        if asks:
-            of_others = _OPENS_WHERE_OPEN if may_be_of_oneself else _OPENS_FOR_QUESTION
-            relevance = _OPENS_FOR_OWN if of_oneself else of_others
-        return cls(relevance, relevance if of_assistant else _OPENS_FOR_ANSWERS, cosine, then)
+        return cls(_LIKELY_OF_THE_PAST if about_past else _LIKELY, cosine, then)
 
     def admits(self, ranked: Ranked) -> bool:
-        """Whether the unit is relevant by itself."""
-        if ranked.relevance >= (self.of_answers if ranked.unit.by_assistant else self.relevance):
+        """Whether the unit is shown by itself."""
+        if ranked.likelihood >= self.likelihood:
             return True
         return self.cosine is not None and ranked.cosine is not None and ranked.cosine >= self.cosine
 
@@ -106,9 +87,9 @@ def by_episode(ranking: Ranking, depth: int = 20) -> tuple[Recalled, ...]:
     return _gathered(ranking.results[:depth])
 
 
-def value(ranked: Ranked) -> float:
-    """How much a unit is worth showing; comparable within one ranking."""
-    return ranked.score + _RELEVANCE * ranked.relevance * ranked.kind_factor
+def likeliest(ranking: Ranking, depth: int) -> tuple[Ranked, ...]:
+    """The first of the results by their likelihood; of equal ones the better placed is first."""
+    return tuple(sorted(ranking.results, key=lambda ranked: (-ranked.likelihood, ranked.position))[:depth])
 
 
 def select(
@@ -125,11 +106,11 @@ def select(
 
     Left out, each with its reason, are units whose message is among those `shown` (ids), what repeats a better
     unit or only asks, what the floor does not admit, and what is far behind the best; of an episode that does not
-    fit into `max_tokens` its best unit may still fit. What lies beyond `depth` units is not considered.
+    fit into `max_tokens` its best unit may still fit. Only the `depth` likeliest units are considered.
     """
     excluded: list[Excluded] = []
     fit: list[Ranked] = []
-    considered = [(ranked, _unfit(ranked, shown)) for ranked in ranking.results[:depth]]
+    considered = [(ranked, _unfit(ranked, shown)) for ranked in likeliest(ranking, depth)]
     relevant = any(floor.admits(ranked) for ranked, unfit in considered if unfit is None)
     for ranked, unfit in considered:
         admitted = floor.admits(ranked) if relevant else floor.admits_by_time(ranked)
@@ -142,7 +123,7 @@ def select(
     left = max_tokens
     ordered = _gathered(_in_order(fit))
     for recalled in ordered:
-        if chosen and value(recalled.best) < _CLOSE * value(ordered[0].best):
+        if chosen and recalled.best.likelihood < _CLOSE * ordered[0].best.likelihood:
             excluded.extend(Excluded(ranked.unit.id, FAR_BEHIND) for ranked in recalled.units)
             continue
         if written := _written_as_memory(recalled, chosen):
@@ -171,14 +152,14 @@ def _unfit(ranked: Ranked, shown: Collection[str]) -> str | None:
 
 
 def _in_order(fit: Sequence[Ranked]) -> list[Ranked]:
-    """By what they are worth; an older version of a fact stands behind the newer one."""
-    worth = {ranked.unit.id: value(ranked) for ranked in fit}
+    """By their likelihood; an older version of a fact stands behind the newer one."""
+    worth = {ranked.unit.id: ranked.likelihood for ranked in fit}
     for ranked in fit:
         if ranked.version_of in worth:
             newer, older = worth[ranked.version_of], worth[ranked.unit.id]
             worth[ranked.version_of], worth[ranked.unit.id] = max(newer, older), min(newer, older)
     behind = {ranked.unit.id: ranked.version_of in worth for ranked in fit}
-    return sorted(fit, key=lambda ranked: (-worth[ranked.unit.id], behind[ranked.unit.id]))
+    return sorted(fit, key=lambda ranked: (-worth[ranked.unit.id], behind[ranked.unit.id], ranked.position))
 
 
 def _written_as_memory(recalled: Recalled, chosen: Sequence[Recalled]) -> str | None:

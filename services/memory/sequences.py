@@ -19,7 +19,8 @@ class TermSequences:
     Attributes:
         numbers: Those of the first text, then those of the second, and so on.
         begins: For each text where its terms begin; one more for the end of the last.
-        vocabulary: The number of each term; it may hold terms that no text here has.
+        vocabulary: The number of each term, in the order of the numbers, which are 0 and up; it may hold terms
+            that no text here has.
     """
 
     numbers: Numbers
@@ -50,6 +51,12 @@ class TermSequences:
     def rows(self) -> Places:
         """For each number the text that it is of."""
         return np.repeat(np.arange(self.size), self.lengths)
+
+    def distinct(self) -> tuple[list[str], Places]:
+        """The terms that these texts hold, each once, and for each of the numbers its term's place among them."""
+        held, places = np.unique(self.numbers, return_inverse=True)
+        names = list(self.vocabulary)  # in the order of their numbers
+        return [names[number] for number in held.tolist()], places.astype(np.intp)
 
     def at(self, place: int) -> Numbers:
         """The numbers of one text."""

@@ -21,6 +21,8 @@ from services.memory.sequences import Places
 from services.memory.terms import terms
 from services.memory.working_set import WorkingSet
 
+_LIKELIEST = 20
+"""Units that are read for a prompt to choose from, wherever the ranking has them."""
 _MOST_WAITING = 200
 """Units that the index has yet to get, and that are ranked in any case: the newest."""
 
@@ -46,7 +48,8 @@ async def find_in_set(units: WorkingSet, sought: Sought, episodes: EpisodeStore)
     best = scored.best(sought.depth)
     if (then := sought.then) is not None and then.since and then.until:
         preferred = np.where(units.said_between(places, then.since, then.until), PREFERRED, 1.0)
-        best = np.unique(np.concatenate([best, scored.best(sought.depth, preferred)]))
+        best = np.concatenate([best, scored.best(sought.depth, preferred)])
+    best = np.unique(np.concatenate([best, scored.likeliest(_LIKELIEST)]))
     # All that is needed of the set is taken before anything is awaited: it may change meanwhile.
     known = {units.unit_id(place): (at, *_known(units, place)) for at, place in _pairs(best, places)}
     wanted = [(units.unit_id(place), units.episode_id(place)) for _, place in _pairs(best, places)]

@@ -13,6 +13,8 @@ from services.memory.queries import asks
 
 _SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+[?？]?")
 _MOST_SENTENCES = 12
+_SHORTEST_SUBJECT = 2
+"""Characters: what is left of 好了 or 太早 is about nothing."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[st
     """
     known = [claim for text in _texts(core_memory) for claim in _claims(text)]
     own = [unit for unit in units if unit.role == "user"]
-    claims = {unit.unit_id: _claims(unit.text) for unit in own}
+    claims = {unit.unit_id: _said(unit) for unit in own}
     gone: dict[UUID, Superseded] = {}
     for unit in own:
         newer = [
@@ -69,6 +71,14 @@ def _claims(text: str) -> list[Claim]:
     return [
         claim_of(sentence) for sentence in sentences if sentence and not asks(sentence, language_of([sentence]))
     ]
+
+
+def _said(unit: StoredUnit) -> list[Claim]:
+    """Its claims; of a message, as part of a talk, only those that say what they are about."""
+    claims = _claims(unit.text)
+    if unit.message_id is None:
+        return claims
+    return [claim for claim in claims if claim.owned and len(claim.subject) >= _SHORTEST_SUBJECT]
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -15,7 +15,7 @@ from services.memory.hits import Ranked, Ranking
 from services.memory.index import Scope
 from services.memory.queries import Said
 from services.memory.recall import Recall, RecallResult, TurnAsked
-from services.memory.selection import Recalled, select
+from services.memory.selection import Recalled, likeliest, select
 from services.memory.superseded import Superseded, superseded
 from services.memory.terms import terms
 from services.platform.metrics import RECALLED
@@ -144,7 +144,7 @@ class RecallSource(Source[RecallResult]):
             timezone: the user's, for the dates.
             limits: other ones than the configured.
         """
-        best = found.ranking.results[:_DEPTH]
+        best = likeliest(found.ranking, _DEPTH)
         outdated = superseded([found.units[ranked.unit.id] for ranked in best], core_memory)
         holding = _instead(best, outdated)
         asked = {term for query in found.queries for term in terms(query.text)}
@@ -163,7 +163,7 @@ class RecallSource(Source[RecallResult]):
         episodes = [_shown(recalled, found, language, timezone) for recalled in selection.recalled]
         reasons = {unit: each.reason for unit, each in outdated.items()}
         reasons |= {excluded.unit_id: excluded.reason for excluded in selection.excluded}
-        return episodes, _report(found, reasons)
+        return episodes, _report(found, best, reasons)
 
 
 def _asks_for_last_visit(reference: TimeReference | None) -> bool:
@@ -177,10 +177,15 @@ def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> l
         if why.by in ranked and why.by not in outdated:
             old, new = ranked[unit], ranked[why.by]
             cosine = max((each for each in (old.cosine, new.cosine) if each is not None), default=None)
-            relevance, score = max(old.relevance, new.relevance), max(old.score, new.score)
-            ranked[why.by] = replace(new, score=score, relevance=relevance, cosine=cosine)
+            ranked[why.by] = replace(
+                new,
+                score=max(old.score, new.score),
+                relevance=max(old.relevance, new.relevance),
+                likelihood=max(old.likelihood, new.likelihood),
+                cosine=cosine,
+            )
     holding = [each for unit, each in ranked.items() if unit not in outdated]
-    return sorted(holding, key=lambda each: -each.score)
+    return sorted(holding, key=lambda each: (-each.likelihood, each.position))
 
 
 def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int = _MOST_TOKENS_OF_ONE) -> str:
@@ -237,12 +242,12 @@ def _day(at: datetime, timezone: str) -> str:
     return at.astimezone(time_zone(timezone)).strftime("%Y-%m-%d")
 
 
-def _report(found: RecallResult, reasons: Mapping[str, str]) -> dict[str, Any]:
+def _report(found: RecallResult, best: Sequence[Ranked], reasons: Mapping[str, str]) -> dict[str, Any]:
     return {
         "queries": [
             {"kind": query.kind, "weight": query.weight, "text": query.text[:300]} for query in found.queries
         ],
-        "hits": [_hit(ranked, reasons) for ranked in found.ranking.results[:_REPORTED]],
+        "hits": [_hit(ranked, reasons) for ranked in best[:_REPORTED]],
         "found": found.ranking.found,
         "coherence": round(found.ranking.coherence, 3),
         "degraded": list(found.degraded),
@@ -257,6 +262,7 @@ def _hit(ranked: Ranked, reasons: Mapping[str, str]) -> dict[str, Any]:
         "episode_id": ranked.unit.episode_id,
         "score": round(ranked.score, 4),
         "relevance": round(ranked.relevance, 3),
+        "likelihood": round(ranked.likelihood, 3),
         "ranks": {
             leg.leg if leg.query is None else f"{leg.leg}:{leg.query}": leg.rank
             for leg in ranked.legs

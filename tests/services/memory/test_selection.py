@@ -13,7 +13,7 @@ def result(
     name: str,
     *,
     episode: str = "",
-    relevance: float = 1.0,
+    likelihood: float = 0.5,
     score: float = 1.0,
     cosine: float | None = None,
     duplicate_of: str | None = None,
@@ -37,10 +37,10 @@ def result(
         features=frozenset(features),
         sources=sources or frozenset(),
     )
-    return Ranked(unit, 1, score, (), 1.0, 1.0, 1.0, relevance, cosine, duplicate_of, version_of, echo)
+    return Ranked(unit, 1, score, (), 1.0, 1.0, 1.0, 1.0, likelihood, cosine, duplicate_of, version_of, echo)
 
 
-QUESTION = Floor.of(asks=True)
+QUESTION = Floor.of()
 
 
 def ids(recalled: tuple[Recalled, ...]) -> list[list[str]]:
@@ -61,14 +61,14 @@ def test_everything_that_is_left_out_says_why() -> None:
         result("seen"),
         result("good"),
         result("again", duplicate_of="good"),
-        result("far", relevance=0.05, cosine=0.9),
+        result("far", likelihood=0.01, cosine=0.9),
     )
     chosen = select(Ranking(found, 0.0), floor=QUESTION, shown={"m-seen"}, count_tokens=count)
     assert ids(chosen.recalled) == [["good"]]
     assert {one.unit_id: one.reason for one in chosen.excluded} == {
         "seen": "shown in the window",
         "again": "near duplicate of good",
-        "far": "not relevant enough",
+        "far": "not likely enough",
     }
 
 
@@ -77,38 +77,21 @@ def chosen_of(*found: Ranked, floor: Floor = QUESTION) -> list[str]:
     return [one.best.unit.id for one in selection.recalled]
 
 
-def test_the_best_is_shown_if_it_is_relevant_and_others_only_if_they_come_close() -> None:
-    assert chosen_of(result("first", relevance=0.5), result("close", relevance=0.4)) == ["first", "close"]
-    assert chosen_of(result("first", score=1.0, relevance=0.9), result("far", score=0.2, relevance=0.3)) == [
-        "first"
-    ]
-    assert chosen_of(result("first", relevance=0.2), result("close", relevance=0.19)) == []
+def test_what_is_likely_is_shown_and_others_only_if_they_come_close() -> None:
+    assert chosen_of(result("first", likelihood=0.5), result("close", likelihood=0.3)) == ["first", "close"]
+    assert chosen_of(result("first", likelihood=0.8), result("far", likelihood=0.12)) == ["first"]
+    assert chosen_of(result("first", likelihood=0.03), result("close", likelihood=0.02)) == []
 
 
-def test_score_and_relevance_order_what_is_shown() -> None:
-    assert chosen_of(result("second", relevance=0.4), result("first", relevance=0.9)) == ["first", "second"]
-    assert chosen_of(result("second", score=0.5), result("first", score=0.9)) == ["first", "second"]
+def test_the_likelier_is_shown_first_and_of_equal_ones_the_better_placed() -> None:
+    assert chosen_of(result("second", likelihood=0.4), result("first", likelihood=0.5)) == ["first", "second"]
+    assert chosen_of(result("first"), result("second")) == ["first", "second"]
 
 
-def test_a_question_of_the_users_own_life_shows_the_best_however_few_words_it_shares() -> None:
-    some = result("some", relevance=0.0)
+def test_less_is_asked_of_what_a_message_about_the_past_may_mean() -> None:
+    some = result("some", likelihood=0.03)
     assert chosen_of(some) == []
-    assert chosen_of(some, floor=Floor.of(asks=True, of_oneself=True)) == ["some"]
-    half = result("half", relevance=0.2)
-    assert chosen_of(half, floor=Floor.of(asks=True, may_be_of_oneself=True)) == ["half"]
-    assert chosen_of(some, floor=Floor.of(asks=True, may_be_of_oneself=True)) == []
-
-
-def test_a_message_that_goes_on_talking_shows_less() -> None:
-    some = result("some", relevance=0.35)
-    assert chosen_of(some) == ["some"]
-    assert chosen_of(some, floor=Floor.of(asks=False)) == []
-
-
-def test_what_the_assistant_said_is_shown_where_it_is_asked_for() -> None:
-    answer = result("answer", relevance=0.4, by_assistant=True)
-    assert chosen_of(answer) == []
-    assert chosen_of(answer, floor=Floor.of(asks=True, of_assistant=True)) == ["answer"]
+    assert chosen_of(some, floor=Floor.of(about_past=True)) == ["some"]
 
 
 @pytest.mark.parametrize(
@@ -125,23 +108,21 @@ def test_questions_and_orders_of_the_user_are_never_shown_alone(unit: Ranked, re
 
 
 def test_the_newer_version_of_a_fact_comes_first_and_the_older_never_alone() -> None:
-    older, newer = result("older", relevance=0.9, version_of="newer"), result("newer", relevance=0.7)
+    older, newer = result("older", likelihood=0.5, version_of="newer"), result("newer", likelihood=0.3)
     assert chosen_of(older, newer) == ["newer", "older"]
 
 
 def test_a_memory_stands_for_the_turn_that_it_was_written_from() -> None:
-    memory, turn = result("memory", sources=frozenset({"m-turn", "m-answer"})), result("turn", score=0.9)
+    memory, turn = result("memory", sources=frozenset({"m-turn", "m-answer"})), result("turn", likelihood=0.4)
     chosen = select(Ranking((memory, turn), 0.0), floor=QUESTION, shown=(), count_tokens=count)
     assert ids(chosen.recalled) == [["memory"]]
     assert [one.reason for one in chosen.excluded] == ["in the memory memory"]
 
 
 def test_a_cosine_admits_where_it_is_believed() -> None:
-    far = Ranking((result("far", relevance=0.1, cosine=0.5),), 0.0)
-    assert ids(select(far, floor=Floor.of(asks=True, cosine=0.4), shown=(), count_tokens=count).recalled) == [
-        ["far"]
-    ]
-    assert select(far, floor=Floor.of(asks=True, cosine=0.6), shown=(), count_tokens=count).recalled == ()
+    far = Ranking((result("far", likelihood=0.01, cosine=0.5),), 0.0)
+    assert ids(select(far, floor=Floor.of(cosine=0.4), shown=(), count_tokens=count).recalled) == [["far"]]
+    assert select(far, floor=Floor.of(cosine=0.6), shown=(), count_tokens=count).recalled == ()
 
 
 @pytest.mark.parametrize(

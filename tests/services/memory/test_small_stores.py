@@ -160,7 +160,7 @@ def test_a_fact_that_is_asked_for_is_shown_and_a_general_question_shows_none(que
     shown = [
         [one.best.unit.text for one in select(ask(asked, units), floor=floor, shown=(), count_tokens=len).recalled]
         for asked in (question, "What is the capital of France?", "怎么煮米饭？")
-        for floor in [Floor.of(asks=True)]
+        for floor in [Floor.of()]
     ]
     assert shown[0][0] == fact
     assert shown[1:] == [[], []]
@@ -170,7 +170,7 @@ def test_a_question_alone_answers_nothing_and_is_not_shown() -> None:
     units = store([["我的狗叫什么名字？", "不知道"]], speaker="安娜")
     found = ask("我的狗叫什么名字", units)
     assert [result.echo for result in found.results if result.unit.id == "0"] == [True]
-    chosen = select(found, floor=Floor.of(asks=True), shown=(), count_tokens=len)
+    chosen = select(found, floor=Floor.of(), shown=(), count_tokens=len)
     assert "0" not in {ranked.unit.id for one in chosen.recalled for ranked in one.units}
     assert ("0", ASKS_THE_SAME) in {(one.unit_id, one.reason) for one in chosen.excluded}
 
