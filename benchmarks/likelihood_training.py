@@ -44,7 +44,7 @@ _UNTOLD = 0.12
 """Share of the single facts that are asked for without having been told."""
 _DAYS = 60
 _TASK = "task"
-_CLOSE = 0.25
+_CLOSE = 0.2
 """As in `services.memory.selection`."""
 _STANDING = ("met", "by_meaning", "likeness", "meant_around", "score")
 _UNSOLVED = frozenset(["paraphrase", "indirect"])
@@ -293,7 +293,7 @@ def _check(found: Sequence[Case]) -> None:
 
 def _report(name: str, judged: Sequence[tuple[Case, Values]]) -> None:
     fair = [(case, likely) for case, likely in judged if case.right.any()]
-    for threshold in (0.05, 0.1, 0.15, 0.2):
+    for threshold in (0.04, 0.1, 0.2):
         shown = [_shown(likely, threshold) for _, likely in fair]
         carrying = [float(case.right[at].sum()) for (case, _), at in zip(fair, shown, strict=True)]
         silent = {

@@ -1,7 +1,6 @@
 """Which units hold which terms, as arrays: what weighs, counts and compares them."""
 
 from collections.abc import Collection, Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,28 +31,37 @@ class TermCounts:
         table = np.bincount(cells, minlength=self.size * len(terms)).astype(np.float64)
         return table.reshape(self.size, len(terms))
 
-    @cached_property
-    def _distinct(self) -> tuple[list[str], Places]:
+    def distinct(self) -> tuple[list[str], Places]:
+        """As `TermSequences.distinct`."""
         return self._texts.distinct()
 
-    @property
-    def names(self) -> list[str]:
-        """Every term of the texts once, in the order of `highest_of` and `sums_of`."""
-        return self._distinct[0]
+    def occurrences(self, places: Places, known: NDArray[np.bool_]) -> "Occurrences":
+        """Those of the known ones among the distinct terms; `places` are those of all in `distinct`."""
+        kept = known[places]
+        return Occurrences(self.size, self._rows[kept], (np.cumsum(known) - 1)[places[kept]])
 
-    def highest_of(self, values: NDArray[np.float32]) -> Values:
-        """For each text (row) and column the highest of the values that its terms have, given by `names`."""
-        return self._over_terms(np.maximum, values)
 
-    def sums_of(self, values: NDArray[np.float32]) -> Values:
-        """For each text (row) and column the sum of the values that its terms have, given by `names`."""
-        return self._over_terms(np.add, values)
+class Occurrences:
+    """Where texts hold some terms, text by text."""
 
-    def _over_terms(self, how: np.ufunc, values: NDArray[np.float32]) -> Values:
-        found = np.zeros((self.size, values.shape[1]))
-        filled = np.flatnonzero(self.lengths)
-        if len(filled):
-            found[filled] = how.reduceat(values[self._distinct[1]], self._texts.begins[filled], axis=0)
+    def __init__(self, size: int, rows: Places, terms: Places) -> None:
+        """Take how many texts there are, and for each occurrence its text (ascending) and its term."""
+        self._size = size
+        self._terms = terms
+        self._filled, self._begins = np.unique(rows, return_index=True)
+
+    def highest_of(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """For each text (row) and column the highest of the values that its terms (rows of `values`) have."""
+        return self._over(np.maximum, values)
+
+    def sums_of(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """For each text (row) and column the sum of the values that its terms (rows of `values`) have."""
+        return self._over(np.add, values)
+
+    def _over(self, how: np.ufunc, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        found = np.zeros((self._size, values.shape[1]), dtype=np.float32)
+        if len(self._filled):
+            found[self._filled] = how.reduceat(values[self._terms], self._begins, axis=0)
         return found
 
 

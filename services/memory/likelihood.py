@@ -108,16 +108,23 @@ def _kinds(question: str, units: Columns, situation: Mapping[str, float]) -> dic
     }
 
 
+def concerns_nobody(message: str) -> bool:
+    """Whether a message wants something done or explained, and says nothing of its user."""
+    language = language_of([message])
+    if asks_of_oneself(message, language) or is_about_the_assistant(message, language):
+        return False
+    return asks_in_general(message) or not (asks(message, language) or states(message))
+
+
 def _situation(question: str) -> dict[str, float]:
     language = language_of([question])
-    asking, own = asks(question, language), asks_of_oneself(question, language)
-    orders = not asking and not states(question)
+    asking = asks(question, language)
     return {
         "asks": float(asking),
-        "orders": float(orders),
-        "of nobody": float((orders or asks_in_general(question)) and not own),
+        "orders": float(not asking and not states(question)),
+        "of nobody": float(concerns_nobody(question)),
         "of assistant": float(is_about_the_assistant(question, language)),
-        "of oneself": float(own),
+        "of oneself": float(asks_of_oneself(question, language)),
         "in general": float(asks_in_general(question)),
         "chinese": float(language == "zh"),
         "seeks a value": float(bool(expected(question, language))),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.incidence import TermCounts, Values
+from services.memory.incidence import Occurrences, TermCounts, Values
 from services.memory.sequences import Places, TermSequences
 
 PASSAGE_TERMS = 80
@@ -45,18 +45,13 @@ class Passages:
         """How often each row holds each of the terms (column), no term given twice."""
         return self._counts.frequencies_of(terms)
 
-    @property
-    def names(self) -> list[str]:
-        """Every term of any row once."""
-        return self._counts.names
+    def distinct(self) -> tuple[list[str], Places]:
+        """The terms of all rows, each once, and for each occurrence its term's place among them."""
+        return self._counts.distinct()
 
-    def highest_of(self, values: NDArray[np.float32]) -> Values:
-        """For each row the highest, column by column, of the values that its terms have, given by `names`."""
-        return self._counts.highest_of(values)
-
-    def sums_of(self, values: NDArray[np.float32]) -> Values:
-        """For each row the sum, column by column, of the values that its terms have, given by `names`."""
-        return self._counts.sums_of(values)
+    def occurrences(self, places: Places, known: NDArray[np.bool_]) -> Occurrences:
+        """Where the rows hold the known ones of the distinct terms."""
+        return self._counts.occurrences(places, known)
 
     def best_of(self, values: Values) -> Values:
         """For each unit the highest value among its rows."""

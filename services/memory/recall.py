@@ -24,6 +24,7 @@ from services.memory.found import Sought
 from services.memory.hits import Ranking
 from services.memory.index import EpisodeIndex, Scope
 from services.memory.index_search import IndexSearch
+from services.memory.likelihood import concerns_nobody
 from services.memory.parameters import PREFERRED, SEARCH_DEPTH, RankingParameters
 from services.memory.queries import (
     RecallQuery,
@@ -242,6 +243,7 @@ class Recall:
         ranking = _preferring(found.ranking, then) if then is not None else found.ranking
         floor = Floor.of(
             about_past=about_past,
+            of_nobody=concerns_nobody(queries[0].text),
             cosine=cosine_floor(quality, language_of([queries[0].text])),
             then=(then.since, then.until) if then is not None and then.since and then.until else None,
         )

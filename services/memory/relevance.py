@@ -104,18 +104,19 @@ class _Meanings:
     """The vectors of the words of passages."""
 
     def __init__(self, passages: Passages) -> None:
-        names = passages.names
-        self._passages = passages
         self._known = word_vectors()
-        self._of_names = self._known.of(names)
-        weighed = self._of_names * self._known.weights(names)[:, np.newaxis]
-        self._whole = _unit_length(passages.sums_of(weighed).astype(np.float32))
+        names, places = passages.distinct()
+        rows = self._known.rows(names)
+        self._occurrences = passages.occurrences(places, rows >= 0)
+        rows = rows[rows >= 0]
+        self._of_terms = self._known.at(rows)
+        weighed = self._of_terms * self._known.weights_at(rows)[:, np.newaxis]
+        self._whole = _unit_length(self._occurrences.sums_of(weighed))
 
     def nearness(self, asked: Sequence[Facet]) -> Values:
         """For each passage (row) and facet how near its nearest word is."""
         facets = np.stack([self._vector(facet.terms) for facet in asked])
-        found: Values = np.maximum(self._passages.highest_of(self._of_names @ facets.T), 0.0)
-        return found
+        return self._occurrences.highest_of(self._of_terms @ facets.T).astype(np.float64)
 
     def likeness(self, asked: Sequence[Facet]) -> Values:
         """For each passage how like it is to the question."""
@@ -124,8 +125,9 @@ class _Meanings:
         return found
 
     def _vector(self, terms: Sequence[str]) -> Vectors:
-        weighed = self._known.of(terms) * self._known.weights(terms)[:, np.newaxis]
-        return _unit_length(weighed.sum(axis=0))
+        rows = self._known.rows(terms)
+        rows = rows[rows >= 0]
+        return _unit_length(self._known.weights_at(rows) @ self._known.at(rows))
 
 
 class _Beside:

@@ -19,6 +19,8 @@ OVER_BUDGET = "over the budget"
 
 _LIKELY = 0.04
 """Probability from which a unit is shown: chosen so that half of what is shown, and more, bears on the message."""
+_LIKELY_FOR_NOBODY = 0.2
+"""The same where the message wants something done or explained, and says nothing of its user."""
 _LIKELY_OF_THE_PAST = 0.02
 """The same where the message refers to what was said before."""
 _CLOSE = 0.2
@@ -51,6 +53,7 @@ class Floor:
         cls,
         *,
         about_past: bool = False,
+        of_nobody: bool = False,
         cosine: float | None = None,
         then: tuple[datetime, datetime] | None = None,
     ) -> "Floor":
@@ -58,10 +61,12 @@ class Floor:
 
         Args:
             about_past: it refers to what was said before.
+            of_nobody: it wants something done or explained, and says nothing of its user.
             cosine: what the embedding's probe found for the language.
             then: from when until when something was said that it refers to.
         """
-        return cls(_LIKELY_OF_THE_PAST if about_past else _LIKELY, cosine, then)
+        likely = _LIKELY_FOR_NOBODY if of_nobody else _LIKELY
+        return cls(_LIKELY_OF_THE_PAST if about_past else likely, cosine, then)
 
     def admits(self, ranked: Ranked) -> bool:
         """Whether the unit is shown by itself."""

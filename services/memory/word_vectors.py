@@ -7,13 +7,12 @@ of English and words of Chinese in one space, 4 bits a number.
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
-
-_ZEROS = 0x88
 
 
 class WordVectors:
@@ -25,24 +24,22 @@ class WordVectors:
         A byte of a row is two numbers, the first in the higher four bits; 8 stands for zero.
         """
         self._rows = {word: row for row, word in enumerate(words)}
-        self._table = np.concatenate([table, np.full((1, table.shape[1]), _ZEROS, dtype=np.uint8)])
-        self._weights = np.append(weights, 0)
+        self._table = (np.stack([table >> 4, table & 15], axis=2).astype(np.int8) - 8).reshape(len(table), -1)
+        self._weights = weights
 
-    def of(self, terms: Sequence[str]) -> Vectors:
-        """A vector of length 1 for each term; of zeros for one that is not known."""
-        packed = self._table[self._places(terms)]
-        found = np.stack([packed >> 4, packed & 15], axis=2).reshape(len(terms), -1).astype(np.float32) - 8
-        norms = np.linalg.norm(found, axis=1, keepdims=True)
-        found /= np.maximum(norms, 1.0)
+    def rows(self, terms: Sequence[str]) -> NDArray[np.intp]:
+        """The row of each term; -1 for one that is not known."""
+        return np.fromiter(map(self._rows.get, terms, repeat(-1)), np.intp, len(terms))
+
+    def at(self, rows: NDArray[np.intp]) -> Vectors:
+        """The vectors of known rows, each of length 1."""
+        found = self._table[rows].astype(np.float32)
+        found /= np.sqrt(np.einsum("ij,ij->i", found, found))[:, np.newaxis]
         return found
 
-    def weights(self, terms: Sequence[str]) -> Vectors:
-        """How much each term says (0..1): little for one that is in most texts."""
-        return (self._weights[self._places(terms)] / 255).astype(np.float32)
-
-    def _places(self, terms: Sequence[str]) -> NDArray[np.intp]:
-        rows = self._rows
-        return np.fromiter((rows.get(term, -1) for term in terms), np.intp, len(terms))
+    def weights_at(self, rows: NDArray[np.intp]) -> Vectors:
+        """How much the words of known rows say (0..1): little for one that is in most texts."""
+        return (self._weights[rows] / np.float32(255)).astype(np.float32)
 
 
 @cache

@@ -79,8 +79,11 @@ class RecallSource(Source[RecallResult]):
         return RecallResult()
 
     async def load_after(self, turn: PromptTurn, history: History) -> RecallResult:
-        """Recall, if there is anything to recall; it has time limits of its own and never fails."""
-        if not turn.remembers:
+        """Recall, if there is anything to recall; it has time limits of its own and never fails.
+
+        A plain question about the last visit is answered by that visit alone, which another section shows.
+        """
+        if not turn.remembers or _asks_for_last_visit(turn.reference):
             return RecallResult()
         shown = await history()
         since, until = None, None

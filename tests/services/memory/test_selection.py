@@ -88,6 +88,12 @@ def test_the_likelier_is_shown_first_and_of_equal_ones_the_better_placed() -> No
     assert chosen_of(result("first"), result("second")) == ["first", "second"]
 
 
+def test_more_is_asked_where_a_message_says_nothing_of_its_user() -> None:
+    some = result("some", likelihood=0.15)
+    assert chosen_of(some) == ["some"]
+    assert chosen_of(some, floor=Floor.of(of_nobody=True)) == []
+
+
 def test_less_is_asked_of_what_a_message_about_the_past_may_mean() -> None:
     some = result("some", likelihood=0.03)
     assert chosen_of(some) == []

@@ -8,6 +8,7 @@ import pytest
 from services.llm.language import Language
 from services.llm.lexical import LexicalEmbeddings
 from services.memory.hits import Ranking, SearchList, Unit
+from services.memory.likelihood import concerns_nobody
 from services.memory.marks import marked
 from services.memory.queries import make_queries
 from services.memory.ranking import rank
@@ -160,7 +161,7 @@ def test_a_fact_that_is_asked_for_is_shown_and_a_general_question_shows_none(que
     shown = [
         [one.best.unit.text for one in select(ask(asked, units), floor=floor, shown=(), count_tokens=len).recalled]
         for asked in (question, "What is the capital of France?", "怎么煮米饭？")
-        for floor in [Floor.of()]
+        for floor in [Floor.of(of_nobody=concerns_nobody(asked))]
     ]
     assert shown[0][0] == fact
     assert shown[1:] == [[], []]
