@@ -72,16 +72,16 @@ class Asker:
         caller = await self._starter.caller_for(asking.speaker.user_id or NOBODY)
         user_id = asking.speaker.user_id
         stored = user_id is not None and asking.keeps and not asking.ids.passing
-        session, turn_id = None, None
+        session, turn_id, key = None, None, None
         if user_id is not None and stored:
             expert = expert_name(self._services, asking.model)
             reconciling = Reconciling(self._services, self._runner, caller.tenant_id, user_id, expert)
             place = await reconciling.place(asking.request, asking.ids)
-            session, turn_id = place.session, place.follow
+            session, turn_id, key = place.session, place.follow, asking.ids.idempotency_key or place.key
         turn = TurnRequest(
             caller.tenant_id,
             self._input(asking, user_id or NOBODY, session or NOBODY, stored=stored),
-            idempotency_key=asking.ids.idempotency_key if stored else None,
+            idempotency_key=key,
             external_id=asking.ids.user_message,
             stored=stored,
         )

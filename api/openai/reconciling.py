@@ -36,6 +36,8 @@ class Place:
     session: str
     follow: UUID | None = None
     """The turn that has the very message."""
+    key: str | None = None
+    """The same for requests with the same message that find the conversation in the same state."""
 
 
 class Reconciling:
@@ -60,13 +62,16 @@ class Reconciling:
         """
         resent = _digests_of(request)
         conversation, session = await self._find(request, resent, ids)
+        if conversation is None and request.earlier:
+            await self._take_in(session, request.earlier, once=True)
+            size = len(resent.earlier)
+            conversation = await self._known.named(self._tenant_id, self._user_id, session, messages=size)
         if conversation is None:
-            await self._take_in(session, request.earlier)
-            return Place(session)
+            return Place(session, key=_key(None, None, resent.message))
         for _ in range(_MOST_SWITCHES):
             meant, branch_id = await self._meant(conversation, resent, ids)
             if branch_id is None:
-                return await self._act(conversation, meant, request)
+                return await self._act(conversation, meant, request, resent)
             await self._services.branches.switch(self._tenant_id, conversation.id, branch_id)
             again = await self._known.named(
                 self._tenant_id, self._user_id, conversation.session_id, messages=len(resent.earlier)
@@ -173,20 +178,31 @@ class Reconciling:
             best = max(best, (_in_common(messages, unknown), branch_id), key=lambda each: each[0])
         return best[1]
 
-    async def _act(self, conversation: KnownConversation, meant: Meant, request: ClientRequest) -> Place:
+    async def _act(
+        self, conversation: KnownConversation, meant: Meant, request: ClientRequest, resent: Resent
+    ) -> Place:
         if meant.follow is not None:
             return Place(conversation.session_id, meant.follow)
+        branch_id, stays = conversation.newest_branch_id, conversation.messages
         if meant.put_aside is not None:
-            await self._runner.put_aside(self._tenant_id, conversation.id, meant.put_aside, meant.reason)
+            made = await self._runner.put_aside(self._tenant_id, conversation.id, meant.put_aside, meant.reason)
+            branch_id = made or branch_id
+            ends = next((n for n, each in enumerate(stays) if each.turn_id == meant.put_aside), 0)
+            stays = stays[:ends]
         if meant.unknown_from is not None:
             await self._take_in(conversation.session_id, request.earlier[meant.unknown_from :])
-        return Place(conversation.session_id)
+        after = stays[-1].turn_id if stays else None
+        return Place(conversation.session_id, key=_key(after, branch_id, resent.message))
 
-    async def _take_in(self, session: str, earlier: Sequence[EarlierMessage]) -> None:
-        """Import messages of a history that is not known here."""
+    async def _take_in(self, session: str, earlier: Sequence[EarlierMessage], *, once: bool = False) -> None:
+        """Import messages of a history that is not known here; `once`, however many requests bring it."""
         if earlier:
             await expert_of(self._services, self._tenant_id, self._expert)
             lines = lines_of(self._user_id, session, self._expert, earlier)
+            if once:
+                for number, (line, said) in enumerate(zip(lines, earlier, strict=True)):
+                    digest = message_digest(said["role"], said["content"], said.get("images", ()))
+                    line["external_id"] = f"resent:{number}:{digest.hex()}"
             await import_lines(self._services, self._tenant_id, lines, "messages")
 
 
@@ -220,6 +236,11 @@ async def import_lines(services: Services, tenant_id: UUID, lines: Sequence[dict
     report = await services.importer.run(tenant_id, chunks())
     if report.errors:
         raise InvalidInput(field, report.errors[0].reason)
+
+
+def _key(after: UUID | None, branch_id: UUID | None, message: bytes) -> str:
+    """The idempotency key of a message: by what it follows, and the newest branch of the conversation."""
+    return f"v1:{after.hex if after else ''}:{branch_id.hex if branch_id else ''}:{message.hex()}"
 
 
 def _digests_of(request: ClientRequest) -> Resent:

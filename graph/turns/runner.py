@@ -180,8 +180,13 @@ class TurnRunner:
         await end_from_outside(self._services, tenant_id, turn_id, status=reason, error=endings.CANCELLED)
         return await self._turns.get(tenant_id, turn_id)
 
-    async def put_aside(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason) -> None:
+    async def put_aside(
+        self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
+    ) -> UUID | None:
         """Put a turn and all that follow it on a branch of the conversation; those under way are cancelled first.
+
+        Returns:
+            The branch; None where there was nothing of the turn any more.
 
         Raises:
             NotFound: there is no such conversation.
@@ -191,7 +196,7 @@ class TurnRunner:
         branches = self._services.branches
         for unfinished in await branches.unfinished(tenant_id, conversation_id, turn_id):
             await self.stop(tenant_id, unfinished)
-        await branches.put_aside(tenant_id, conversation_id, turn_id, reason)
+        return await branches.put_aside(tenant_id, conversation_id, turn_id, reason)
 
     def open(self) -> None:
         """Begin to copy events, to listen to other processes, and to look after turns whose process is gone."""

@@ -18,7 +18,10 @@ t.id IS NOT NULL AND t.finished_at IS NULL AS unfinished, t.idempotency_key, m.c
 
 # Of messages without a digest the content is read.
 _NEWEST_MESSAGES: LiteralString = f"""
-SELECT c.id, c.session_key, c.expert, {_COLUMNS}
+SELECT c.id, c.session_key, c.expert, (
+    SELECT b.id FROM conversation_branches b WHERE b.conversation_id = c.id
+    ORDER BY b.created_at DESC, b.id DESC LIMIT 1
+), {_COLUMNS}
 FROM c LEFT JOIN LATERAL (
     SELECT id, turn_id, role, digest, external_id, created_at,
            CASE WHEN digest IS NULL THEN content END AS content, CASE WHEN digest IS NULL THEN parts END AS parts
@@ -93,6 +96,7 @@ class KnownConversation:
     id: UUID
     session_id: str
     expert: str
+    newest_branch_id: UUID | None
     messages: list[StoredMessage]
 
 
@@ -152,9 +156,9 @@ class KnownConversations:
         )
         if not rows:
             return None
-        stored = [_stored(row[3:]) for row in rows if row[3] is not None]
-        conversation_id, session_id, expert = rows[0][:3]
-        return KnownConversation(conversation_id, session_id, expert, stored)
+        stored = [_stored(row[4:]) for row in rows if row[4] is not None]
+        conversation_id, session_id, expert, branch_id = rows[0][:4]
+        return KnownConversation(conversation_id, session_id, expert, branch_id, stored)
 
 
 def _stored(row: Sequence[Any]) -> StoredMessage:

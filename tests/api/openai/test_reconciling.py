@@ -176,6 +176,17 @@ async def test_the_same_request_at_the_same_time_is_one_turn(
     assert first.pairs == second.pairs == await contents(services)
 
 
+async def test_requests_of_the_same_moment_store_one_turn_and_one_history(sdk: Any, services: Services) -> None:
+    known = [{"role": "user", "content": "Zero"}, {"role": "assistant", "content": "Elsewhere"}]
+    for step in ("new", "added", "once more"):
+        chats = [Chat(sdk, NAMED) for _ in range(3)]
+        for chat in chats:
+            chat.messages = list(known[:4] if step == "once more" else known)
+        await asyncio.gather(*(chat.say("added" if step == "once more" else step) for chat in chats))
+        assert await contents(services) == chats[0].pairs
+        known = chats[0].messages
+
+
 async def test_small_changes_of_what_is_shown_are_none(sdk: Any, services: Services) -> None:
     chat = Chat(sdk, NAMED)
     await chat.say("  Café au lait?  ")
