@@ -142,7 +142,7 @@ class Settings(BaseSettings):
 
     # Turns
     turns_max: int = Field(
-        1000, ge=1, le=100_000, description="turns that run or wait in one process at the same time, 1 to 100000"
+        600, ge=1, le=100_000, description="turns that run or wait in one process at the same time, 1 to 100000"
     )
     turn_events_keep_s: int = Field(
         600, ge=1, le=30 * 86_400, description="seconds for which a turn's events can be replayed, 1 to 2592000"
