@@ -4,7 +4,7 @@ It only plans; `Retraction` carries the plan out in the transaction that ends th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -98,6 +98,8 @@ class Resolution:
             found = await self._resolve(command, asking, core, before)
             if not found and (command.needs_match or command.kind in {"correct", "remember", "standing"}):
                 continue
+            if command.kind == "forget" and found.own == "off the record":
+                command = replace(command, kind="do_not_remember")  # noqa: PLW2901 — what it comes to
             planned.append(_planned(command, found, asking))
         return _one_own(planned)
 
@@ -156,7 +158,9 @@ class Resolution:
             found.told = [
                 command.target if item["action"] == "replace" else str(item["old"]) for item in found.items
             ] or found.told
-        for words in () if found else dict.fromkeys((command.named or command.target, command.about)):
+        if found or command.certainty == "likely":
+            return found
+        for words in dict.fromkeys((command.named or command.target, command.about)):
             meant = await self._meant(Sought(words), kept, asking, core)
             if meant:
                 return meant
