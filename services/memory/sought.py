@@ -19,7 +19,7 @@ from services.memory.terms import simplified, terms
 
 _SAME_CONCEPT = 0.9
 _NARROWER = 0.6
-_BROADER = 0.35
+_BROADER = 0.2
 _BESIDE = 0.15
 _BY_SHAPE = 0.6
 _BY_STEM = 0.7
