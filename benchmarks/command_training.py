@@ -33,7 +33,7 @@ from services.memory.command_text import folded, masked
 
 _HERE = Path(__file__).parent
 _DATA = _HERE / "data"
-_SETS = ("dev", "others", "others-2")
+_SETS = ("dev", "others", "others-2", "others-3")
 _WEIGHTS = _HERE.parent / "services" / "memory" / "command_model.npz"
 _KIND_PLACES = 1 << 16
 _PART_PLACES = 1 << 15

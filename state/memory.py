@@ -35,6 +35,9 @@ class Command:
     """Whether the message tells something of the user beside the command."""
     just_now: bool = False
     """Whether it points to what was said last."""
+    reach: Literal["any", "told", "last"] = "any"
+    """Where a correction finds what it corrects: by whatever it says, only where its target was told as it stands,
+    or only a value of the same kind in what was said last."""
     certainty: Certainty = "plain"
     needs_match: bool = False
     """Whether nothing is done, and nothing said of it, where memory does not hold its target."""

@@ -8,9 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from services.llm.language import language_of
+from services.llm.work_requests import asks_about_something, asks_for_work
 from services.memory.command_features import Token, tokens
 from services.memory.command_model import Opinion, Part, opinion_on, parts_of
 from services.memory.command_text import Span, folded, masked, sentences_of
+from services.memory.contrasts import contrasts
 from services.memory.terms import informative_terms
 from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
 
@@ -18,6 +21,10 @@ _PLAIN = 0.5
 """Probability from which on a message is a command."""
 _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
+_SLIP = 0.06
+"""From here on a short message may correct a value of what was said last."""
+_SHORT = {"en": 60, "zh": 20}
+"""Characters of such a message."""
 _BY_ITSELF = 0.9
 _BY_ITSELF_OF_SEVERAL = 0.5
 _FAMILY: dict[MemoryChangeKind, str] = {
@@ -50,8 +57,9 @@ def recognise(message: str) -> Recognised:
     found = tokens(shown)
     sentences = sentences_of(shown)
     opinion = _opinion(found, sentences)
-    if not sentences or opinion.probability < _LIKELY:
-        return Recognised(rest=message)
+    against = () if _is_task(shown, sentences) else _set_against(message, opinion)
+    if not sentences or opinion.probability < _LIKELY or (against and opinion.kind != "correct"):
+        return Recognised(against or _slip(message, opinion), rest=message)
     commands: list[Command] = []
     commanding: list[Span] = []
     for spans, of_segment in _segments(found, sentences, opinion):
@@ -60,7 +68,46 @@ def recognise(message: str) -> Recognised:
         commands.append(command)
         if command.kind != "correct":  # what a correction says is told by it
             commanding += own
+    if against:
+        commands = [command for command in commands if command.kind != "correct"] + list(against)
     return Recognised(tuple(commands), _without(message, commanding))
+
+
+def _is_task(text: str, sentences: Sequence[Span]) -> bool:
+    """Whether a message begins as an order for work: then what it sets against each other is material."""
+    first = text[sentences[0].start : sentences[0].end].lower() if sentences else ""
+    return asks_for_work(first) or asks_about_something(first)
+
+
+def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:
+    """Corrections by the form of a message, whatever its words: they hold where memory has the old value."""
+    if opinion.probability >= _PLAIN and opinion.kind != "correct":
+        return ()
+    doubtful = opinion.probability < _LIKELY or opinion.kind != "correct"
+    return tuple(
+        Command(
+            "correct",
+            "stated",
+            target=each.old,
+            named=each.old,
+            replacement=each.new,
+            about=message.replace(each.old, " ").replace(each.new, " "),
+            reach="told",
+            certainty="likely" if doubtful else "plain",
+            needs_match=True,
+        )
+        for each in contrasts(message)
+        if not (doubtful and len(each.old) == 1)
+    )
+
+
+def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
+    """A short message that may take back a value of what was said last: “sorry, he's turning fourteen”."""
+    asks = "?" in message or "？" in message or _is_task(message, [Span(0, len(message))])
+    is_short = len(message) <= _SHORT[language_of([message])]
+    if asks or not is_short or opinion.kind != "correct" or opinion.probability < _SLIP:
+        return ()
+    return (Command("correct", "stated", replacement=message, reach="last", certainty="likely", needs_match=True),)
 
 
 def _segments(

@@ -26,14 +26,26 @@ def corrected_in(
 ) -> Corrected | None:
     """The statement in which the old value stands, or else one of the new value's kind that is meant."""
     just_said = [(stored, each) for stored in before for each in reversed(stated_in(stored.content))]
-    about = Sought(command.about)
-    by_subject = _about_subject(told, about)
+    if command.reach == "last":
+        return _first(just_said, command.replacement)
+    by_subject = _about_subject(told, Sought(f"{command.about} {command.replacement}"))
     if command.target:
         elsewhere = [pair for pair in told if pair not in by_subject]
-        for stored, statement in (*just_said, *by_subject, *elsewhere):
-            change = substitute(statement, command.replacement, command.target)
-            if change:
-                return stored, change, statement
+        found = _first((*just_said, *by_subject, *elsewhere), command.replacement, old=command.target)
+        if found or command.reach == "told":
+            return found
+    return _by_value(command, told, by_subject, just_said, message)
+
+
+def _by_value(
+    command: Command,
+    told: Sequence[tuple[Stored, str]],
+    by_subject: Sequence[tuple[Stored, str]],
+    just_said: Sequence[tuple[Stored, str]],
+    message: str,
+) -> Corrected | None:
+    """The statement whose value is of the kind of the one that holds."""
+    about = Sought(f"{command.about} {command.replacement}")
     meant = [told[place] for place in about.meant([statement for _, statement in told])]
     new = command.replacement
     said = f"{command.about} {new}"
@@ -51,10 +63,19 @@ def corrected_in(
         (just_said, said, False),
         (just_said[:1], new, command.certainty == "plain"),
     ):
-        for stored, statement in pairs if value else ():
-            change = substitute(statement, value, freely=freely)
-            if change:
-                return stored, change, statement
+        if value and (found := _first(pairs, value, freely=freely)):
+            return found
+    return None
+
+
+def _first(
+    pairs: Sequence[tuple[Stored, str]], value: str, *, old: str = "", freely: bool = False
+) -> Corrected | None:
+    """The first statement in which the old value stands, or else one of the kind of that in a text."""
+    for stored, statement in pairs:
+        change = substitute(statement, value, old, freely=freely)
+        if change:
+            return stored, change, statement
     return None
 
 

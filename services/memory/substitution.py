@@ -75,6 +75,8 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _MOST_WORDS = 5
+_END = 2
+"""Characters that two names share at their end."""
 _MOST_CHARACTERS = 12
 
 
@@ -104,7 +106,8 @@ def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) 
         if place and (not new or _place_of(statement, new)):
             return _dropped(statement, place)
         if place:
-            value = _value_like(old, new) or _fitting(_bare(new), statement, place)
+            bare = _bare(new)
+            value = bare if _is_as_short(bare, old) else _value_like(old, new) or _fitting(bare, statement, place)
             return _replaced(statement, place, value) if value else None
         return _typed(statement, _bare(new), only=old)
     return _typed(statement, _bare(new)) or (_complement(statement, _bare(new)) if freely else None)
@@ -167,6 +170,12 @@ def _fitting(new: str, statement: str, place: tuple[int, int]) -> str:
     return new if len(terms(" ".join(plain))) <= max(len(terms(statement[start:stop])), 1) else ""
 
 
+def _is_as_short(new: str, old: str) -> bool:
+    if new.isascii():
+        return len(new.split()) <= len(old.split())
+    return len(new) <= len(old) + 1
+
+
 def _value_like(old: str, new: str) -> str:
     """Of the new value the part of the old one's kind."""
     for rule in _RULES.values():
@@ -195,11 +204,37 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
         if kind in {"measure", "ordinal"}:
             same = [each for each in places if _UNIT.sub("", each.group()) == _UNIT.sub("", value)]
             places = same or (places if len(places) == 1 and kind == "ordinal" else [])
+        if len(places) > 1:
+            alike = [each for each in places if _is_alike(each.group(), value)]
+            places = alike if len(alike) == 1 else places
         if len(places) == 1:
             shift = len("x ") if kind == "name" else 0
             written = given[news[0].start() - shift : news[0].end() - shift]
             return _replaced(original, places[0].span(), written)
-    return None
+    return _of_the_same_end(original, given)
+
+
+def _is_alike(one: str, other: str) -> bool:
+    """Whether two values are written in the same form: both in digits, or with a word in common."""
+    digits = [any(character.isdigit() for character in each) for each in (one, other)]
+    if digits[0] != digits[1]:
+        return False
+    return digits[0] or not set(one.lower().split()).isdisjoint(other.lower().split())
+
+
+def _of_the_same_end(statement: str, new: str) -> Substitution | None:
+    """A Chinese name that ends as the new one does and is as long: 锦栖酒店 and 云栈酒店."""
+    name = re.search(r"[\u4e00-\u9fff]{3,6}$", new.strip("。！!，, "))
+    if name is None:
+        return None
+    places = [
+        found.start() + _END - len(name.group())
+        for found in re.finditer(re.escape(name.group()[-_END:]), statement)
+        if found.start() + _END >= len(name.group())
+    ]
+    if len(places) != 1 or statement[places[0] :].startswith(name.group()):
+        return None
+    return _replaced(statement, (places[0], places[0] + len(name.group())), name.group())
 
 
 def _complement(statement: str, new: str) -> Substitution | None:

@@ -11,9 +11,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from services.llm.work_requests import asks_about_something, asks_for_work
 from services.memory.terms import simplified
 from services.tone.lexicon import EMOTIONS, Entry, chinese, english, signs
-from services.tone.tasks import asks_about_something, asks_for_work
 from state.prompt import Emotion, EmotionScores
 
 _SHOWN = 500
