@@ -161,8 +161,13 @@ def ordinary() -> list[Message]:
     found: dict[str, str] = {}
     for path in sorted(_DATA.glob("everyday/**/*.jsonl")):
         for line in _lines(path):
-            if line.get("role", "user") == "user":
-                found[line.get("text") or line["question"]] = "zh" if "zh" in path.parts else "en"
+            if line.get("role", "user") == "user" and line.get("category") != "assistant":
+                texts = [line[key] for key in ("text", "question", "told", "near", "also") if line.get(key)]
+                found |= dict.fromkeys(texts, "zh" if "zh" in path.as_posix().split("everyday")[1] else "en")
+    for path in sorted(_DATA.glob("memory_commands/*/*.jsonl")):
+        for line in _lines(path):
+            told = [each["text"] for each in line.get("setup", ()) if each["role"] == "user"]
+            found |= dict.fromkeys(told, "zh" if path.stem.endswith("zh") else "en")
     for language in ("en", "zh"):
         for line in _lines(_HERE / "time_sentences" / f"{language}.jsonl"):
             found[line["text"]] = language

@@ -23,6 +23,11 @@ _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
 _SLIP = 0.06
 """From here on a short message may correct a value of what was said last."""
+_TAKES_BACK = re.compile(
+    r"^\W*\*|\b(?:sorry|oops|i mean|i meant|typo|wait|actually|scratch|correction|autocorrect|rather)\b"
+    r"|^no\b|哎|不对|错|应该是|我是说|抱歉|不好意思",
+    re.IGNORECASE,
+)
 _SHORT = {"en": 60, "zh": 20}
 """Characters of such a message."""
 _BY_ITSELF = 0.9
@@ -103,7 +108,7 @@ def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:
 
 def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
     """A short message that may take back a value of what was said last: “sorry, he's turning fourteen”."""
-    asks = "?" in message or "？" in message or _is_task(message, [Span(0, len(message))])
+    asks = "?" in message or "？" in message or not _TAKES_BACK.search(message)
     is_short = len(message) <= _SHORT[language_of([message])]
     if asks or not is_short or opinion.kind != "correct" or opinion.probability < _SLIP:
         return ()

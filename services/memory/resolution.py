@@ -241,6 +241,8 @@ class Resolution:
         told = await self._told(Sought(f"{command.target} {command.about}"), asking)
         corrected = corrected_in(command, told, _said_before(before), asking.message)
         found = _Found()
+        if corrected is None and command.reach != "any":
+            return found
         if corrected is None:
             # What is said of the subject holds no more; what holds instead stands in the message.
             found = await self._meant(Sought(command.about), Sought(""), asking, core)
