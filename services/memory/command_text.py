@@ -75,6 +75,13 @@ def masked(text: str) -> str:
     return "".join(shown)
 
 
+def in_the_open(message: str, shown: str) -> str:
+    """A message with what is masked left blank; what could not be folded in place is left as it is."""
+    if len(message) != len(shown):
+        return message[:LONGEST]
+    return "".join(" " if mark == _HIDDEN else own for own, mark in zip(message, shown, strict=True))
+
+
 def _introduces(part: str) -> bool:
     """Whether the text to work on stands there in the open."""
     return re.search(r"[:：](?!\s*\ue000)\s*\S?", part) is not None

@@ -12,7 +12,7 @@ from services.llm.language import language_of
 from services.llm.work_requests import asks_about_something, asks_for_work
 from services.memory.command_features import Token, tokens
 from services.memory.command_model import Opinion, Part, opinion_on, parts_of
-from services.memory.command_text import Span, folded, masked, sentences_of
+from services.memory.command_text import Span, folded, in_the_open, masked, sentences_of
 from services.memory.contrasts import contrasts
 from services.memory.terms import informative_terms
 from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
@@ -62,7 +62,8 @@ def recognise(message: str) -> Recognised:
     found = tokens(shown)
     sentences = sentences_of(shown)
     opinion = _opinion(found, sentences)
-    against = () if _is_task(shown, sentences) else _set_against(message, opinion)
+    sure = opinion.kind == "correct" and opinion.probability >= _PLAIN
+    against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or opinion.probability < _LIKELY or (against and opinion.kind != "correct"):
         return Recognised(against or _slip(message, opinion), rest=message)
     commands: list[Command] = []
@@ -112,7 +113,8 @@ def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
     is_short = len(message) <= _SHORT[language_of([message])]
     if asks or not is_short or opinion.kind != "correct" or opinion.probability < _SLIP:
         return ()
-    return (Command("correct", "stated", replacement=message, reach="last", certainty="likely", needs_match=True),)
+    value = _TAKES_BACK.sub(" ", message).strip(_EDGES)
+    return (Command("correct", "stated", replacement=value, reach="last", certainty="likely", needs_match=True),)
 
 
 def _segments(

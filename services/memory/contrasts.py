@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from services.llm.language import language_of
 
 _SENTENCE = re.compile(r"[^.。!！?？\n]*(?:[.](?=\S)[^.。!！?？\n]*)*[.。!！?？\n]*")
-_ENGLISH_CLAUSE = re.compile(r"[,.;:!?()\n]+(?=\s|$)|\s[-–—]+\s|\b(?:but|and)\s+(?=not\b)|\bbut\b")
+_ENGLISH_CLAUSE = re.compile(
+    r"[,;:()]+(?=\s|$)|\s[-–—]+\s|\b(?:but|and)\s+(?=not\b)|\bbut\b|\s+(?=not\b)|\b(?:sorry|obviously|though)\b",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!\n]+(?=\s|$)")
 _CHINESE_CLAUSE = re.compile(r"[，,。；;！!？?：:（）()\n]+|\s+")
 # What is denied is a thing or a place, at once after the denial or after a verb of being somewhere.
 _NEGATION = re.compile(
-    r"(?:\bnot|n['’]t|\bno longer)(?: (?:called|named|living|working|live|work|study|staying|going|in|at|on|for"
-    r"|from|to|with|a|an|the|my|our|his|her))* (?P<old>[^\s]+(?: [^\s]+){0,2})$",
+    r"(?:\bnot|\b(?:is|are|was|were)n['’]t|\b(?:do|does|did)n['’]t(?= (?:live|work|study|go)\b)|\bno longer)"
+    r"(?: (?:called|named|living|working|live|work|study|go|staying|going|in|at|on|for|from|to|with|a|an|the|my"
+    r"|our|his|her))* (?P<old>[^\s]+(?: [^\s]+){0,2})$",
     re.IGNORECASE,
 )
 _LINK = re.compile(
@@ -64,17 +69,29 @@ def contrasts(message: str) -> list[Contrast]:
 
 
 def _in_english(text: str) -> Iterator[tuple[str, str]]:
-    clauses = [clause.strip() for clause in _ENGLISH_CLAUSE.split(text)]
-    clauses = [clause for clause in clauses if clause]
+    clauses: list[str] = []
+    sentence_of: list[int] = []
+    for number, sentence in enumerate(_SENTENCE_END.split(text)):
+        own = [clause.strip() for clause in _ENGLISH_CLAUSE.split(sentence)]
+        clauses += [clause for clause in own if clause]
+        sentence_of += [number] * (len(clauses) - len(sentence_of))
     denied = [_NEGATION.search(_AFTERTHOUGHT.sub("", clause)) for clause in clauses]
     for at, negation in enumerate(denied):
-        if negation and not _LINK.search(negation["old"]) and (new := next(_held(clauses, denied, at), "")):
-            yield _short(negation["old"]), new
+        if negation and not _LINK.search(negation["old"]):
+            # What holds is said beside it, in the same sentence first.
+            near = sorted(range(at - 1, at + 1 + _NEAR), key=lambda place: _distance(sentence_of, at, place))
+            if new := next(_held(clauses, denied, near), ""):
+                yield _short(_GOES_ON.sub("", negation["old"])), new
 
 
-def _held(clauses: Sequence[str], denied: Sequence[re.Match[str] | None], at: int) -> Iterator[str]:
-    """What the clauses around say instead, the following ones first."""
-    for place in (*range(at + 1, at + 1 + _NEAR), at - 1):
+def _distance(sentence_of: Sequence[int], at: int, place: int) -> tuple[bool, bool, int]:
+    elsewhere = not (0 <= place < len(sentence_of)) or sentence_of[place] != sentence_of[at]
+    return elsewhere, elsewhere and place < at, place
+
+
+def _held(clauses: Sequence[str], denied: Sequence[re.Match[str] | None], near: Sequence[int]) -> Iterator[str]:
+    """What the clauses at these places say instead."""
+    for place in near:
         if 0 <= place < len(clauses) and denied[place] is None:
             clause = clauses[place]
             if not _ABOUT_MEMORY.search(clause) and (new := _value(clause)):
@@ -95,7 +112,7 @@ def _value(clause: str) -> str:
 
 
 def _short(value: str) -> str:
-    return value.strip(" \"'“”") if 0 < len(value.split()) <= _MOST_WORDS else ""
+    return value.strip(" *\"'“”!?") if 0 < len(value.split()) <= _MOST_WORDS else ""
 
 
 def _in_chinese(text: str) -> Iterator[tuple[str, str]]:

@@ -28,7 +28,8 @@ def corrected_in(
     just_said = [(stored, each) for stored in before for each in reversed(stated_in(stored.content))]
     if command.reach == "last":
         return _first(just_said, command.replacement)
-    by_subject = _about_subject(told, Sought(f"{command.about} {command.replacement}"))
+    said = f"{command.about} {command.replacement}"
+    by_subject = _about_subject(told, Sought(command.about)) or _about_subject(told, Sought(said))
     if command.target:
         elsewhere = [pair for pair in told if pair not in by_subject]
         found = _first((*just_said, *by_subject, *elsewhere), command.replacement, old=command.target)
@@ -45,9 +46,10 @@ def _by_value(
     message: str,
 ) -> Corrected | None:
     """The statement whose value is of the kind of the one that holds."""
-    about = Sought(f"{command.about} {command.replacement}")
-    meant = [told[place] for place in about.meant([statement for _, statement in told])]
     new = command.replacement
+    statements = [statement for _, statement in told]
+    places = Sought(command.about).meant(statements) or Sought(f"{command.about} {new}").meant(statements)
+    meant = [told[place] for place in places]
     said = f"{command.about} {new}"
     if denied := _denied_member(meant or by_subject, message):
         return denied

@@ -223,8 +223,8 @@ def without(text: str, subject: Subject, *, strictly: bool = True) -> str | None
         found = [subject.touches(part) for part in parts]
     if not any(found):
         return None
-    for place in range(1, len(parts)):
-        # Of whom or of what it speaks is gone.
+    for place in range(1, len(parts) if len(subject.terms) == 1 else 1):
+        # Of whom or of what it speaks is gone; where only a detail is, it stays.
         found[place] = found[place] or (found[place - 1] and refers_back(parts[place]))
     kept = [
         part if not gone else without_member(part, subject) or "" for part, gone in zip(parts, found, strict=True)

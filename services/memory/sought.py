@@ -141,7 +141,7 @@ class Sought:
         for part in statements_of(text):
             if part in gone:
                 left.append(self._left_of_statement(part, kept))
-                follows = True
+                follows = not self._is_of_a_detail
             elif not (follows and refers_back(part)) or kept.keeps(part, self):
                 left.append(part)
                 follows = False
@@ -155,12 +155,18 @@ class Sought:
         scores = self.scores(pieces)
         least = max(scores) / 2
         told = [_Told(piece) for piece in pieces]
-        own_matter = not statement.isascii() and not self._is_about_somebody and not _Told(statement).of_kin
+        of_somebody = self._is_about_somebody or _Told(statement).of_kin
+        own_matter = not statement.isascii() and (self._is_of_a_detail or not of_somebody)
         return "".join(
             piece
             for piece, score, each in zip(pieces, scores, told, strict=True)
             if kept.keeps(piece, self) or (own_matter and score < least and each.tells_of_a_matter)
         )
+
+    @property
+    def _is_of_a_detail(self) -> bool:
+        """Whether it names something of somebody, and not all of them: “my grandmother's address”."""
+        return sum(facet.weight == 1.0 for facet in self.facets) > 1
 
     @property
     def _is_about_somebody(self) -> bool:

@@ -189,7 +189,7 @@ async def test_a_mention_is_no_command(client: httpx.AsyncClient, message: str) 
 async def test_what_may_be_a_command_is_held_until_a_model_has_decided(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
-    answer = await _say(client, "I might sell the bakery. Just so you know, nobody knows yet.", "s-1")
+    answer = await _say(client, "I might sell the bakery. This is confidential.", "s-1")
     assert answer["memory_changes"] == []
     assert "bakery" not in await _found(client, "bakery")
     turn_id = UUID(answer["turn_id"])
