@@ -164,7 +164,7 @@ def ordinary() -> list[Message]:
             if line.get("role", "user") == "user" and line.get("category") != "assistant":
                 texts = [line[key] for key in ("text", "question", "told", "near", "also") if line.get(key)]
                 found |= dict.fromkeys(texts, "zh" if "zh" in path.as_posix().split("everyday")[1] else "en")
-    for path in sorted(_DATA.glob("memory_commands/*/*.jsonl")):
+    for path in (path for name in _SETS for path in sorted(_DATA.glob(f"memory_commands/{name}/*.jsonl"))):
         for line in _lines(path):
             told = [each["text"] for each in line.get("setup", ()) if each["role"] == "user"]
             found |= dict.fromkeys(told, "zh" if path.stem.endswith("zh") else "en")
