@@ -31,7 +31,8 @@ class ErrorBody(BaseModel):
 
 def documented_errors(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     """What the OpenAPI document says of these error answers."""
-    return {int(status): {"description": status.phrase, "model": ErrorBody} for status in statuses}
+    everywhere = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
+    return {int(status): {"description": status.phrase, "model": ErrorBody} for status in (*statuses, *everywhere)}
 
 
 def error_of_turn(last: TurnEvent) -> dict[str, Any]:

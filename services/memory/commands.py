@@ -156,7 +156,7 @@ def _command(
     elif opinion.kind == "remember" and informative_terms(target):
         target = _words_of(message, _whole_clauses(found, parts))
     elif opinion.kind in {"forget", "remember"} and not informative_terms(target):
-        target = about.strip(_EDGES) if opinion.kind == "forget" else rest
+        target = about.strip(_EDGES) if opinion.kind == "forget" else rest or _stated(message, found)
     bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
     command = Command(
         kind=opinion.kind,
@@ -294,6 +294,13 @@ def _replacement(message: str, found: Sequence[Token], parts: Sequence[Part]) ->
         if old.isdisjoint(token.start for token in clause) and any(not token.classes for token in clause)
     ]
     return _trimmed(message[others[0][0].start : others[0][-1].end]) if len(others) == 1 else ""
+
+
+def _stated(message: str, found: Sequence[Token]) -> str:
+    """What stands behind the words of a command, if it states something; “the olives” alone does not."""
+    own = _not_of_commands(found)
+    said = message[own[0].start : found[-1].end].strip(_EDGES) if own else ""
+    return said if len(informative_terms(said)) > 1 else ""
 
 
 def _trimmed(value: str) -> str:

@@ -75,6 +75,7 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _MOST_WORDS = 5
+_WORDS_OF_NAME = 3
 _END = 2
 """Characters that two names share at their end."""
 _MOST_CHARACTERS = 12
@@ -194,7 +195,9 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
     original, given = statement, new
     statement, new = _comparable(statement), _comparable(new)
     for kind, rule in _RULES.items():
-        news = list(rule.finditer(f"x {new}" if kind == "name" else new))
+        # The first word of a sentence begins with a capital letter, too, and need not be a name.
+        is_name_alone = kind == "name" and len(new.split()) <= _WORDS_OF_NAME
+        news = list(rule.finditer(f"x {new}" if is_name_alone else new))
         if len(news) != 1:
             continue
         value = news[0].group()
@@ -208,7 +211,7 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
             alike = [each for each in places if _is_alike(each.group(), value)]
             places = alike if len(alike) == 1 else places
         if len(places) == 1:
-            shift = len("x ") if kind == "name" else 0
+            shift = len("x ") if is_name_alone else 0
             written = given[news[0].start() - shift : news[0].end() - shift]
             return _replaced(original, places[0].span(), written)
     return _of_the_same_end(original, given)

@@ -175,6 +175,6 @@ async def test_the_document_says_what_access_needs(client: httpx.AsyncClient) ->
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            is_open = not path.startswith("/api/")
+            is_open = not path.startswith(("/api/", "/v1/"))
             assert operation.get("security") == (None if is_open else [{"bearer": []}]), path
             assert ({"401", "403", "429"} <= set(operation["responses"])) is not is_open, path

@@ -40,7 +40,7 @@ async def _play(http: httpx.AsyncClient, services: Services, turns: int) -> list
         body = {
             "user_id": "u-1",
             "session_id": "s-1",
-            "message": f"<{number:03}>  {fact}{'so it was and so it is ' * 8}",
+            "message": f"<{number:03}>  {fact}{'the ferry was late and the sea was grey ' * 5}",
             "debug": True,
         }
         answer = await http.post("/api/v1/chat", json=body)

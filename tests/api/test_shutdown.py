@@ -29,9 +29,16 @@ class _Client(threading.Thread):
         self.events = chat(self._url, self._message, **self._values)
 
 
+def _first_turn(service: ServiceProcess, model_server: ModelServer) -> None:
+    """Have the service load what its first turn needs, so that the next ones begin at once."""
+    model_server.script(Reply(["Hello."]))
+    chat(service.url, "hello", session_id="first")
+
+
 def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
+    _first_turn(service, model_server)
     model_server.script(SLOW, Reply(["Second."]))
     running, waiting = _Client(service.url, "one"), _Client(service.url, "two")
     running.start()
@@ -57,6 +64,7 @@ def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
 def test_a_second_signal_ends_at_once_with_a_proper_event(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
+    _first_turn(service, model_server)
     model_server.script(ENDLESS)
     client = _Client(service.url, "one")
     client.start()
@@ -76,6 +84,7 @@ def test_a_second_signal_ends_at_once_with_a_proper_event(
 def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
+    _first_turn(service, model_server)
     model_server.script(ENDLESS, Reply(["Later."]))
     running, waiting = _Client(service.url, "one"), _Client(service.url, "two")
     running.start()

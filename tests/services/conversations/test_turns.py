@@ -25,7 +25,7 @@ async def test_opening_stores_the_message_and_makes_user_and_conversation(servic
         "default",
         None,
     )
-    assert "helpful assistant" in turn.system_prompt
+    assert turn.system_prompt == ""
     stored = await services.turns.get(DEFAULT_TENANT, turn.turn_id)
     assert (stored.status, stored.answer, stored.finished_at) == ("running", None, None)
     conversation = await services.transcript.conversation(DEFAULT_TENANT, turn.conversation_id)
