@@ -186,13 +186,18 @@ class Reconciling:
         branch_id, stays = conversation.newest_branch_id, conversation.messages
         if meant.put_aside is not None:
             made = await self._runner.put_aside(self._tenant_id, conversation.id, meant.put_aside, meant.reason)
-            branch_id = made or branch_id
+            branch_id = made or await self._newest_branch(conversation)
             ends = next((n for n, each in enumerate(stays) if each.turn_id == meant.put_aside), 0)
             stays = stays[:ends]
         if meant.unknown_from is not None:
             await self._take_in(conversation.session_id, request.earlier[meant.unknown_from :])
         after = stays[-1].turn_id if stays else None
         return Place(conversation.session_id, key=_key(after, branch_id, resent.message))
+
+    async def _newest_branch(self, conversation: KnownConversation) -> UUID | None:
+        """The newest branch as it is now: a request of the same moment may have made it."""
+        now = await self._known.named(self._tenant_id, self._user_id, conversation.session_id, messages=0)
+        return now.newest_branch_id if now else conversation.newest_branch_id
 
     async def _take_in(self, session: str, earlier: Sequence[EarlierMessage], *, once: bool = False) -> None:
         """Import messages of a history that is not known here; `once`, however many requests bring it."""
