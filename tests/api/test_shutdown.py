@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import Event, ServiceProcess, answer_of, chat, messages_of
+from tests.support.service_process import Event, ServiceProcess, answer_of, chat, messages_of, stream
 
 pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
@@ -26,27 +26,28 @@ class _Client(threading.Thread):
         self.events: list[Event] = []
 
     def run(self) -> None:
-        self.events = chat(self._url, self._message, **self._values)
+        for event in stream(self._url, self._message, **self._values):
+            self.events.append(event)
 
-
-def _first_turn(service: ServiceProcess, model_server: ModelServer) -> None:
-    """Have the service load what its first turn needs, so that the next ones begin at once."""
-    model_server.script(Reply(["Hello."]))
-    chat(service.url, "hello", session_id="first")
+    def until(self, status: str) -> None:
+        """Wait until an event of this status has come."""
+        ends = time.monotonic() + 20
+        while all(event[1] != status for event in self.events):
+            assert time.monotonic() < ends, self.events
+            time.sleep(0.02)
 
 
 def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
-    _first_turn(service, model_server)
     model_server.script(SLOW, Reply(["Second."]))
     running, waiting = _Client(service.url, "one"), _Client(service.url, "two")
     running.start()
-    time.sleep(0.3)
+    running.until("token")
     waiting.start()
     with httpx.Client(base_url=service.url) as kept_open:
         kept_open.get("/healthz")
-        time.sleep(0.3)
+        waiting.until("turn")
         assert service.process
         service.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
@@ -64,11 +65,10 @@ def test_on_sigterm_running_and_waiting_turns_finish_and_nobody_new_is_let_in(
 def test_a_second_signal_ends_at_once_with_a_proper_event(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
-    _first_turn(service, model_server)
     model_server.script(ENDLESS)
     client = _Client(service.url, "one")
     client.start()
-    time.sleep(0.5)
+    client.until("token")
     assert service.process
     service.process.send_signal(signal.SIGTERM)
     time.sleep(0.5)
@@ -84,13 +84,12 @@ def test_a_second_signal_ends_at_once_with_a_proper_event(
 def test_ctrl_c_leaves_a_waiting_turn_to_the_next_start(
     service: ServiceProcess, model_server: ModelServer
 ) -> None:
-    _first_turn(service, model_server)
     model_server.script(ENDLESS, Reply(["Later."]))
     running, waiting = _Client(service.url, "one"), _Client(service.url, "two")
     running.start()
-    time.sleep(0.4)
+    running.until("token")
     waiting.start()
-    time.sleep(0.4)
+    waiting.until("turn")
     begun = time.monotonic()
     assert service.stop(signal.SIGINT) == 0
     assert time.monotonic() - begun < 5

@@ -131,13 +131,18 @@ def events_of(lines: Iterator[str]) -> Iterator[Event]:
 
 def chat(url: str, message: str, **values: Any) -> list[Event]:
     """Send a message; return every event of its stream."""
+    return list(stream(url, message, **values))
+
+
+def stream(url: str, message: str, **values: Any) -> Iterator[Event]:
+    """Send a message; yield the events of its stream as they come."""
     body = {"user_id": "u-1", "session_id": "s-1", "message": message, **values}
     with httpx.stream("POST", f"{url}/api/v1/chat/stream", json=body, timeout=60) as response:
         assert response.status_code == 200, response.read()
         assert response.headers["content-type"].startswith("text/event-stream")
         assert response.headers["cache-control"] == "no-cache"
         assert response.headers["x-accel-buffering"] == "no"
-        return list(events_of(response.iter_lines()))
+        yield from events_of(response.iter_lines())
 
 
 def answer_of(events: list[Event]) -> str:
