@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import Event, ServiceProcess, answer_of, chat, messages_of, stream
+from tests.support.service_process import Event, ServiceProcess, answer_of, messages_of, stream
 
 pytestmark = [pytest.mark.slow, pytest.mark.measured]
 
