@@ -85,5 +85,5 @@ chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every
 
 .PHONY: lock
 lock: setup-dev ## Pin every dependency again: names, versions and hashes only
-	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra dev pyproject.toml -o requirements-dev.lock
-	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install -c requirements-dev.lock pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra otel --extra dev pyproject.toml -o requirements-dev.lock
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --generate-hashes --universal --python-version 3.11 --extra install --extra otel -c requirements-dev.lock pyproject.toml -o requirements.lock

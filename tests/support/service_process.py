@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,27 @@ class ServiceProcess:
     """`anamnesis serve`, or another command that stays, with settings of the test's own."""
 
     def __init__(
-        self, data_dir: Path, port: int, *, command: str = "serve", measured: bool = False, **variables: str
+        self,
+        data_dir: Path,
+        port: int,
+        *,
+        command: str = "serve",
+        program: Sequence[str] = (),
+        measured: bool = False,
+        **variables: str,
     ) -> None:
-        """Take the settings; a process that is `measured` counts for coverage, and is slower."""
-        self._command = command
+        """Take the settings.
+
+        Args:
+            data_dir: folder of the embedded engines.
+            port: where it listens.
+            command: the command that stays.
+            program: an installed `anamnesis` to start; empty = the checkout's.
+            measured: count the process for coverage, which makes it slower.
+            variables: settings, without their prefix.
+        """
+        self._argv = [*(program or (sys.executable, "-m", "api.cli.main")), command]
+        self._path = {} if program else {"PYTHONPATH": str(ROOT)}
         left_out = ("ANAMNESIS_",) if measured else ("ANAMNESIS_", "COVERAGE_")
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith(left_out)},
@@ -54,12 +71,12 @@ class ServiceProcess:
         self.earlier += self.text
         self.output = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "api.cli.main", self._command],
+            self._argv,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             cwd=self._data_dir.parent,
-            env={**self._environment, "PYTHONPATH": str(ROOT)},
+            env={**self._environment, **self._path},
         )
         ready = threading.Event()
         threading.Thread(target=self._collect, args=[self.process, ready], daemon=True).start()

@@ -1,0 +1,96 @@
+"""The wheel: what it holds, and that it runs beside packages whose names are those of the service's own."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from configparser import ConfigParser
+from pathlib import Path
+
+import httpx
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+from packaging.metadata import Metadata
+
+from tests.conftest import free_port
+from tests.support.service_process import ServiceProcess, answer_of, chat
+
+ROOT = Path(__file__).parents[2]
+SERVICE = ("api", "graph", "nodes", "services", "state")
+MOST_BYTES = 5_000_000
+DECOY = 'raise ImportError("a package of another distribution was imported")\n'
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    (built,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")))
+    return Path(built)
+
+
+def test_it_holds_every_file_of_the_service_under_one_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        names = {name for name in opened.namelist() if ".dist-info/" not in name}
+    expected = {
+        f"anamnesis/{'_root/' if package in SERVICE else ''}{file.relative_to(ROOT / parent).as_posix()}"
+        for package, parent in (*((each, "") for each in SERVICE), ("anamnesis", "anamnesis"))
+        for file in (ROOT / package).rglob("*")
+        if file.is_file() and file.suffix != ".pyc"
+    }
+    assert names == expected
+    assert wheel.stat().st_size <= MOST_BYTES
+
+
+def test_it_brings_the_command_and_the_extras(wheel: Path) -> None:
+    scripts = ConfigParser()
+    with zipfile.ZipFile(wheel) as opened:
+        (info,) = {name.split("/")[0] for name in opened.namelist() if ".dist-info/" in name}
+        scripts.read_string(opened.read(f"{info}/entry_points.txt").decode())
+        metadata = Metadata.from_email(opened.read(f"{info}/METADATA"), validate=False)
+    assert dict(scripts["console_scripts"]) == {"anamnesis": "anamnesis.__main__:main"}
+    assert {"otel", "local-embeddings"} <= set(metadata.provides_extra or ())
+
+
+@pytest.mark.process
+def test_the_command_ignores_packages_with_the_same_names(wheel: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(site)
+    for folder in (site, tmp_path):  # in site-packages, and where the command is typed
+        _add_decoys(folder)
+    ran = subprocess.run(
+        [sys.executable, "-m", "anamnesis", "config"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "ANAMNESIS_PORT" in ran.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.process
+def test_it_installs_into_an_empty_environment_and_serves(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "env"
+    uv = str(Path(sys.executable).with_name("uv"))
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, environment], check=True)
+    python = environment / "bin" / "python"
+    constraints = ROOT / "requirements.lock"
+    subprocess.run([uv, "pip", "install", "-q", "--python", python, "-c", constraints, wheel], check=True)
+    (site,) = environment.glob("lib/python3*/site-packages")
+    _add_decoys(site)
+    service = ServiceProcess(tmp_path / "data", free_port(), program=(str(environment / "bin" / "anamnesis"),))
+    service.start()
+    try:
+        assert httpx.get(f"{service.url}/readyz").raise_for_status().json()["state"] == "ok"
+        assert answer_of(chat(service.url, "My dog is called Bruno."))
+    finally:
+        assert service.stop() == 0
+
+
+def _add_decoys(folder: Path) -> None:
+    for name in SERVICE:
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(DECOY)
