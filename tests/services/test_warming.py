@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.process
 
 _BEGIN = """
-import asyncio, sys
+import asyncio, os, sys, threading
 
 def loaded(*names):
     print(*(name for name in names if name in sys.modules), sep=",")
@@ -31,6 +31,7 @@ heavy = ("openai", "langchain_openai", "aiohttp", "pymilvus", "pandas", "sqlalch
 loaded(*heavy)
 asyncio.run(warm_up(load_settings()))
 assert terms._loaded
+print(len(os.listdir("/proc/self/task")) - threading.active_count())
 import_pymilvus()
 loaded(*heavy)
 """
@@ -54,9 +55,10 @@ def _lines(code: str) -> list[str]:
 
 
 def test_commands_and_a_start_without_a_model_import_nothing_that_they_do_not_need() -> None:
-    commands, start, warm = _lines(_WITHOUT_A_MODEL)
+    commands, start, threads, warm = _lines(_WITHOUT_A_MODEL)
     assert commands == ""
     assert start == ""
+    assert threads == "0", "numpy has threads of its own, which spin"
     assert warm == "pymilvus,jieba,opencc"
 
 
