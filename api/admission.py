@@ -5,6 +5,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.problems import response_of
+from api.request_bodies import answer_early
 from services.errors import Busy
 
 STARTING_TURNS = frozenset(
@@ -26,8 +27,6 @@ class Admission:
             try:
                 self._admit()
             except Busy as busy:
-                response = response_of(busy, path=scope["path"])
-                response.headers["Connection"] = "close"  # the body that follows is not read
-                await response(scope, receive, send)
+                await answer_early(response_of(busy, path=scope["path"]), scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -31,7 +31,6 @@ from api import (
     visits,
 )
 from api.admission import Admission
-from api.body_limit import BodyLimit, TooLarge, too_large
 from api.draining import Draining
 from api.early_refusal import EarlyRefusal
 from api.openai import chat as openai_chat
@@ -39,6 +38,7 @@ from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models
 from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
+from api.request_bodies import Refused, RequestBodies, refused
 from api.same_host import LOOPBACK_NAMES, SameHost
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
@@ -62,15 +62,15 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         lifespan=lifespan,
         routes=[*_routes()],
     )
-    app.add_middleware(BodyLimit)
+    app.add_middleware(RequestBodies, settings=services.settings)
     app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:
-        app.add_middleware(EarlyRefusal, authenticator=services.authenticator)
+        app.add_middleware(EarlyRefusal, authenticator=services.authenticator, limits=services.rate_limits)
     else:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)
     add_problem_handlers(app)
-    app.add_exception_handler(TooLarge, too_large)
+    app.add_exception_handler(Refused, refused)
     return app
 
 

@@ -17,7 +17,7 @@ from api.access import RunnerOf, StartsTurns, TurnStarter
 from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
 from api.schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
-from api.streams import SLOW_READER_S, EventStream, last_event, sse_events
+from api.streams import EventStream, last_event, sse_events
 from graph.turns.opening import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.errors import AnamnesisError
@@ -132,11 +132,12 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
             await socket.send_text(refusal)
         return
     ended = False
+    patience_s = socket.state.services.settings.http_reader_timeout_s
     try:
         async with aclosing(runner.follow(caller.tenant_id, turn_id)) as batches:
             async for batch in batches:
                 for event in batch:
-                    async with asyncio.timeout(SLOW_READER_S):
+                    async with asyncio.timeout(patience_s):
                         await socket.send_text(ws_frame(event, turn_id, request.request_id))
                     ended = event.is_last
     except (WebSocketDisconnect, RuntimeError):

@@ -1,6 +1,6 @@
-"""Refuse an unknown caller before the body of the request is read.
+"""Refuse an unknown caller, and a large body of a tenant over its limit, before the body is read.
 
-FastAPI reads and parses a body before it asks what a route depends on: a stranger could make the service
+FastAPI reads and parses a body before it resolves a route's dependencies: a stranger could make the service
 hold 70 MB for nothing.
 """
 
@@ -8,26 +8,39 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.problems import response_of
+from api.request_bodies import answer_early
 from services.errors import AnamnesisError
 from services.identity.authentication import Authenticator
+from services.identity.rate_limits import RateLimits
+
+_SMALL_BYTES = 64 * 1024
+"""Bodies up to this size are read before the tenant's limit is looked at, which saves a question to Redis."""
 
 
 class EarlyRefusal:
     """ASGI middleware: every request that may have a body must come from a known caller."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator) -> None:
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, limits: RateLimits) -> None:
+        """Take what knows the callers and their limits."""
         self._app = app
         self._authenticator = authenticator
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Look at the headers only, and leave the caller for `api/access.py`."""
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD", "OPTIONS"}:
+            headers = Headers(scope=scope)
             try:
-                caller = await self._authenticator.caller_of(Headers(scope=scope).get("authorization"))
+                caller = await self._authenticator.caller_of(headers.get("authorization"))
+                if _may_be_large(headers):
+                    await self._limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
-                response = response_of(error, path=scope["path"])
-                response.headers["Connection"] = "close"  # the rest of the body is not wanted either
-                await response(scope, receive, send)
+                await answer_early(response_of(error, path=scope["path"]), scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)
+
+
+def _may_be_large(headers: Headers) -> bool:
+    length = headers.get("content-length", "")
+    return int(length) > _SMALL_BYTES if length.isdecimal() else "transfer-encoding" in headers

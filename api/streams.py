@@ -3,20 +3,13 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 
-import structlog
 from sse_starlette import EventSourceResponse
-from sse_starlette.sse import SendTimeoutError
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message
 
 from api.frames import sse_frames
 from state.events import TurnEvent
 
-log = structlog.get_logger(__name__)
-
 HEARTBEAT_S = 15
-SLOW_READER_S = 60.0
-"""A reader that takes nothing for so long is cut off; it may come back for the rest."""
-
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 TurnEvents = AsyncGenerator[Sequence[TurnEvent], None]
@@ -39,16 +32,8 @@ class EventStream(EventSourceResponse):
             frames,
             ping=HEARTBEAT_S,
             headers={**_HEADERS, **(headers or {})},
-            send_timeout=SLOW_READER_S,
             client_close_handler_callable=disconnected,
         )
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; a reader that is too slow loses its connection, and nobody else notices."""
-        try:
-            await super().__call__(scope, receive, send)
-        except SendTimeoutError:
-            log.info("slow reader cut off")
 
 
 async def last_event(events: TurnEvents) -> TurnEvent:

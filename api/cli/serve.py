@@ -57,7 +57,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         engines = await stack.enter_async_context(open_engines(settings))
         # Milvus still comes up: the rest is imported meanwhile, which takes longer.
         from api.app import make_app  # noqa: PLC0415
-        from api.schemas import MAX_BODY_BYTES  # noqa: PLC0415
+        from api.connections import uvicorn_options  # noqa: PLC0415
         from graph.builder import build_graph  # noqa: PLC0415
         from graph.turns.runner import TurnRunner  # noqa: PLC0415
 
@@ -72,10 +72,8 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         server = _Server(
             uvicorn.Config(
                 make_app(services, runner),
-                log_config=None,
-                access_log=False,
-                ws_max_size=MAX_BODY_BYTES,
                 timeout_graceful_shutdown=_STREAMS_END_S,
+                **uvicorn_options(settings),
             )
         )
         checking = await begin_check(services)

@@ -7,7 +7,7 @@ process counts for itself: nothing that is allowed is ever refused because of Re
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -82,22 +82,37 @@ class RateLimits:
         if self._tenant is not None:
             await self._count([(self._tenant, (str(tenant_id),))])
 
+    async def check_tenant(self, tenant_id: UUID) -> None:
+        """Look whether another request of the tenant would be counted, without counting it.
+
+        Raises:
+            RateLimited: it would be one too many.
+        """
+        if self._tenant is not None:
+            await self._ask([(self._tenant, (str(tenant_id),))], _test)
+
     async def _count(self, counts: Sequence[_Count]) -> None:
+        await self._ask(counts, _hit)
+
+    async def _ask(
+        self, counts: Sequence[_Count], ask: "Callable[[RateLimiter, Sequence[_Count]], Awaitable[None]]"
+    ) -> None:
+        """Ask the shared counts; those of this process while Redis does not answer."""
         now = time.monotonic()
         if self._shared is None or now < self._without_shared_until:
-            await _hit(self._own, counts)
+            await ask(self._own, counts)
             return
         after_failure = self._without_shared_until > 0
         if after_failure:  # this request tries; the others do not wait for it
             self._without_shared_until = now + self._without_redis_s
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                await _hit(self._shared, counts)
+                await ask(self._shared, counts)
         except (RedisError, OSError, TimeoutError) as error:
             self._without_shared_until = time.monotonic() + self._without_redis_s
             if not after_failure:
                 log.warning("rate limits counted in this process", reason=type(error).__name__)
-            await _hit(self._own, counts)
+            await ask(self._own, counts)
         else:
             self._without_shared_until = 0.0
 
@@ -105,5 +120,15 @@ class RateLimits:
 async def _hit(limiter: "RateLimiter", counts: Sequence[_Count]) -> None:
     for limit, whose in counts:
         if not await limiter.hit(limit, *whose):
-            free_at, _ = await limiter.get_window_stats(limit, *whose)
-            raise RateLimited(min(_MINUTE_S, max(1, math.ceil(free_at - time.time()))))
+            raise await _refusal(limiter, limit, whose)
+
+
+async def _test(limiter: "RateLimiter", counts: Sequence[_Count]) -> None:
+    for limit, whose in counts:
+        if not await limiter.test(limit, *whose):
+            raise await _refusal(limiter, limit, whose)
+
+
+async def _refusal(limiter: "RateLimiter", limit: "RateLimitItem", whose: tuple[str, ...]) -> RateLimited:
+    free_at, _ = await limiter.get_window_stats(limit, *whose)
+    return RateLimited(min(_MINUTE_S, max(1, math.ceil(free_at - time.time()))))

@@ -84,6 +84,26 @@ class Settings(BaseSettings):
         None, ge=1, le=1_000_000, description="requests of one tenant a minute, 1 or more; unset = no limit"
     )
 
+    # What connections may cost
+    http_header_timeout_s: float = Field(
+        10.0, gt=0, le=600, description="seconds for the headers of a request, more than 0, at most 600"
+    )
+    http_body_timeout_s: float = Field(
+        30.0, gt=0, le=3600, description="seconds for a request's body, 1 more for each 16 KB; at most 3600"
+    )
+    http_reader_timeout_s: float = Field(
+        30.0, gt=0, le=3600, description="seconds for which a client may take nothing of an answer; at most 3600"
+    )
+    http_bodies_mb: int = Field(
+        512, ge=70, le=1_048_576, description="megabytes of all request bodies under way, 70 or more"
+    )
+    http_bodies_caller_mb: int = Field(
+        160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies under way, 70 or more"
+    )
+    http_socket_message_mb: int = Field(
+        16, ge=1, le=70, description="megabytes of a message over a WebSocket, 1 to 70"
+    )
+
     # OpenAI's clients
     openai_model_aliases: Annotated[dict[str, str], NoDecode] = Field(
         {}, description="names of experts under other names, such as gpt-4o=default,gpt-4o-mini=default"

@@ -8,6 +8,7 @@ import uvicorn
 from fastapi.dependencies import models
 
 from api.app import make_app
+from api.connections import uvicorn_options
 from graph.builder import build_graph
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
@@ -27,7 +28,8 @@ async def running_turns(services: Services) -> AsyncIterator[TurnRunner]:
 @asynccontextmanager
 async def served(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
     """Serve the application; yield its address."""
-    config = uvicorn.Config(make_app(services, runner), port=0, log_config=None, timeout_graceful_shutdown=1)
+    options = uvicorn_options(services.settings)
+    config = uvicorn.Config(make_app(services, runner), port=0, timeout_graceful_shutdown=1, **options)
     server = _Server(config)
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110

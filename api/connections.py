@@ -1,0 +1,103 @@
+"""HTTP connections with time limits: for headers that do not end, and for clients that read nothing.
+
+Uvicorn limits only the time between two requests of a connection. A client that sends half a header would stay
+for good, and so would an answer, in memory, that nobody takes.
+"""
+
+import asyncio
+from typing import Any
+
+import structlog
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from services.platform.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+_TIMED_OUT = (
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: 42\r\nConnection: close\r\n\r\nThe request's headers did not come in time"
+)
+
+
+def uvicorn_options(settings: Settings) -> dict[str, Any]:
+    """Arguments for `uvicorn.Config`: the connections' limits, and no logs of its own."""
+
+    class Bounded(BoundedHttp):
+        header_timeout_s = settings.http_header_timeout_s
+        reader_timeout_s = settings.http_reader_timeout_s
+
+    most_bytes = settings.http_socket_message_mb * 1024 * 1024
+    return {"http": Bounded, "ws_max_size": most_bytes, "log_config": None, "access_log": False}
+
+
+class BoundedHttp(HttpToolsProtocol):
+    """Uvicorn's protocol, which calls these methods as a connection goes on."""
+
+    header_timeout_s: float
+    reader_timeout_s: float
+
+    _header_timer: asyncio.TimerHandle | None = None
+    _reader_timer: asyncio.TimerHandle | None = None
+    _unread = 0
+    """Bytes that the client had not taken when the reader was looked at last."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first header."""
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def on_message_begin(self) -> None:
+        """Wait for the headers of a request."""
+        super().on_message_begin()
+        self._expect_headers()
+
+    def on_headers_complete(self) -> None:
+        """Stop waiting."""
+        _cancel(self._header_timer)
+        super().on_headers_complete()
+
+    def pause_writing(self) -> None:
+        """Watch a client that does not take what is there for it."""
+        super().pause_writing()
+        if self._reader_timer is None:
+            self._unread = self.transport.get_write_buffer_size()
+            self._reader_timer = self.loop.call_later(self.reader_timeout_s, self._look_at_reader)
+
+    def resume_writing(self) -> None:
+        """The client has taken it."""
+        _cancel(self._reader_timer)
+        self._reader_timer = None
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting for anything."""
+        _cancel(self._header_timer)
+        _cancel(self._reader_timer)
+        self._reader_timer = None
+        super().connection_lost(exc)
+
+    def _expect_headers(self) -> None:
+        _cancel(self._header_timer)
+        self._header_timer = self.loop.call_later(self.header_timeout_s, self._give_up_headers)
+
+    def _give_up_headers(self) -> None:
+        self._header_timer = None
+        if not self.transport.is_closing():
+            self.transport.write(_TIMED_OUT)
+            self.transport.close()
+
+    def _look_at_reader(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left < self._unread:  # slow, but it reads
+            self._unread = left
+            self._reader_timer = self.loop.call_later(self.reader_timeout_s, self._look_at_reader)
+            return
+        self._reader_timer = None
+        log.info("slow reader cut off", unread_bytes=left)
+        self.transport.abort()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -1,0 +1,250 @@
+"""Receive a request's body under limits, before anything parses it.
+
+A body over 1 MB waits on disk until all of it has arrived, so that a client that sends half of one costs a file
+and no memory. The bytes of all bodies under way are bounded, per caller and in all.
+"""
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from http import HTTPStatus
+from typing import IO
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.problems import Problem, problem_response
+from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
+from services.identity.caller import Caller
+from services.platform.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+STREAMED = {"/api/v1/import": MAX_IMPORT_BYTES}
+"""Bytes, by path, of bodies that are read as they arrive and never held as a whole."""
+
+_IN_MEMORY_BYTES = 1024 * 1024
+_PIECE_BYTES = 256 * 1024
+_LEAST_BYTES_PER_S = 16 * 1024
+"""Each so many bytes that have arrived give the rest of the body another second, as in Apache's mod_reqtimeout."""
+_RETRY_AFTER_S = "5"
+_LINGER_S = 1.0
+
+
+class Refused(HTTPException):
+    """A body that is not taken; carries the answer. FastAPI passes on no other exception from reading a body."""
+
+    def __init__(self, status: HTTPStatus, code: str, detail: str) -> None:
+        self.problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
+        may_come_back = status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+        super().__init__(status, detail, {"Retry-After": _RETRY_AFTER_S} if may_come_back else None)
+
+
+async def refused(request: Request, error: Exception) -> Response:
+    """The answer to a body that is not taken."""
+    if not isinstance(error, Refused):
+        raise TypeError(type(error))
+    headers = {**(error.headers or {}), "Connection": "close"}  # what follows of the body is not read
+    return problem_response(error.problem, headers, path=request.scope["path"])
+
+
+async def answer_early(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send an answer though the client may still be sending its body; then the connection is closed.
+
+    What arrives for a moment after the answer is thrown away. To close at once would reset the connection, and
+    many clients would never see the answer.
+    """
+    response.headers["Connection"] = "close"
+
+    async def sent(message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_S):
+                while (await receive()).get("more_body", False):
+                    pass
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    await response(scope, receive, sent)
+
+
+class BodyBudget:
+    """Counts the bytes of the bodies under way in this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the limits."""
+        self._most = settings.http_bodies_mb * 1024 * 1024
+        self._most_of_caller = min(self._most, settings.http_bodies_caller_mb * 1024 * 1024)
+        self._of_caller: Counter[str] = Counter()
+
+    @property
+    def held(self) -> int:
+        """Bytes of all bodies under way."""
+        return self._of_caller.total()
+
+    def take(self, caller: str, count: int) -> None:
+        """Count bytes for a caller.
+
+        Raises:
+            Refused: they are too many, of this caller or in all.
+        """
+        if self._of_caller[caller] + count > self._most_of_caller:
+            raise Refused(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "too_many_bytes",
+                f"Your requests under way would hold more than {self._most_of_caller} bytes "
+                "(ANAMNESIS_HTTP_BODIES_CALLER_MB); send this one when others have been answered.",
+            )
+        if self.held + count > self._most:
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "busy",
+                f"The requests under way hold nearly {self._most} bytes (ANAMNESIS_HTTP_BODIES_MB), and this one "
+                "does not fit in; try again in a moment.",
+            )
+        self._of_caller[caller] += count
+
+    def give_back(self, caller: str, count: int) -> None:
+        """Free bytes that were counted."""
+        self._of_caller[caller] -= count
+        if not self._of_caller[caller]:
+            del self._of_caller[caller]
+
+
+class RequestBodies:
+    """ASGI middleware: the application gets a body when all of it is there, within the limits."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings) -> None:
+        """Take the limits."""
+        self._app = app
+        self._budget = BodyBudget(settings)
+        self._timeout_s = settings.http_body_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Receive the body and pass it on, or answer with what is wrong with it."""
+        if scope["type"] != "http" or scope["method"] in {"GET", "HEAD"}:
+            await self._app(scope, receive, send)
+            return
+        limit = STREAMED.get(scope["path"], MAX_BODY_BYTES)
+        try:
+            declared = _declared(scope)
+            if declared > limit:
+                raise _too_large(limit)
+            if scope["path"] in STREAMED:
+                await self._app(scope, self._limited(receive, limit), send)
+            else:
+                await self._pass_whole(scope, receive, send, declared)
+        except Refused as error:
+            await answer_early(await refused(Request(scope), error), scope, receive, send)
+
+    def _limited(self, receive: Receive, limit: int) -> Receive:
+        """Pieces as they arrive."""
+        count = 0
+
+        async def limited() -> Message:
+            nonlocal count
+            message = await self._next(receive, self._timeout_s)
+            count += len(message.get("body", b""))
+            if count > limit:
+                raise _too_large(limit)
+            return message
+
+        return limited
+
+    async def _pass_whole(self, scope: Scope, receive: Receive, send: Send, declared: int) -> None:
+        """Receive all of a body first. Its bytes count until the request has been answered."""
+        caller, counted = _caller_of(scope), declared
+        self._budget.take(caller, declared)
+        try:
+            message = await self._next(receive, self._timeout_s)
+            if not message.get("more_body", False) and len(message.get("body", b"")) <= declared:
+                await self._app(scope, _Replay(receive, [message]), send)  # as nearly all are
+                return
+            with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as body:
+                begun, size = time.monotonic(), 0
+                while message["type"] == "http.request":
+                    piece = message.get("body", b"")
+                    size += len(piece)
+                    if size > MAX_BODY_BYTES:
+                        raise _too_large(MAX_BODY_BYTES)
+                    if size > counted:  # its length was not declared
+                        self._budget.take(caller, size - counted)
+                        counted = size
+                    _write(body, piece)
+                    if not message.get("more_body", False):
+                        await self._app(scope, _Replay(receive, _pieces(body, size)), send)
+                        return
+                    allowed_s = self._timeout_s + size / _LEAST_BYTES_PER_S
+                    message = await self._next(receive, begun + allowed_s - time.monotonic())
+        finally:
+            self._budget.give_back(caller, counted)
+
+    async def _next(self, receive: Receive, seconds: float) -> Message:
+        try:
+            async with asyncio.timeout(seconds):
+                return await receive()
+        except TimeoutError:
+            status = HTTPStatus.REQUEST_TIMEOUT
+            detail = f"The body did not arrive in time (ANAMNESIS_HTTP_BODY_TIMEOUT_S={self._timeout_s:g})."
+            raise Refused(status, "body_timeout", detail) from None
+
+
+class _Replay:
+    """Gives what was received, and then what else the connection has to say."""
+
+    def __init__(self, receive: Receive, messages: Iterable[Message]) -> None:
+        self._receive, self._messages = receive, iter(messages)
+
+    async def __call__(self) -> Message:
+        for message in self._messages:
+            return message
+        return await self._receive()
+
+
+def _pieces(body: IO[bytes], size: int) -> Iterator[Message]:
+    body.seek(0)
+    # In one piece what is in memory already: nothing has to join it then.
+    most = size if size <= _IN_MEMORY_BYTES else _PIECE_BYTES
+    left = size
+    while True:
+        piece = body.read(most)
+        left -= len(piece)
+        yield {"type": "http.request", "body": piece, "more_body": left > 0}
+        if left <= 0:
+            return
+
+
+def _write(body: IO[bytes], piece: bytes) -> None:
+    try:
+        body.write(piece)
+    except OSError as error:
+        log.warning("body cannot be put on disk", folder=tempfile.gettempdir(), reason=error.strerror)
+        detail = f"The service cannot put the body on its disk ({error.strerror}); try again later."
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "no_space", detail) from None
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", f"The body is larger than {limit} bytes.")
+
+
+def _declared(scope: Scope) -> int:
+    """Bytes that the headers announce; 0 where they do not say."""
+    length = Headers(scope=scope).get("content-length", "")
+    return int(length) if length.isdecimal() else 0
+
+
+def _caller_of(scope: Scope) -> str:
+    """Whose bytes they are: those of a known caller, or of an address."""
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    if caller is not None:
+        return f"{caller.tenant_id}/{caller.user_id or ''}"
+    return str((scope.get("client") or ("",))[0])

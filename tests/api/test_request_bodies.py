@@ -1,0 +1,136 @@
+"""Bodies that do not end, are too many, or come too slowly; headers that do not end; clients that do not read."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import orjson
+import pytest
+
+from services.platform.settings import Settings
+from tests.support.model_server import ModelServer, Reply
+
+pytestmark = pytest.mark.anyio
+
+MB = 1024 * 1024
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    limits = {
+        "http_header_timeout_s": 0.3,
+        "http_body_timeout_s": 0.6,
+        "http_reader_timeout_s": 0.5,
+        "http_bodies_mb": 100,
+        "http_bodies_caller_mb": 70,
+    }
+    return settings.model_copy(update=limits)
+
+
+@asynccontextmanager
+async def connected(client: httpx.AsyncClient) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection that says only what the test lets it say."""
+    reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+    async with asyncio.timeout(30):
+        yield reader, writer
+    writer.close()
+
+
+def _head(length: int, path: str = "/api/v1/chat") -> bytes:
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def _problem(answer: bytes) -> tuple[int, dict[str, str], dict[str, object]]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    return int(status.split()[1]), headers, orjson.loads(body)
+
+
+async def test_a_body_that_stops_is_refused_and_its_connection_closed(client: httpx.AsyncClient) -> None:
+    for path in ("/api/v1/chat", "/api/v1/import"):
+        async with connected(client) as (reader, writer):
+            writer.write(_head(2 * MB, path) + b'{"user_id": "u-1", ')
+            status, headers, problem = _problem(await reader.read())
+            assert (status, problem["code"]) == (408, "body_timeout")
+            assert headers["connection"] == "close"
+            assert "ANAMNESIS_HTTP_BODY_TIMEOUT_S" in str(problem["detail"])
+
+
+async def test_bytes_under_way_are_bounded_and_given_back(client: httpx.AsyncClient) -> None:
+    async with connected(client) as (first, slow), connected(client) as (second, other):
+        slow.write(_head(60 * MB) + b"{")
+        await asyncio.sleep(0.1)
+        other.write(_head(20 * MB))
+        status, headers, problem = _problem(await second.read())
+        assert (status, problem["code"], headers["retry-after"]) == (429, "too_many_bytes", "5")
+        assert "ANAMNESIS_HTTP_BODIES_CALLER_MB" in str(problem["detail"])
+        assert _problem(await first.read())[0] == 408
+    body = {"user_id": "u-1", "session_id": "s-1", "message": "Hello.", "images": ["x" * 20 * MB]}
+    answer = await client.post("/api/v1/chat", json=body)
+    assert answer.status_code == 422  # it was read to its end
+
+
+async def test_a_large_body_arrives_whole_whether_or_not_it_declares_its_length(client: httpx.AsyncClient) -> None:
+    said = {"user_id": "u-1", "session_id": "s-1", "message": "Hello."}
+    body = orjson.dumps(said) + b" " * (3 * MB)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 100_000):
+            yield body[start : start + 100_000]
+
+    for content in (body, pieces()):
+        headers = {"Content-Type": "application/json"}
+        answer = await client.post("/api/v1/chat", content=content, headers=headers)
+        assert answer.status_code == 200, answer.text
+
+
+async def test_undeclared_bytes_count_as_they_arrive(client: httpx.AsyncClient) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(80):
+            yield b" " * MB
+
+    answer = await client.post("/api/v1/chat", content=pieces(), headers={"Content-Type": "application/json"})
+    assert answer.status_code in {413, 429}
+
+
+async def test_connections_that_send_half_a_header_or_nothing_are_closed(client: httpx.AsyncClient) -> None:
+    for said in (b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /he"):
+        async with connected(client) as (reader, writer):
+            writer.write(said)
+            assert (await reader.read()).endswith(b"The request's headers did not come in time")
+
+
+async def test_a_kept_connection_is_not_closed_between_its_requests(client: httpx.AsyncClient) -> None:
+    async with connected(client) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
+            await asyncio.sleep(0.5)
+
+
+async def test_a_client_that_reads_nothing_loses_its_connection_and_its_turn_ends(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["x" * 100_000] * 200)
+    body = orjson.dumps({"user_id": "u-1", "session_id": "s-1", "message": "Tell me all."})
+    reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port, limit=1024)
+    writer.write(_head(len(body), "/api/v1/chat/stream") + body)
+    await reader.readuntil(b"\r\n\r\n")
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    async with asyncio.timeout(30):
+        while True:
+            found = await client.get("/api/v1/conversations", params={"user_id": "u-1"})
+            messages = await client.get(f"/api/v1/conversations/{found.json()['items'][0]['id']}/messages")
+            if len(messages.json()["items"]) == 2:
+                break
+            await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
+    writer.transport.resume_reading()  # type: ignore[attr-defined]
+    with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+        await reader.readexactly(100_000_000)
+    writer.close()
