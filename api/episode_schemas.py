@@ -16,7 +16,7 @@ from pydantic import (
 
 from api.schemas import MAX_PAGE
 from services.conversations.values import Id, no_nul, not_blank
-from services.memory.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
+from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
 
 MAX_TOP_K = 100
 _MAX_QUERY_CHARACTERS = 8000

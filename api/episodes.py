@@ -23,10 +23,10 @@ from api.problems import documented
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.memory.catalog import EpisodeFilter
-from services.memory.episode import IMPORTANCE, NewEpisode
-from services.memory.index import Scope
+from services.memory.episodes.episode import IMPORTANCE, NewEpisode
+from services.memory.episodes.index import Scope
 from services.memory.operations import Trigger
-from services.memory.queries import Said
+from services.search.queries import Said
 
 router = APIRouter(
     prefix="/api/v1/users/{user_id}/episodes",

@@ -12,7 +12,7 @@ from api.problems import documented
 from api.tone_schemas import PersonaView, TonePage
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.conversations.values import Id
-from services.llm.language import language_of
+from services.text.language import language_of
 
 router = APIRouter(
     prefix="/api/v1/users/{user_id}",

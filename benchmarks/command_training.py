@@ -1,6 +1,6 @@
 """Training of the recogniser of memory commands.
 
-`python -m benchmarks.command_training` writes `services/memory/command_model.npz`, with the same bytes each time.
+`python -m benchmarks.command_training` writes `services/memory/commands/model.npz`, with the same bytes each time.
 `--across [WRITER …]` writes nothing: it trains without each writer in turn and prints how that writer is read.
 
 Lines of `data/memory_commands/training/LANGUAGE-WRITER.jsonl` are `{text, before, kind, target, replacement}`; the
@@ -20,8 +20,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.command_features import Token, features_of_text, features_of_token, hashed, tokens
-from services.memory.command_model import (
+from services.memory.commands.features import Token, features_of_text, features_of_token, hashed, tokens
+from services.memory.commands.model import (
     KINDS,
     NONE,
     PARTS,
@@ -29,12 +29,12 @@ from services.memory.command_model import (
     softmax,
     value_of,
 )
-from services.memory.command_text import folded, masked
+from services.memory.commands.text import folded, masked
 
 _HERE = Path(__file__).parent
 _DATA = _HERE / "data"
 _SETS = ("dev", "others", "others-2", "others-3")
-_WEIGHTS = _HERE.parent / "services" / "memory" / "command_model.npz"
+_WEIGHTS = _HERE.parent / "services" / "memory" / "commands" / "model.npz"
 _KIND_PLACES = 1 << 16
 _PART_PLACES = 1 << 15
 _STEPS = 150

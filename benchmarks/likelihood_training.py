@@ -1,9 +1,9 @@
-"""Training of what decides whether recall shows something: the weights of `services/memory/likelihood.json`.
+"""Training of what decides whether recall shows something: the weights of `services/search/likelihood.json`.
 
 `python -m benchmarks.likelihood_training [--check]`
 
 Questions are asked of stores of messages, ranked by the service's own ranking, and the weights of
-`services.memory.likelihood` are learned: which messages carry the answer, and when none does. The sets are those
+`services.search.likelihood` are learned: which messages carry the answer, and when none does. The sets are those
 of `benchmarks/data/everyday`: conversations with questions, and single facts, each with a question and with a
 remark that is near to it and answers nothing, which are mixed into stores. Requests of other users
 stand for tasks on which nothing bears. With `--check` each source is left out in turn, and what is reached there,
@@ -24,16 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.everyday_facts import DATA, Asked, Told, folders, load
-from services.llm.language import language_of
-from services.memory.columns import Columns
-from services.memory.hits import Unit
-from services.memory.marks import indexed_terms, marked
-from services.memory.queries import make_queries
-from services.memory.ranking import score
+from services.search.columns import Columns
+from services.search.hits import Unit
+from services.search.index_terms import indexed_terms, marked
+from services.search.queries import make_queries
+from services.search.ranking import score
+from services.text.language import language_of
 
 Values = NDArray[Any]
 
-WEIGHTS = Path(__file__).parents[1] / "services" / "memory" / "likelihood.json"
+WEIGHTS = Path(__file__).parents[1] / "services" / "search" / "likelihood.json"
 _STEPS = 300
 _RATE = 0.05
 _STILL = 1e-3
@@ -45,7 +45,7 @@ _UNTOLD = 0.12
 _DAYS = 60
 _TASK = "task"
 _CLOSE = 0.2
-"""As in `services.memory.selection`."""
+"""As in `services.search.selection`."""
 _STANDING = ("met", "by_meaning", "likeness", "meant_around", "score")
 _UNSOLVED = frozenset(["paraphrase", "indirect"])
 """Of the single facts: beside a remark that shares the words of the question, nothing known here tells them."""
@@ -55,7 +55,7 @@ _CANDIDATES = 24
 
 @dataclass(frozen=True)
 class Case:
-    """A question with what was observed of each unit (columns as `services.memory.likelihood` names them)."""
+    """A question with what was observed of each unit (columns as `services.search.likelihood` names them)."""
 
     source: str
     language: str

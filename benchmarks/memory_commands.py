@@ -29,10 +29,10 @@ from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.index import Scope
-from services.memory.terms import simplified_text
+from services.memory.episodes.index import Scope
 from services.platform.logs import configure_logs
 from services.platform.settings import load_settings
+from services.text.tokenizer import simplified_text
 from state.conversation import TurnInput
 from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply

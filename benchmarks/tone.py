@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from services.memory.terms import warm
+from services.text.tokenizer import warm
 from services.tone.scoring import scores_of
 from services.tone.weighing import dominant_of
 from state.prompt import DominantTone

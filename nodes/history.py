@@ -12,10 +12,10 @@ from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import RecallSource
 from services.llm.chat_models import ChatModels
-from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimators
 from services.memory.blocks import Owner
 from services.summaries.topics import TopicArchive
+from services.text.language import language_of
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState

@@ -6,7 +6,7 @@ from langgraph.runtime import Runtime
 
 from services.context.assemble import empty_report
 from services.context.sources.days import no_record as told
-from services.llm.language import language_of
+from services.text.language import language_of
 from services.time_reference.local_days import local_day
 from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage

@@ -7,9 +7,9 @@ from langgraph.runtime import Runtime
 
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
-from services.memory.index import Scope
-from services.memory.schedule import DECIDE_COMMAND, jobs_of_turn
-from services.memory.working_sets import WorkingSets
+from services.memory.agent.schedule import DECIDE_COMMAND, jobs_of_turn
+from services.memory.episodes.index import Scope
+from services.memory.recall.working_sets import WorkingSets
 from services.tone.schedule import GIVE_OPINION
 from state.context import TurnContext
 from state.conversation import ConversationState

@@ -7,8 +7,8 @@ from langgraph.runtime import Runtime
 
 from nodes.generate import answer
 from services.llm.chat_models import ChatModels
-from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimators
+from services.text.language import language_of
 from services.tools.composing import compose as compose_answer
 from services.tools.executor import ToolExecutor
 from state.context import TurnContext

@@ -7,7 +7,7 @@ from langgraph.runtime import Runtime
 
 from services.context.features import features_of_turn
 from services.knowledge.routing import KnowledgeRouting, Routing
-from services.memory.commands import recognise
+from services.memory.commands.recogniser import recognise
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext

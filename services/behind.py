@@ -6,11 +6,11 @@ from services.compression.opening import Compressing, make_compression
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
-from services.memory.agent import MemoryAgent
-from services.memory.agent_deciding import Deciding
-from services.memory.agent_store import AgentStore
-from services.memory.held import HeldTurns
-from services.memory.opening import Memory
+from services.memory.agent.agent import MemoryAgent
+from services.memory.agent.decisions import Deciding
+from services.memory.agent.store import AgentStore
+from services.memory.agent.uncertain_commands import HeldTurns
+from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.reflection.reflecting import Reflection

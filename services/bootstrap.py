@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from services.knowledge.routing import KnowledgeRouting
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
-    from services.memory.agent import MemoryAgent
-    from services.memory.held import HeldTurns
+    from services.memory.agent.agent import MemoryAgent
+    from services.memory.agent.uncertain_commands import HeldTurns
     from services.memory.inquiry import MemoryInquiry
-    from services.memory.opening import Memory
+    from services.memory.wiring import Memory
     from services.reflection.reflecting import Reflection
     from services.summaries.daily import DailySummaries
     from services.summaries.daily_rounds import DailyRounds
@@ -301,8 +301,8 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
 def _make_memory(
     settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: "Embedder", jobs: JobQueue
 ) -> "Memory":
-    from services.memory.opening import make_memory  # noqa: PLC0415 — it needs the embedder
     from services.memory.retraction import Remaking  # noqa: PLC0415
+    from services.memory.wiring import make_memory  # noqa: PLC0415 — it needs the embedder
 
     remaking = Remaking(summarise=SUMMARISE, archive=ARCHIVE)
     return make_memory(settings, database, cache, milvus, embedder, jobs, remaking)

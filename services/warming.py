@@ -24,7 +24,8 @@ def _load(settings: Settings) -> None:
 
         if settings.llm_api == "responses":
             answer_events.warm()
-    from services.memory import terms, word_vectors  # noqa: PLC0415
+    from services.text import tokenizer as terms  # noqa: PLC0415
+    from services.text import word_vectors  # noqa: PLC0415
     from services.time_reference import detect  # noqa: PLC0415
     from services.tone import lexicon  # noqa: PLC0415
 

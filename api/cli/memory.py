@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from services.bootstrap import Services
     from services.memory.archive import FoundEpisodes
     from services.memory.blocks import Block, Owner
-    from services.memory.episode import WrittenEpisode
+    from services.memory.episodes.episode import WrittenEpisode
     from services.memory.items import ItemChange
     from state.memory import MemoryChange
 
@@ -97,7 +97,7 @@ def search(
         fail("the query is empty", WRONG_USE)
 
     async def find(services: "Services", owner: "Owner") -> "FoundEpisodes":
-        from services.memory.index import Scope  # noqa: PLC0415 — help needs none of it
+        from services.memory.episodes.index import Scope  # noqa: PLC0415 — help needs none of it
 
         scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id)
         return await services.memory.archive.search(scope, query, top_k=limit, now=datetime.now(UTC))

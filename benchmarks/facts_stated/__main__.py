@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services.memory.facts import facts_of
+from services.memory.agent.facts import facts_of
 
 FOLDER = Path(__file__).parent
 

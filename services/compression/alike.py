@@ -10,7 +10,7 @@ from services.compression.member import Member
 from services.compression.rules import CompressionRules
 from services.compression.similarity import components, pieces
 from services.llm.embeddings import Embedder
-from services.memory.embedding_quality import measured, probe_texts
+from services.search.embedding_quality import measured, probe_texts
 
 _AT_ONCE = 512
 _SENSELESS = 0.99

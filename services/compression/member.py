@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from services.memory.episode import EpisodeType
+from services.memory.episodes.episode import EpisodeType
 
 LONGEST_TEXT = 1500
 """Characters of an episode that may be merged: what a model is shown of it is all of it."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from services.compression.member import Member
-from services.llm.language import Language, language_of
+from services.text.language import Language, language_of
 
 _RULES: dict[Language, str] = {
     "zh": (

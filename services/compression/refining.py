@@ -13,9 +13,9 @@ from services.errors import BadModelOutput
 from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
 from services.llm.tokens import count_tokens
-from services.memory.duplicates import say_the_same
-from services.memory.superseded import contradicted
-from services.memory.terms import terms
+from services.memory.recall.superseded import contradicted
+from services.search.duplicates import say_the_same
+from services.text.tokenizer import terms
 
 _LEAST = 2
 """A text in the place of one memory compresses nothing."""

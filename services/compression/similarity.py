@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.embedding_quality import Vectors
+from services.search.embedding_quality import Vectors
 
 _BLOCK = 256
 _NEIGHBOURS = 16

@@ -10,7 +10,7 @@ from services.compression import sql, undo_sql
 from services.compression.store import compression_trigger
 from services.errors import Conflict, NotFound
 from services.jobs.queue import JobQueue
-from services.memory.episodes import FORGET
+from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, OperationLog
 from services.platform.postgres import Database
 

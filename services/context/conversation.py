@@ -17,11 +17,11 @@ from services.context.sources.history import size_of_stored
 from services.context.sources.summary import topic_line
 from services.context.sources.system import system_text
 from services.conversations.messages import image_part, message_tokens
-from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
 from services.platform.postgres import Database, Query
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
+from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
 TOPICS_SHARE = 0.25

@@ -10,12 +10,12 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
 from services.context.wording import inert
-from services.memory.change_wording import note_for_model
+from services.memory.commands.change_wording import note_for_model
+from services.memory.commands.resolution import Asking, Resolution
 from services.memory.items import ItemChange, apply_changes
-from services.memory.mentions import Subject
-from services.memory.recall import RecallResult
-from services.memory.resolution import Asking, Resolution
+from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysFound
+from services.text.mentions import Subject
 from state.memory import MemoryChange, PlannedChange, PlannedItem
 from state.prompt import CoreMemoryBlock, CoreMemorySections, HistoryMessage
 from state.section import Section

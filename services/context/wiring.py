@@ -19,7 +19,7 @@ from services.context.sources.summary import SummarySource
 from services.context.sources.system import SystemSource
 from services.context.sources.time import TimeSource
 from services.context.sources.tone import ToneSource
-from services.memory.opening import Memory
+from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.past_days import PastDays

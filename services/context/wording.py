@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from services.llm.language import Language
 from services.llm.message_form import CONTEXT
+from services.text.language import Language
 
 MEMORY = "memory"
 """Around what was said or recorded before."""

@@ -20,8 +20,8 @@ from services.erasure.traces import Traces
 from services.errors import NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.episodes import FORGET
-from services.memory.index import EpisodeIndex
+from services.memory.episodes.index import EpisodeIndex
+from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Connection, Database
 from services.visits.schedule import defer_days

@@ -16,7 +16,7 @@ from services.erasure.traces import Traces, remove_jobs
 from services.errors import DatabaseUnavailable, NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.index import WRITING, EpisodeIndex
+from services.memory.episodes.index import WRITING, EpisodeIndex
 from services.platform.postgres import Connection, Database
 
 ERASE_TRACES = "erase_traces"

@@ -10,7 +10,7 @@ from services.erasure.traces import Traces
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache
-from services.memory.index import EpisodeIndex
+from services.memory.episodes.index import EpisodeIndex
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from services.errors import InvalidInput
-from services.memory.queries import Said
+from services.search.queries import Said
 
 CONVERSATIONS, QUESTIONS = "conversations.jsonl", "questions.jsonl"
 

@@ -11,9 +11,9 @@ from services.evaluation.dataset import Dataset, Question
 from services.evaluation.metrics import Scores, score
 from services.identity.tenants import Tenants
 from services.llm.embeddings import Embedder
-from services.memory.index import Scope, UnitHit
-from services.memory.opening import Memory
-from services.memory.terms import terms
+from services.memory.episodes.index import Scope, UnitHit
+from services.memory.wiring import Memory
+from services.text.tokenizer import terms
 from services.transfer.importing import Importer
 
 OURS = "recall"

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.field import Field
-from services.memory.incidence import Values, weighted
-from services.memory.queries import RecallQuery
-from services.memory.terms import informative_terms, lone_characters
+from services.search.candidates import Field
+from services.search.queries import RecallQuery
+from services.search.term_matrix import Values, weighted
+from services.text.tokenizer import informative_terms, lone_characters
 
 # What a message leaves to its neighbours to say counts a little less than what it says.
 _BY_NEIGHBOURS = 0.8

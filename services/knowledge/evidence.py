@@ -10,10 +10,10 @@ from psycopg.rows import class_row
 from services.knowledge import chunk_sql as sql
 from services.knowledge.forms import Vocabulary, with_forms
 from services.knowledge.index import ChunkIndex
-from services.memory.concepts import concepts, telling_concepts, words_for
-from services.memory.terms import terms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
+from services.text.concepts import concepts, telling_concepts, words_for
+from services.text.tokenizer import terms
 
 _DEPTH = 24
 _MOST_TERMS = 120

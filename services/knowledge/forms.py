@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from services.memory.terms import terms
+from services.text.tokenizer import terms
 
 _IRREGULAR = """
 begin began begun; break broke broken; bring brought; build built; burn burnt; buy bought; catch caught;
@@ -62,11 +62,11 @@ class Vocabulary:
     beginnings: frozenset[str]
     """Of its longer English terms."""
     concepts: frozenset[str] = frozenset()
-    """Those that it names (`services.memory.concepts`)."""
+    """Those that it names (`services.text.concepts`)."""
 
     @classmethod
     def of(cls, text_terms: Iterable[str], concepts: Iterable[str] = ()) -> "Vocabulary":
-        """The vocabulary of a text that has these terms (`services.memory.terms`) and names these concepts."""
+        """The vocabulary of a text that has these terms (`services.text.tokenizer`) and names these concepts."""
         folded = folded_forms(text_terms)
         beginnings = frozenset(term[:_SHORTEST_STEM] for term in folded if _may_go_on(term))
         return cls(folded, beginnings, frozenset(concepts))

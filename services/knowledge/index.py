@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from services.errors import Unavailable
-from services.memory.collection import compare_model, make_collection
-from services.memory.shard import NewCollection, loaded, new_name, remove
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import CollectionMissing, Milvus
+from services.search.collection import compare_model, make_collection
+from services.search.shard import NewCollection, loaded, new_name, remove
 
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from enum import Enum
 
 from services.knowledge.overlap import wanted
-from services.llm.language import Language, language_of
-from services.memory.terms import informative_terms, simplified
+from services.text.language import Language, language_of
+from services.text.tokenizer import informative_terms, simplified
 from state.prompt import HistoryMessage
 
 _MOST_WORDS = {"en": 5, "zh": 8}

@@ -13,7 +13,7 @@ from services.knowledge.chunking import HEADING_SEPARATOR
 from services.knowledge.forms import folded_forms
 from services.knowledge.overlap import Wanted, wanted
 from services.knowledge.profile import BaseProfile
-from services.memory.terms import informative_terms, simplified, terms
+from services.text.tokenizer import informative_terms, simplified, terms
 
 _READ = 600
 """Characters at either end of a message that are looked at: a question stands at one of them."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.knowledge.forms import Vocabulary, folded_forms
-from services.memory.concepts import facets
-from services.memory.terms import informative_terms, lone_characters, terms
+from services.text.concepts import facets
+from services.text.tokenizer import informative_terms, lone_characters, terms
 
 _ASKING = frozenset(
     """
@@ -47,7 +47,7 @@ class Wanted:
     characters: frozenset[str]
     """Chinese words of one character, each of which says little."""
     concepts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """For terms that stand for everyday things, what they stand for (`services.memory.concepts`)."""
+    """For terms that stand for everyday things, what they stand for (`services.text.concepts`)."""
 
     @property
     def all(self) -> frozenset[str]:

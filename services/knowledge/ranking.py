@@ -11,14 +11,14 @@ from services.knowledge.coverage import coverage
 from services.knowledge.forms import Vocabulary
 from services.knowledge.manner import manner_of, views_of
 from services.knowledge.overlap import overlaps, wanted
-from services.llm.language import Language, language_of
-from services.memory.columns import Columns
-from services.memory.embedding_quality import EmbeddingQuality, cosine_floor
-from services.memory.field import Field
-from services.memory.hits import Unit
-from services.memory.incidence import Values
-from services.memory.queries import RecallQuery
-from services.memory.terms import terms
+from services.search.candidates import Field
+from services.search.columns import Columns
+from services.search.embedding_quality import EmbeddingQuality, cosine_floor
+from services.search.hits import Unit
+from services.search.queries import RecallQuery
+from services.search.term_matrix import Values
+from services.text.language import Language, language_of
+from services.text.tokenizer import terms
 
 _NO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 

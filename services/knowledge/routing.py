@@ -22,9 +22,9 @@ from services.knowledge.evidence import Evidence
 from services.knowledge.manner import Manner, manner_of, views_of
 from services.knowledge.matching import Profiles, ends_of
 from services.knowledge.profile import BaseProfile
-from services.llm.language import Language, language_of
-from services.memory.embedding_quality import EmbeddingQuality
-from services.memory.queries import is_small_talk
+from services.search.embedding_quality import EmbeddingQuality
+from services.search.queries import is_small_talk
+from services.text.language import Language, language_of
 from state.conversation import RouteDecision, RouteMethod
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from services.knowledge.document_store import DocumentStore
 from services.knowledge.index import ChunkHit, ChunkIndex
 from services.knowledge.ranking import Candidate, judged, relevant
 from services.llm.embeddings import Embedder
-from services.llm.language import Language
-from services.memory.embedding_quality import EmbeddingQuality
-from services.memory.terms import is_weak, terms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database, Query
+from services.search.embedding_quality import EmbeddingQuality
+from services.text.language import Language
+from services.text.tokenizer import is_weak, terms
 from state.conversation import AgentType
 from state.prompt import Passage
 

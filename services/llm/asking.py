@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from services.errors import BadModelOutput, ModelFailed, ModelFailure
 from services.llm.chat_models import ChatModels
 from services.llm.json_text import json_values, without_reasoning
-from services.llm.language import Language, language_of
+from services.text.language import Language, language_of
 
 Made = TypeVar("Made")
 Form = TypeVar("Form", bound=BaseModel)

@@ -12,9 +12,9 @@ from pydantic import SecretStr
 
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
-from services.llm.lexical import LexicalEmbeddings
 from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
+from services.text.lexical import LexicalEmbeddings
 
 if TYPE_CHECKING:
     import openai

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from services.llm.language import Language
-from services.llm.lexical import stems
 from services.llm.offline_prompt import OfflinePrompt
+from services.text.language import Language
+from services.text.lexical import stems
 
 Kind = Literal["about_me", "greeting", "thanks", "farewell", "request", "question", "statement"]
 """What a message is to a model that understands nothing."""

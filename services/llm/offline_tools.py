@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.messages import ToolCall
 from langchain_core.messages.tool import tool_call
 
-from services.llm.lexical import stems
+from services.text.lexical import stems
 
 _ENOUGH_SHARED_WORDS = 2
 _POLITE = r"(?:please|kindly|hey|hi|ok(?:ay)?|now|and|also|can you|could you|would you|will you)[,:]?\s+"

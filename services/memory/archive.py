@@ -13,14 +13,14 @@ import psycopg
 
 from services.errors import NotFound
 from services.memory.blocks import Owner
-from services.memory.episode import EpisodeType, NewEpisode, Source, StoredUnit
-from services.memory.episodes import EpisodeStore, checked_content
-from services.memory.index import Scope
+from services.memory.episodes.episode import EpisodeType, NewEpisode, Source, StoredUnit
+from services.memory.episodes.index import Scope
+from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
-from services.memory.queries import Said
-from services.memory.recall import Recall
-from services.memory.selection import by_episode
+from services.memory.recall.recall import Recall
 from services.platform.postgres import Database
+from services.search.queries import Said
+from services.search.selection import by_episode
 
 _DEPTH = 2
 """Times `top_k` units are gathered into episodes: so a message may stand beside a better one of its episode."""

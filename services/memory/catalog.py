@@ -10,8 +10,8 @@ from psycopg.rows import class_row, dict_row, tuple_row
 
 from services.errors import Conflict, NotFound
 from services.memory.blocks import Owner
-from services.memory.episode import EpisodeType, Origin, Source, WrittenType
-from services.memory.episodes import checked_content
+from services.memory.episodes.episode import EpisodeType, Origin, Source, WrittenType
+from services.memory.episodes.store import checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Database
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from services.errors import InvalidInput
-from services.llm.language import Language
 from services.memory.merge import canonical
+from services.text.language import Language
 
 MAX_SECTION_BYTES = 4096
 """Of a section's content as compact JSON in UTF-8."""

@@ -7,15 +7,15 @@ from uuid import UUID, uuid4
 from psycopg.rows import tuple_row
 from uuid_utils.compat import uuid7
 
-from services.llm.language import Language, language_of
-from services.memory import resolution_sql as sql
 from services.memory.blocks import Owner
-from services.memory.change_wording import summary_of
-from services.memory.commands import kind_of
+from services.memory.commands import statements as sql
+from services.memory.commands.change_wording import summary_of
+from services.memory.commands.recogniser import kind_of
+from services.memory.commands.resolution import Asking, Resolution
 from services.memory.operations import Trigger
-from services.memory.resolution import Asking, Resolution
 from services.memory.retraction import Retraction
 from services.platform.postgres import Database
+from services.text.language import Language, language_of
 from state.memory import Command, MemoryChange, PlannedChange, Recognised
 
 

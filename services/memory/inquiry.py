@@ -18,16 +18,16 @@ from pydantic import BaseModel, Field
 from services.errors import BadModelOutput, ModelFailed
 from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
-from services.llm.language import Language, language_of
 from services.llm.tokens import count_tokens
 from services.memory.blocks import Change, Owner
 from services.memory.core import CoreMemory
-from services.memory.episode import Source
-from services.memory.episodes import EpisodeStore
-from services.memory.index import Scope
-from services.memory.recall import Recall
-from services.memory.selection import select
-from services.memory.terms import informative_terms, terms
+from services.memory.episodes.episode import Source
+from services.memory.episodes.index import Scope
+from services.memory.episodes.store import EpisodeStore
+from services.memory.recall.recall import Recall
+from services.search.selection import select
+from services.text.language import Language, language_of
+from services.text.tokenizer import informative_terms, terms
 
 MAX_QUESTION_CHARACTERS = 1000
 

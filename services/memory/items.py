@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from services.errors import InvalidInput
-from services.memory.contradictions import normalised
 from services.memory.merge import canonical
+from services.text.contradictions import normalised
 
 SINGLE_FIELDS = frozenset(
     [

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.memory.contradictions import Claim, claim_of
+from services.text.contradictions import Claim, claim_of
 
 
 def merge_patch(old: Any, patch: Any) -> Any:

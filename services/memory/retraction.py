@@ -15,12 +15,12 @@ from services.jobs.queue import JobQueue
 from services.memory import retraction_sql as sql
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
-from services.memory.episode import IMPORTANCE, NewEpisode
-from services.memory.episodes import EpisodeStore
+from services.memory.episodes.episode import IMPORTANCE, NewEpisode
+from services.memory.episodes.store import EpisodeStore
 from services.memory.items import ItemChange
-from services.memory.mentions import Subject, without
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Connection
+from services.text.mentions import Subject, without
 from state.memory import PlannedChange
 
 COMMAND = "memory_command"

@@ -19,9 +19,9 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
-from services.llm.language import Language, language_of
 from services.platform.postgres import Database
 from services.reflection.schedule import REFLECT
+from services.text.language import Language, language_of
 
 _MOST = 500
 """Characters of all of it together."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from services.llm.language import Language
 from services.summaries.prompts import Said, transcript
+from services.text.language import Language
 
 _VISIT = {
     "zh": (

@@ -10,12 +10,12 @@ from services.conversations.values import no_nul
 from services.errors import BadModelOutput
 from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
-from services.llm.language import language_of
 from services.llm.tokens import count_tokens
 from services.summaries import day_prompts
 from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said
 from services.summaries.writer import SummaryWriter
+from services.text.language import language_of
 
 VISIT_TOKENS = 300
 DAY_TOKENS = 450

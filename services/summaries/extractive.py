@@ -5,10 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from services.llm.language import Language
-from services.llm.lexical import words
 from services.llm.tokens import count_tokens
 from services.summaries.prompts import Said
+from services.text.language import Language
+from services.text.lexical import words
 
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")

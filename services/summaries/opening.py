@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
+from services.memory.agent.user_information import UserInformation
 from services.memory.core import CoreMemory
-from services.memory.user_information import UserInformation
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.summaries.daily import DailySummaries

@@ -5,7 +5,7 @@ from typing import Literal
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from services.llm.language import Language
+from services.text.language import Language
 
 _RULES = {
     "zh": (

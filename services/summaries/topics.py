@@ -15,10 +15,9 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
-from services.llm.language import Language, language_of
+from services.memory.agent.user_information import Stretch, UserInformation
+from services.memory.agent.user_information_answer import ToldItem, UserMessage, told_items
 from services.memory.blocks import Owner
-from services.memory.user_information import Stretch, UserInformation
-from services.memory.user_information_answer import ToldItem, UserMessage, told_items
 from services.platform.metrics import TOPICS
 from services.platform.postgres import Connection
 from services.summaries import prompts
@@ -26,6 +25,7 @@ from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said
 from services.summaries.schedule import ARCHIVE
 from services.summaries.topic_store import NewTopic, TopicStore, Unarchived, UnarchivedMessage
+from services.text.language import Language, language_of
 
 log = structlog.get_logger(__name__)
 

@@ -8,11 +8,11 @@ from services.conversations.messages import without_nul
 from services.errors import BadModelOutput
 from services.llm.asking import ask_for
 from services.llm.chat_models import ChatModels
-from services.llm.language import language_of
 from services.llm.tokens import count_tokens
 from services.summaries import prompts
 from services.summaries.extractive import extract
 from services.summaries.prompts import Said
+from services.text.language import language_of
 
 
 class SummaryWriter:

@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from services.llm.work_requests import asks_about_something, asks_for_work
-from services.memory.terms import simplified
+from services.text.tokenizer import simplified
+from services.text.work_requests import asks_about_something, asks_for_work
 from services.tone.lexicon import EMOTIONS, Entry, chinese, english, signs
 from state.prompt import Emotion, EmotionScores
 

@@ -7,8 +7,8 @@ from langgraph.prebuilt import ToolRuntime
 
 from services.memory.blocks import Owner
 from services.memory.editor import Editing
-from services.memory.mentions import Subject
 from services.memory.operations import Trigger
+from services.text.mentions import Subject
 from state.context import TurnContext
 
 

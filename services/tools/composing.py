@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolCall, ToolMessage
 
-from services.llm.language import Language
+from services.text.language import Language
 from services.tools.executor import OnEvent, ToolExecutor
 from state.context import TurnContext
 

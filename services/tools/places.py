@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from importlib import resources
 
-from services.memory.dictionary import dictionary
+from services.text.dictionary import dictionary
 
 _AREAS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 _NO_CITIES = """

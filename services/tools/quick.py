@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from services.memory.terms import simplified
+from services.text.tokenizer import simplified
 
 LONGEST_MESSAGE = 200
 """Characters; who writes more asks more."""

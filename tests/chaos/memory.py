@@ -9,7 +9,7 @@ import httpx
 import psycopg
 
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.terms import terms
+from services.text.tokenizer import terms
 from tests.chaos.cluster import Cluster
 from tests.support.milvus_server import indexed
 

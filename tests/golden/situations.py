@@ -20,11 +20,11 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.knowledge import HANDLERS, USUAL
 from services.context.sources.recall import RecallSource, recall_section
-from services.llm.language import language_of
 from services.llm.message_form import MessageForm, in_form
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
 from services.summaries.past_days import DaysFound, ToldDay
+from services.text.language import language_of
 from state.prompt import (
     ContextPolicy,
     CoreMemoryBlock,

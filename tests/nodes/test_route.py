@@ -9,9 +9,9 @@ from services.knowledge.evidence import Evidence
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.llm.embeddings import Embedder
-from services.llm.language import Language
-from services.llm.lexical import LexicalEmbeddings
-from services.memory.embedding_quality import EmbeddingQuality
+from services.search.embedding_quality import EmbeddingQuality
+from services.text.language import Language
+from services.text.lexical import LexicalEmbeddings
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from state.conversation import ConversationState, RouteDecision

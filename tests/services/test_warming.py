@@ -22,8 +22,8 @@ _WITHOUT_A_MODEL = """
 import api.cli.main
 loaded("redis", "langchain_core", "langgraph", "fastapi", "numpy")
 import api.app, graph.builder, services.behind, services.bootstrap, services.llm.chat_models
-import services.memory.opening, services.knowledge.opening, services.summaries.opening
-from services.memory import terms
+import services.memory.wiring, services.knowledge.opening, services.summaries.opening
+from services.text import tokenizer as terms
 from services.platform.pandas_placeholder import import_pymilvus
 from services.platform.settings import load_settings
 from services.warming import warm_up

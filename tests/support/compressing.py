@@ -13,7 +13,7 @@ from services.compression.member import Report
 from services.compression.run import StoredRun
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.episode import NewEpisode
+from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from tests.support.model_server import Received, Reply
 from tests.support.turns import exchange

@@ -7,7 +7,7 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
-from services.memory.episode import WrittenEpisode
+from services.memory.episodes.episode import WrittenEpisode
 from services.memory.operations import LoggedOperation
 from tests.support.model_server import Reply
 

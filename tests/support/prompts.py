@@ -15,9 +15,9 @@ from services.context.sources.knowledge import USUAL
 from services.context.sources.summary import summary_section
 from services.context.sources.tone import tone_section
 from services.conversations.turn import OpenTurn
-from services.llm.language import language_of
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
+from services.text.language import language_of
 from state.prompt import Epoch, HistoryMessage, Passage, Tone
 from state.section import Item, Section
 from tests.support.turns import epoch as first_epoch

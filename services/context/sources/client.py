@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from services.context.source import Known, PromptTurn, Source
 from services.context.wording import APPLICATION, DOCUMENTS, inert, tagged
-from services.llm.language import Language
+from services.text.language import Language
 from state.section import Item, Section
 
 _PRIORITY = 45

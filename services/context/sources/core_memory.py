@@ -8,11 +8,11 @@ from typing import Any
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.acquaintance import Acquaintance
 from services.context.wording import MEMORY, WEEKDAYS, readable, tagged
-from services.llm.language import Language
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS
 from services.memory.core import CoreMemory
 from services.memory.merge import canonical
+from services.text.language import Language
 from services.time_reference.zones import time_zone
 from state.prompt import CoreMemorySections, DominantTone, Epoch
 from state.section import Section

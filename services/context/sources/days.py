@@ -9,11 +9,11 @@ from uuid import UUID
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import SPEAKERS, RecallSource, excerpt
 from services.context.wording import MEMORY, WEEKDAYS, inert, tagged
-from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
-from services.memory.recall import RecallResult
-from services.memory.terms import terms
+from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysAsked, DaysFound, PastDays, ToldDay, not_known
+from services.text.language import Language, language_of
+from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, hours_of
 from services.time_reference.zones import time_zone
 from state.prompt import AskedDays, DaySummary, SaidThenLine, TimeReference

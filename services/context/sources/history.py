@@ -6,9 +6,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from services.context.source import Known, PromptTurn, Source
 from services.context.wording import MEMORY, readable, tagged
-from services.llm.language import Language
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
+from services.text.language import Language
 from state.prompt import HistoryMessage
 from state.section import Item, Section
 

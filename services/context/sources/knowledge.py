@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from services.context.source import Known, PromptTurn, Source
 from services.context.wording import DOCUMENTS, inert
-from services.llm.language import Language
+from services.text.language import Language
 from state.prompt import Passage
 from state.prompt import Source as PassageSource
 from state.section import Item, Section

@@ -7,8 +7,8 @@ from psycopg.rows import tuple_row
 
 from services.context.source import Known, PromptTurn, Source
 from services.context.wording import MEMORY, readable, tagged
-from services.llm.language import Language
 from services.platform.postgres import Database
+from services.text.language import Language
 from state.section import Item, Section
 
 _PRIORITY = 35

@@ -9,16 +9,16 @@ from typing import Any
 from services.context.source import History, Known, PromptTurn, Source
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.wording import MEMORY, inert
-from services.llm.language import Language, language_of
 from services.llm.token_estimates import TokenEstimator
-from services.memory.hits import Ranked, Ranking
-from services.memory.index import Scope
-from services.memory.queries import Said
-from services.memory.recall import Recall, RecallResult, TurnAsked
-from services.memory.selection import Recalled, likeliest, select
-from services.memory.superseded import Superseded, superseded
-from services.memory.terms import terms
+from services.memory.episodes.index import Scope
+from services.memory.recall.recall import Recall, RecallResult, TurnAsked
+from services.memory.recall.superseded import Superseded, superseded
 from services.platform.metrics import RECALLED
+from services.search.hits import Ranked, Ranking
+from services.search.queries import Said
+from services.search.selection import Recalled, likeliest, select
+from services.text.language import Language, language_of
+from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, hours_of
 from services.time_reference.zones import time_zone
 from state.prompt import RecalledEpisode, RecallLimits, TimeReference

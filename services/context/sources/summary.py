@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from services.context.source import Known, PromptTurn, Source
 from services.context.wording import MEMORY, inert, tagged
-from services.llm.language import Language
+from services.text.language import Language
 from state.prompt import Epoch, TopicSummary
 from state.section import Section
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from services.context.source import Known, PromptTurn, Source
-from services.llm.language import Language
+from services.text.language import Language
 from state.section import Section
 
 _DATA: dict[Language, str] = {

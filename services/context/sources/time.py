@@ -6,7 +6,7 @@ from datetime import datetime
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.acquaintance import AcquaintanceSource
 from services.context.wording import WEEKDAYS
-from services.llm.language import Language
+from services.text.language import Language
 from services.time_reference.zones import time_zone
 from state.section import Item, Section
 

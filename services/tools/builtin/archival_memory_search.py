@@ -9,8 +9,8 @@ from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.archive import Archive, FoundEpisode
-from services.memory.episode import EpisodeType
-from services.memory.index import Scope
+from services.memory.episodes.episode import EpisodeType
+from services.memory.episodes.index import Scope
 from services.time_reference.zones import time_zone
 from services.tools.acting import owner_of, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices

@@ -5,7 +5,7 @@ from typing import Annotated
 from langchain_core.tools import BaseTool, ToolException, tool
 from pydantic import Field
 
-from services.llm.language import language_of
+from services.text.language import language_of
 from services.tools import places
 from services.tools.tool import RegisteredTool, ToolServices
 from services.tools.weather.open_meteo import OpenMeteo, WeatherUnavailable

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, Unavailable
 from services.memory.archive import Archive, FoundEpisode
-from services.memory.index import Scope
+from services.memory.episodes.index import Scope
 from services.memory.operations import Trigger
 from services.summaries.past_days import DaysAsked, DaysFound, PastDays
 from services.time_reference.local_days import bounds, local_day

@@ -8,10 +8,10 @@ from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError
-from services.llm.language import Language, language_of
 from services.memory.archive import Archive, FoundEpisode
-from services.memory.index import Scope
-from services.memory.mentions import Subject
+from services.memory.episodes.index import Scope
+from services.text.language import Language, language_of
+from services.text.mentions import Subject
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.zones import time_zone
 from services.tools.acting import owner_of, trigger_of

@@ -1,6 +1,6 @@
 """The weather in words: one compact text, in Chinese or English."""
 
-from services.llm.language import Language
+from services.text.language import Language
 from services.tools.weather.open_meteo import Current, Daily, Forecast, Place
 
 # WMO weather interpretation codes (WW), as Open-Meteo gives them.

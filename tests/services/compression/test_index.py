@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from services.bootstrap import Services
-from services.memory.index import Scope
-from services.memory.indexing import Indexing
+from services.memory.episodes.index import Scope
+from services.memory.episodes.index_sync import Indexing
 from tests.support.compressing import compress, merging, someone, undo, write
 from tests.support.jobs import hurried_queue, until
 from tests.support.milvus_server import of_user

@@ -25,14 +25,14 @@ from services.erasure.scrub import scrub
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory
-from services.memory.index import shard_of
-from services.memory.terms import terms
+from services.memory.episodes.index import shard_of
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
+from services.text.tokenizer import terms
 from state.prompt import CoreMemoryBlock
 from tests.support.folders import new_folder
 from tests.support.milvus_server import MilvusServer, of_user

@@ -7,7 +7,7 @@ import pytest
 
 from services.errors import InvalidInput
 from services.evaluation.dataset import load
-from services.memory.queries import Said
+from services.search.queries import Said
 
 MESSAGE = {
     "conversation_id": "c/1",

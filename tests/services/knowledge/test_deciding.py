@@ -6,7 +6,7 @@ from services.knowledge.forms import Vocabulary
 from services.knowledge.manner import Manner, manner_of, views_of
 from services.knowledge.matching import Profiles
 from services.knowledge.profile import BaseProfile
-from services.memory.terms import terms
+from services.text.tokenizer import terms
 
 DESK = BaseProfile("desk", "Help desk", ("VPN", "badge"), headings=("Devices > Lost laptop", "Devices > Printers"))
 CLUB = BaseProfile("club", "网球俱乐部会员手册", ("会费", "场地"), headings=("停卡与转让", "场地预约"))

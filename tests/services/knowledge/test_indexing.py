@@ -18,8 +18,8 @@ from services.knowledge.bases import FORGET_PASSAGES
 from services.knowledge.index import ChunkIndex
 from services.knowledge.indexing import KnowledgeIndexing
 from services.llm.embeddings import Embedder
-from services.llm.lexical import LexicalEmbeddings
 from services.platform.settings import Settings
+from services.text.lexical import LexicalEmbeddings
 from tests.support.jobs import HURRIED
 from tests.support.knowledge import a_base, found, put
 from tests.support.milvus_server import MilvusServer, indexed_chunks

@@ -12,10 +12,10 @@ from services.knowledge.forms import Vocabulary
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.llm.embeddings import Embedder
-from services.llm.language import Language
-from services.llm.lexical import LexicalEmbeddings
-from services.memory.embedding_quality import EmbeddingQuality
-from services.memory.terms import terms
+from services.search.embedding_quality import EmbeddingQuality
+from services.text.language import Language
+from services.text.lexical import LexicalEmbeddings
+from services.text.tokenizer import terms
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio

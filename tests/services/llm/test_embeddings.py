@@ -7,8 +7,8 @@ import pytest
 from langchain_openai import OpenAIEmbeddings
 
 from services.llm.embeddings import make_embeddings
-from services.llm.lexical import LexicalEmbeddings
 from services.platform.settings import load_settings
+from services.text.lexical import LexicalEmbeddings
 from tests.support.model_server import ModelServer, vector_of
 
 pytestmark = pytest.mark.anyio

@@ -1,6 +1,6 @@
 import pytest
 
-from services.llm.language import Language, language_of
+from services.text.language import Language, language_of
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 
 from services.context.sources.days import days_text
-from services.llm.language import Language
 from services.llm.offline import OfflineChatModel
+from services.text.language import Language
 from state.prompt import AskedDays, DaySummary, SaidThenLine
 
 pytestmark = pytest.mark.anyio

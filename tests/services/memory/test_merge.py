@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.memory.contradictions import claim_of
 from services.memory.merge import canonical, merge_items, merge_patch
+from services.text.contradictions import claim_of
 
 # The table of RFC 7396, appendix A, but for the rows in which an array meets an array.
 RFC_7396: list[tuple[Any, Any, Any]] = [

@@ -17,7 +17,7 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
-from services.memory.index import Scope
+from services.memory.episodes.index import Scope
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import ARCHIVE, SUMMARISE

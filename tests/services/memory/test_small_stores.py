@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.llm.language import Language
-from services.llm.lexical import LexicalEmbeddings
-from services.memory.hits import Ranking, SearchList, Unit
-from services.memory.likelihood import concerns_nobody
-from services.memory.marks import marked
-from services.memory.queries import make_queries
-from services.memory.ranking import rank
-from services.memory.selection import ASKS_THE_SAME, Floor, select
-from services.memory.terms import terms
+from services.search.hits import Ranking, SearchList, Unit
+from services.search.index_terms import marked
+from services.search.likelihood import concerns_nobody
+from services.search.queries import make_queries
+from services.search.ranking import rank
+from services.search.selection import ASKS_THE_SAME, Floor, select
+from services.text.language import Language
+from services.text.lexical import LexicalEmbeddings
+from services.text.tokenizer import terms
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.llm.language import Language
 from services.llm.tokens import count_tokens
 from services.summaries.extractive import extract, title_from
 from services.summaries.prompts import Said
+from services.text.language import Language
 
 PIECES = st.sampled_from(
     [

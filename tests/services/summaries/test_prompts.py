@@ -5,9 +5,9 @@ import re
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from services.llm.language import Language
 from services.summaries import prompts
 from services.summaries.prompts import Said, transcript
+from services.text.language import Language
 
 SAID: list[Said] = [
     ("user", "I live in 大理, {at} number {0}.\n\nSince May."),

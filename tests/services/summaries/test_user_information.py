@@ -13,9 +13,9 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.jobs.queue import JobQueue
+from services.memory.agent.user_information import Stretch, UserInformation
+from services.memory.agent.user_information_answer import ToldItem, UserMessage, told_items
 from services.memory.operations import Trigger
-from services.memory.user_information import Stretch, UserInformation
-from services.memory.user_information_answer import ToldItem, UserMessage, told_items
 from services.platform.settings import Settings
 from services.summaries.opening import make_summaries
 from services.summaries.topic_store import NewTopic

@@ -3,8 +3,8 @@ from typing import get_args
 import pytest
 
 from services.context.sources.tone import guidance
-from services.llm.language import Language, language_of
 from services.llm.tokens import count_tokens
+from services.text.language import Language, language_of
 from services.tone.lexicon import EMOTIONS
 from state.prompt import DominantTone, Tone
 

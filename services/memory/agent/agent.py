@@ -1,0 +1,298 @@
+"""The memory agent: after completed turns it files what is worth remembering of them.
+
+It reads what was said, and nothing that a prompt showed beside it. What it decides is stored before any of it is
+done, so that a job that runs again does the rest, and nothing twice.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from services.errors import InvalidInput, NotFound
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.memory.agent.decisions import WRITTEN, Deciding
+from services.memory.agent.plan import (
+    CoreChange,
+    Forgetting,
+    NewMemory,
+    Plan,
+    Planned,
+    dump,
+    load,
+    texts_of,
+)
+from services.memory.agent.schedule import REMEMBER
+from services.memory.agent.store import AgentStore, Exchange
+from services.memory.agent.triggers import is_worth_filing
+from services.memory.archive import Archive
+from services.memory.commands.resolution import Asking, Resolution
+from services.memory.core import CoreMemory
+from services.memory.episodes.episode import NewEpisode
+from services.memory.episodes.store import EpisodeStore
+from services.memory.operations import Trigger
+from services.memory.recall.superseded import contradicted
+from services.memory.retraction import Retraction
+from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS
+from services.text.language import language_of
+from state.memory import Recognised
+
+_MOST_TURNS = 8
+"""Turns that one call covers."""
+_HELD_S = 1.0
+"""Seconds to wait for the decision whether a turn holds a memory command."""
+_LONGEST_HELD = timedelta(minutes=10)
+"""Time after which a turn is looked at though nothing was decided."""
+
+log = structlog.get_logger(__name__)
+
+
+class MemoryAgent:
+    """Files what is worth remembering. Every process with a worker has one: it registers the job."""
+
+    def __init__(
+        self,
+        store: AgentStore,
+        deciding: Deciding,
+        jobs: JobQueue,
+        *,
+        episodes: EpisodeStore,
+        core_memory: CoreMemory | None,
+        archive: Archive | None,
+        resolution: Resolution,
+        retraction: Retraction,
+        on: bool = True,
+        pause_s: float = 60.0,
+    ) -> None:
+        """Take what it works with.
+
+        Args:
+            store: reads turns, keeps plans.
+            deciding: decides what is to be done.
+            jobs: where the job is registered.
+            episodes: reads written memories.
+            core_memory: None = switched off.
+            archive: None = episodes are switched off.
+            resolution: finds what is to be forgotten.
+            retraction: retracts it.
+            on: with False nothing is filed.
+            pause_s: Seconds between two calls of the model about the same user; turns in between share one.
+        """
+        self._store = store
+        self._deciding = deciding
+        self._jobs = jobs
+        self._episodes = episodes
+        self._core_memory = core_memory
+        self._archive = archive
+        self._resolution = resolution
+        self._retraction = retraction
+        self._on = on
+        self._pause = timedelta(seconds=pause_s)
+        jobs.task(REMEMBER)(self._job)
+
+    async def remember(self, tenant_id: UUID, turn_id: UUID) -> int:
+        """File what is worth remembering of a turn, and of others that wait; return the number of operations.
+
+        What was filed once is not filed again. Where no model gives an answer that can be used, rules decide.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer; called again, it goes on where it was.
+        """
+        exchange = await self._store.exchange(tenant_id, turn_id) if self._on else None
+        if exchange is None or not _is_looked_at(exchange):
+            return 0
+        noted = await self._store.noted(exchange)
+        if noted.plan_id is not None and noted.plan is None:
+            return 0
+        if noted.plan_id is not None and noted.plan is not None:
+            plan_id, plan = noted.plan_id, load(noted.plan)
+            if await self._commanded_since(exchange, noted.planned_at):
+                plan = []  # it may hold what was forgotten meanwhile
+                await self._store.finish(exchange, plan_id)
+        else:
+            before = await self._store.last_command(exchange)
+            others = [
+                each for each in await self._store.waiting(exchange, limit=_MOST_TURNS) if _is_looked_at(each)
+            ]
+            plan, by = await self._deciding.decide([exchange, *others])
+            if await self._commanded_since(exchange, before):
+                return await self.remember(tenant_id, turn_id)
+            plan_id = await self._store.note_plan(exchange, others, dump(plan), by, _trigger)
+            MEMORY_PLANS.labels(by).inc()
+        if plan:
+            await self._carry_out(exchange, plan)
+            await self._store.finish(exchange, plan_id)
+        log.info("memory filed", turn_id=str(turn_id), operations=len(plan))
+        return len(plan)
+
+    async def _commanded_since(self, exchange: Exchange, at: datetime | None) -> bool:
+        """Whether the user had memory changed after that: what was decided before may hold what is gone."""
+        last = await self._store.last_command(exchange)
+        return last is not None and (at is None or last > at)
+
+    async def _job(self, job: RunningJob, *, turn_id: UUID, **_: UUID) -> None:
+        try:
+            if not await self._is_put_off(job, turn_id):
+                await self.remember(job.tenant_id, turn_id)
+        except NotFound:  # the user was erased meanwhile
+            log.info("nothing to remember any more", turn_id=str(turn_id))
+
+    async def _is_put_off(self, job: RunningJob, turn_id: UUID) -> bool:
+        """Defer the job again if the turn is held, or the model was asked about the user just now; return whether.
+
+        A crash between the two leaves two jobs for the turn, of which the second finds nothing to do.
+        """
+        exchange = await self._store.exchange(job.tenant_id, turn_id) if self._on else None
+        if exchange is None or (await self._store.noted(exchange)).plan_id is not None:
+            return False
+        now = datetime.now(UTC)
+        last = None if self._deciding.offline else await self._store.last_call(exchange)
+        wait = (last + self._pause - now).total_seconds() if last else 0.0
+        if exchange.is_held and now - exchange.at < _LONGEST_HELD:
+            wait = max(wait, _HELD_S)
+        if wait <= 0:
+            return False
+        async with job.transaction() as connection:
+            await self._jobs.defer(
+                connection,
+                REMEMBER,
+                tenant_id=job.tenant_id,
+                lock=f"{REMEMBER}:{exchange.user_id}",
+                delay_s=wait,
+                turn_id=turn_id,
+            )
+        return True
+
+    async def _carry_out(self, exchange: Exchange, plan: Plan) -> None:
+        for number, planned in enumerate(plan, 1):
+            done = (await self._store.noted(exchange)).calls
+            if str(number) not in done:
+                await self._do(exchange, str(number), planned)
+        if self._archive:
+            await self._retire_contradicted(exchange, plan, self._archive)
+
+    async def _do(self, exchange: Exchange, number: str, planned: Planned) -> None:
+        if isinstance(planned, CoreChange):
+            await self._change_core(exchange, number, planned)
+        elif isinstance(planned, NewMemory):
+            new = await self._write(exchange, number, planned)
+            if planned.replaces and new:
+                await self._supersede(planned.replaces, new, exchange, number)
+        elif isinstance(planned, Forgetting):
+            await self._forget(exchange, number, planned)
+        elif exchange.episode_id:
+            await self._supersede(planned.episode_id, exchange.episode_id, exchange, number)
+
+    async def _forget(self, exchange: Exchange, number: str, forgetting: Forgetting) -> None:
+        """Retract what the user asked to forget; done again, it finds nothing more."""
+        language = language_of([exchange.said])
+        asking = Asking(
+            exchange.owner, exchange.conversation_id, exchange.message_id, exchange.said, language, Recognised()
+        )
+        planned = await self._resolution.named(asking, "forget", forgetting.target)
+        async with self._store.transaction(exchange) as connection:
+            operation = await self._retraction.commit(
+                connection, exchange.owner, planned, _trigger(exchange, call=number)
+            )
+        if operation is None:
+            self._refused(exchange, "memory holds nothing of what is to be forgotten")
+        else:
+            MEMORY_AGENT_OPERATIONS.labels("forget").inc()
+
+    async def _change_core(self, exchange: Exchange, number: str, change: CoreChange) -> None:
+        if self._core_memory is None:
+            return
+        trigger = _trigger(exchange, call=number)
+        for made_room in (False, True):
+            try:
+                changed = await self._core_memory.change_items(exchange.owner, [change.as_item_change()], trigger)
+            except InvalidInput as error:
+                if error.field != "content" or made_room or not await self._make_room(exchange, change):
+                    self._refused(exchange, f"{error.field} {error.message}")
+                    return
+            else:
+                if changed.unmatched:
+                    self._refused(exchange, "it names no item, or several")
+                else:
+                    MEMORY_AGENT_OPERATIONS.labels(f"core_memory_{change.action}").inc()
+                return
+
+    async def _make_room(self, exchange: Exchange, change: CoreChange) -> bool:
+        """Drop the least useful items of a full section; return whether there were any."""
+        assert self._core_memory is not None  # noqa: S101 — only called with it
+        content = (await self._deciding.core(exchange)).get(change.section, {})
+        dropped = self._deciding.least_useful(change.section, content)
+        if not dropped:
+            return False
+        log.warning(
+            "core memory is full: items were dropped",
+            turn_id=str(exchange.turn_id),
+            section=change.section,
+            fields=[each.field for each in dropped],
+        )
+        items = [each.as_item_change() for each in dropped]
+        await self._core_memory.change_items(exchange.owner, items, _trigger(exchange, reason="section full"))
+        return True
+
+    async def _write(self, exchange: Exchange, number: str, memory: NewMemory) -> UUID | None:
+        if self._archive is None:
+            return None
+        episode = NewEpisode(
+            content=memory.content,
+            episode_type=memory.episode_type,
+            importance=memory.importance,
+            origin="derived",
+            source_message_ids=memory.sources or [exchange.message_id, exchange.answer_message_id],
+            conversation_id=exchange.conversation_id,
+        )
+        try:
+            new = await self._archive.insert(exchange.owner, episode, _trigger(exchange, call=number))
+        except InvalidInput as error:
+            self._refused(exchange, f"{error.field} {error.message}")
+            return None
+        MEMORY_AGENT_OPERATIONS.labels("episode_insert").inc()
+        return new
+
+    def _refused(self, exchange: Exchange, reason: str) -> None:
+        MEMORY_AGENT_OPERATIONS.labels("refused").inc()
+        log.warning("an operation was refused", turn_id=str(exchange.turn_id), reason=reason)
+
+    async def _supersede(self, old: UUID, by: UUID, exchange: Exchange, number: str) -> None:
+        trigger = _trigger(exchange, call=number)
+        if self._archive and await self._archive.supersede(exchange.owner, old, by, trigger):
+            MEMORY_AGENT_OPERATIONS.labels("episode_supersede").inc()
+
+    async def _retire_contradicted(self, exchange: Exchange, plan: Plan, archive: Archive) -> None:
+        """Have written memories no longer come up that what was filed now contradicts."""
+        new = [text for planned in plan for text in _texts(planned)]
+        calls = (await self._store.noted(exchange)).calls
+        ours = [episode for episode in calls.values() if episode]
+        by = ours[0] if ours else exchange.episode_id
+        if by is None:
+            return
+        for old in await self._episodes.written(exchange.owner, limit=WRITTEN):
+            if old.id not in ours and old.said_at < exchange.at and contradicted(old.content, new):
+                await self._supersede(old.id, by, exchange, str(len(plan) + 1))
+
+
+def _is_looked_at(exchange: Exchange) -> bool:
+    return is_worth_filing(exchange.said, exchange.answer)
+
+
+def _texts(planned: Planned) -> list[str]:
+    if isinstance(planned, CoreChange):
+        return texts_of(planned.value)
+    return [planned.content] if isinstance(planned, NewMemory) else []
+
+
+def _trigger(exchange: Exchange, **details: Any) -> Trigger:
+    return Trigger(
+        "memory_agent",
+        exchange.message_id,
+        exchange.conversation_id,
+        exchange.turn_id,
+        exchange.expert_id,
+        details,
+    )

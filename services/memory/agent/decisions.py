@@ -1,0 +1,248 @@
+"""What the memory agent does about what was said: what a model says, or rules, without what is known already."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from services.errors import BadModelOutput, Unavailable
+from services.llm.asking import ask_for
+from services.llm.chat_models import ChatModels
+from services.memory.agent import prompts as agent_prompts
+from services.memory.agent.absolute_dates import with_absolute_dates
+from services.memory.agent.answer import Operations, plan_of_answer
+from services.memory.agent.fact_filing import plan_of_facts
+from services.memory.agent.facts import facts_of
+from services.memory.agent.plan import (
+    MOST_OPERATIONS,
+    Content,
+    CoreChange,
+    Forgetting,
+    Known,
+    Near,
+    NewMemory,
+    Plan,
+    Planned,
+    is_known,
+    settled,
+    texts_of,
+)
+from services.memory.agent.store import AgentStore, Exchange
+from services.memory.agent.triggers import may_ask_to_forget
+from services.memory.archive import Archive
+from services.memory.core import CoreMemory
+from services.memory.episodes.episode import WrittenEpisode
+from services.memory.episodes.index import Scope
+from services.memory.episodes.store import EpisodeStore
+from services.search.duplicates import say_the_same
+from services.text.tokenizer import informative_terms, terms
+
+_NEAREST = 8
+_EARLIER = 6
+"""Messages before what was said that the model is shown."""
+_LONGEST_QUERY = 500
+WRITTEN = 200
+"""The newest written memories, beside which a new one is looked at."""
+_MAKES_ROOM = 600
+"""Bytes of a full section that are dropped at a time."""
+_CHANGES_LOOKED_AT = 20
+"""Versions of a section among which a later change is looked for."""
+_NEVER_DATED = frozenset(["name", "preferred_name"])
+_UPCOMING = frozenset(["plans", "current_intent"])
+_DROPPED_FIRST = ("current_intent", "plans", "facts", "habits", "possessions", "hobbies", "preferences")
+"""Fields of a full section from which the oldest items go; those of others are kept."""
+
+_OF_THE_USER = re.compile(r"^(?:the )?user(?: has)? |^用户(?:已经)?", re.IGNORECASE)
+
+log = structlog.get_logger(__name__)
+
+
+class Deciding:
+    """Decides what of exchanges is filed."""
+
+    def __init__(
+        self,
+        models: ChatModels,
+        store: AgentStore,
+        episodes: EpisodeStore,
+        core_memory: CoreMemory | None,
+        archive: Archive | None,
+    ) -> None:
+        """Take what it looks at; None = core memory, or episodes, are switched off."""
+        self._models = models
+        self._store = store
+        self._episodes = episodes
+        self._core_memory = core_memory
+        self._archive = archive
+
+    @property
+    def offline(self) -> bool:
+        """Whether no model is asked."""
+        return self._models.offline
+
+    async def decide(self, exchanges: Sequence[Exchange]) -> tuple[Plan, str]:
+        """Return what is to be done about exchanges, and who says so: `model`, or `rules` where no model does.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        first = exchanges[0]
+        core = await self.core(first)
+        plan = None if self.offline else await self._ask(exchanges, core)
+        by = "model"
+        if plan is None:
+            facts = [fact for each in exchanges for fact in facts_of(each.said)]
+            plan = plan_of_facts(facts, core, has_core=self._core_memory is not None)
+            by = "rules"
+        last = exchanges[-1]
+        with_dates = [dated(planned, last.at, last.timezone) for planned in plan]
+        kept = self._worth_it(with_dates, exchanges, core, await self._written(first))
+        newer = {each.section for each in kept if isinstance(each, CoreChange) and each.section in core}
+        newer = {section for section in newer if await self._changed_since(exchanges, section)}
+        return [each for each in kept if _may_be_done(each, core, newer)][:MOST_OPERATIONS], by
+
+    async def core(self, exchange: Exchange) -> Content:
+        """Return the content of each section of core memory.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if self._core_memory is None:
+            return {}
+        return {block.section: block.content for block in await self._core_memory.read(exchange.owner)}
+
+    @staticmethod
+    def least_useful(section: str, content: Mapping[str, Any]) -> list[CoreChange]:
+        """Return the removals that make room in a full section: the oldest items of what passes soonest."""
+        removals: list[CoreChange] = []
+        freed = 0
+        for name in _DROPPED_FIRST:
+            value = content.get(name)
+            items = value[:-1] if isinstance(value, list) else []
+            for item in items:
+                if freed >= _MAKES_ROOM:
+                    return removals
+                if isinstance(item, str):
+                    removals.append(CoreChange(action="remove", section=section, field=name, old=item))
+                    freed += len(item.encode())
+        return removals
+
+    async def _changed_since(self, exchanges: Sequence[Exchange], section: str) -> bool:
+        """Whether a section was changed for a later reason than these exchanges: a job may run late."""
+        if self._core_memory is None:
+            return False
+        first = exchanges[0]
+        # What their turns changed themselves, at the user's word, is no later reason.
+        own = {message for each in exchanges for message in (each.message_id, each.answer_message_id)}
+        changes = await self._core_memory.history(first.owner, section, limit=_CHANGES_LOOKED_AT)
+        later = max(first.message_id, first.answer_message_id)
+        return any(
+            # Ids grow with time.
+            change.at > first.at if change.trigger_message_id is None else change.trigger_message_id > later
+            for change in changes
+            if change.trigger_message_id not in own
+        )
+
+    async def _ask(self, exchanges: Sequence[Exchange], core: Content) -> Plan | None:
+        known = Known(core, await self._nearest(exchanges))
+        earlier = await self._store.earlier(exchanges[0], limit=_EARLIER)
+        asked = agent_prompts.about(exchanges, earlier, known)
+        try:
+            return await ask_for(
+                self._models,
+                asked,
+                lambda text: plan_of_answer(text, known),
+                schema=Operations,
+                purpose="memory_operations",
+            )
+        except (BadModelOutput, Unavailable) as error:
+            log.warning("the memory agent goes by rules", turn_id=str(exchanges[0].turn_id), reason=error.message)
+            return None
+
+    def _worth_it(
+        self, plan: Plan, exchanges: Sequence[Exchange], core: Content, written: Sequence[WrittenEpisode]
+    ) -> Plan:
+        """Return the operations that add something, and add it from what may be remembered of the exchanges."""
+        kept: Plan = []
+        for planned in plan:
+            if isinstance(planned, CoreChange):
+                content = core.get(planned.section, {})
+                repeated = any(_is_repeated(text, exchanges) for text in texts_of(planned.value))
+                if self._core_memory and not repeated and not is_known(planned, content):
+                    kept += settled(planned, content)
+            elif isinstance(planned, NewMemory):
+                of_the_user = planned.episode_type in ("preference", "context")
+                repeated = of_the_user and _is_repeated(planned.content, exchanges)
+                known = [
+                    *(each.content for each in written if each.id != planned.replaces),
+                    *texts_of(core),
+                    *(each.content for each in kept if isinstance(each, NewMemory)),
+                ]
+                if (
+                    self._archive
+                    and not repeated
+                    and not any(_say_the_same(planned.content, text) for text in known)
+                ):
+                    sources = [
+                        source for each in exchanges for source in (each.message_id, each.answer_message_id)
+                    ]
+                    kept.append(planned.model_copy(update={"sources": sources}))
+            elif isinstance(planned, Forgetting):
+                if any(may_ask_to_forget(each.said) for each in exchanges):
+                    kept.append(planned)
+            elif self._archive and exchanges[0].episode_id:
+                kept.append(planned)
+        return kept
+
+    async def _written(self, exchange: Exchange) -> list[WrittenEpisode]:
+        return await self._episodes.written(exchange.owner, limit=WRITTEN) if self._archive else []
+
+    async def _nearest(self, exchanges: Sequence[Exchange]) -> list[Near]:
+        if self._archive is None:
+            return []
+        first = exchanges[0]
+        scope = Scope(first.tenant_id, first.user_id, first.expert_id)
+        said = "\n".join(each.said for each in exchanges)[:_LONGEST_QUERY]
+        found = await self._archive.search(scope, said, top_k=_NEAREST + len(exchanges), now=datetime.now(UTC))
+        own = {each.episode_id for each in exchanges}
+        return [
+            Near(each.id, each.episode_type, each.content, f"{each.created_at:%Y-%m-%d}")
+            for each in found.items
+            if each.id not in own
+        ][:_NEAREST]
+
+
+def dated(planned: Planned, at: datetime, timezone: str) -> Planned:
+    """Return an operation with its relative dates as dates, as they were when and where it was said."""
+    if isinstance(planned, CoreChange) and isinstance(planned.value, str) and planned.field not in _NEVER_DATED:
+        upcoming = planned.field in _UPCOMING
+        value = with_absolute_dates(planned.value, at, timezone, upcoming=upcoming)
+        return planned.model_copy(update={"value": value})
+    if isinstance(planned, NewMemory):
+        content = with_absolute_dates(planned.content, at, timezone)
+        return planned.model_copy(update={"content": content})
+    return planned
+
+
+def _may_be_done(planned: Planned, core: Content, newer: Collection[str]) -> bool:
+    """Whether an operation overwrites nothing that is newer than what was said."""
+    if not isinstance(planned, CoreChange) or planned.section not in newer:
+        return True
+    there = core[planned.section]
+    if planned.action == "remove":
+        return False
+    return planned.field not in there or (planned.action == "add" and isinstance(there[planned.field], list))
+
+
+def _say_the_same(one: str, other: str) -> bool:
+    return say_the_same(_OF_THE_USER.sub("", one), _OF_THE_USER.sub("", other))
+
+
+def _is_repeated(text: str, exchanges: Sequence[Exchange]) -> bool:
+    """Whether only the answers say it: then it may come from memory, and is not filed again."""
+    what = informative_terms(text)
+    said = terms("\n".join(each.said for each in exchanges))
+    answers = terms("\n".join(each.answer for each in exchanges))
+    return bool(what) and what.isdisjoint(said) and not what.isdisjoint(answers)

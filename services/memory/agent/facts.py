@@ -1,0 +1,35 @@
+"""What rules alone make of a message: the plain statements that a user makes about themselves and their people.
+
+Precision comes first: a fact that is wrong is worse than none. Questions, suppositions, quotations, hearsay and
+texts to work on state nothing; the clauses that remain are matched against the frames of their language.
+"""
+
+from dataclasses import replace
+
+from services.memory.agent.fact import Fact
+from services.memory.agent.facts_chinese import facts_in_chinese
+from services.memory.agent.facts_english import facts_in_english
+from services.memory.items import SINGLE_FIELDS
+from services.text.clauses import statements
+from services.text.language import language_of
+from services.text.tokenizer import simplified
+
+_MOST_FACTS = 8
+
+
+def facts_of(message: str) -> list[Fact]:
+    """Return what a message states, in order, each once; of what has one value, the last that was stated."""
+    if language_of([message]) == "zh":
+        folded = simplified(message)
+        facts = facts_in_chinese(statements(folded))
+        if len(folded) == len(message) and folded != message:  # as the user writes it
+            as_written = str.maketrans({new: old for new, old in zip(folded, message, strict=True) if new != old})
+            facts = [replace(fact, text=fact.text.translate(as_written)) for fact in facts]
+    else:
+        facts = facts_in_english(statements(message))
+    found: dict[tuple[str, str], Fact] = {}
+    for fact in facts:
+        key = (fact.field, "" if fact.field in SINGLE_FIELDS else fact.text.casefold())
+        found.pop(key, None)
+        found[key] = fact
+    return list(found.values())[:_MOST_FACTS]

@@ -1,0 +1,183 @@
+"""What the memory agent is going to do about what was said, and what it was shown to decide it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field, TypeAdapter
+
+from services.memory.episodes.episode import EpisodeType, WrittenType
+from services.memory.items import LIST_FIELDS, SINGLE_FIELDS, ItemChange, find_item, item_text
+from services.text.contradictions import claim_of, normalised
+
+MOST_OPERATIONS = 8
+HUMAN = "human"
+"""Section of core memory about the user."""
+
+Content = Mapping[str, Mapping[str, Any]]
+"""Of each section of core memory."""
+
+
+class CoreChange(BaseModel):
+    """A change of one item of core memory."""
+
+    kind: Literal["core"] = "core"
+    action: Literal["add", "replace", "remove"]
+    section: str = HUMAN
+    field: str
+    value: Any = None
+    old: str | None = None
+
+    def as_item_change(self) -> ItemChange:
+        """Return it as core memory takes it."""
+        return ItemChange(self.action, self.section, self.field, self.value, self.old)
+
+
+class NewMemory(BaseModel):
+    """An episode to be written, and the one that it replaces."""
+
+    kind: Literal["episode"] = "episode"
+    episode_type: WrittenType
+    content: str
+    importance: float
+    replaces: UUID | None = None
+    sources: list[UUID] = Field(default_factory=list)
+    """Messages that it comes from."""
+
+
+class Retirement(BaseModel):
+    """A written episode that no longer holds, with nothing in its place but what was said."""
+
+    kind: Literal["retire"] = "retire"
+    episode_id: UUID
+
+
+class Forgetting(BaseModel):
+    """Something that the user asked to forget: every statement of it disappears from memory."""
+
+    kind: Literal["forget"] = "forget"
+    target: str
+
+
+Planned = CoreChange | NewMemory | Retirement | Forgetting
+Plan = list[Planned]
+_PLAN: TypeAdapter[Plan] = TypeAdapter(list[Annotated[Planned, Field(discriminator="kind")]])
+
+
+@dataclass(frozen=True)
+class Near:
+    """An episode near to what was said, which the model is shown under a short id."""
+
+    id: UUID
+    episode_type: EpisodeType
+    content: str
+    day: str
+
+    @property
+    def changeable(self) -> bool:
+        """Whether it was written as a memory: what was said stays said."""
+        return self.episode_type != "turn"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is remembered already, as the model is shown it."""
+
+    core: Content = field(default_factory=dict)
+    nearest: Sequence[Near] = ()
+
+    def items(self) -> dict[str, tuple[str, str, str]]:
+        """Return the items of core memory by their short ids (`c1`, …): section, field and text of each."""
+        found: dict[str, tuple[str, str, str]] = {}
+        for section, content in self.core.items():
+            for name, value in content.items():
+                for text in _items_of(value):
+                    found[f"c{len(found) + 1}"] = (section, name, text)
+        return found
+
+    def episodes(self) -> dict[str, Near]:
+        """Return the nearest episodes by their short ids (`e1`, …)."""
+        return {f"e{number}": each for number, each in enumerate(self.nearest, 1)}
+
+
+def _items_of(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [item_text(item) for item in value]
+    if isinstance(value, Mapping):
+        return [f"{key}: {item_text(inner)}" for key, inner in value.items()]
+    return [item_text(value)]
+
+
+def settled(change: CoreChange, content: Mapping[str, Any]) -> list[CoreChange]:
+    """Return the changes by which a new item takes the place of what it plainly contradicts.
+
+    Args:
+        change: as it was asked for.
+        content: its section as it is. The contradicted item may stand in another field.
+    """
+    if change.action == "remove" or not isinstance(change.value, str):
+        return [change]
+    if (
+        change.action == "replace"
+        and change.old is not None
+        and find_item(content.get(change.field), change.old) is not None
+    ):
+        return [change]
+    if change.action == "replace" and change.old is None and change.field not in LIST_FIELDS:
+        return [change]
+    added = change.model_copy(update={"action": "add", "old": None})
+    if change.field in SINGLE_FIELDS and isinstance(content.get(change.field), str):
+        return [added]
+    claim = claim_of(change.value)
+    old = [
+        (name, text)
+        for name, value in content.items()
+        for text in _items_of(value)
+        if isinstance(value, list | str)
+    ]
+    old = [
+        (name, text)
+        for name, text in old
+        if (name == change.field or claim.tells) and claim.contradicts(claim_of(text))
+    ]
+    if not old:
+        return [added]
+    (name, text), *others = old
+    replaced = added.model_copy(update={"action": "replace", "field": name, "old": text})
+    return [
+        replaced,
+        *(
+            added.model_copy(update={"action": "remove", "field": at, "value": None, "old": each})
+            for at, each in others
+        ),
+    ]
+
+
+def is_known(change: CoreChange, content: Mapping[str, Any]) -> bool:
+    """Whether a section says already what a change would add."""
+    if change.action == "remove" or not isinstance(change.value, str):
+        return False
+    there = [normalised(text) for text in texts_of(content)]
+    if normalised(change.value) not in there:
+        return False
+    return claim_of(change.value).tells or find_item(content.get(change.field), change.value) is not None
+
+
+def dump(plan: Plan) -> list[dict[str, Any]]:
+    """Return a plan as JSON."""
+    dumped: list[dict[str, Any]] = _PLAN.dump_python(plan, mode="json")
+    return dumped
+
+
+def load(plan: Iterable[Mapping[str, Any]]) -> Plan:
+    """Return a plan that was stored as JSON."""
+    return _PLAN.validate_python(list(plan))
+
+
+def texts_of(value: Any) -> list[str]:
+    """Return the texts in a value of JSON, keys not counted."""
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [text for each in inner for text in texts_of(each)]

@@ -1,0 +1,262 @@
+"""What the memory agent reads of a turn, and the plan that makes what it does happen once."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+from psycopg.rows import class_row, tuple_row
+
+from services.errors import NotFound
+from services.memory.agent.schedule import REMEMBER
+from services.memory.blocks import Owner
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.retraction import COMMAND
+from services.platform.postgres import Connection, Database
+
+PLAN = "memory_agent"
+"""Type under which the agent's visit to a turn stands in the log of operations."""
+
+# A correction is no memory once it was carried out on what was said, but the items that were filed of that may
+# still say what was wrong: so its turn is looked at, and any other that was retracted is not.
+_EXCHANGE = """
+SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.id AS conversation_id, u.timezone,
+       said.id AS message_id, coalesce(
+           (SELECT said.content FROM memory_operations o
+            WHERE o.id = said.retraction_id AND o.tenant_id = t.tenant_id AND o.turn_id = t.id
+              AND o.field = 'correct'), said.memory_text, said.content) AS said,
+       answer.id AS answer_message_id, coalesce(answer.memory_text, answer.content) AS answer,
+       said.created_at AS at,
+       (SELECT e.id FROM episodes e
+        WHERE e.conversation_id = c.id AND e.episode_type = 'turn' AND said.id = ANY(e.source_message_ids)
+        LIMIT 1) AS episode_id,
+       EXISTS (SELECT 1 FROM episodes e
+               WHERE e.conversation_id = c.id AND e.episode_type = 'turn' AND said.id = ANY(e.source_message_ids)
+                 AND e.held_at IS NOT NULL) AS is_held
+FROM turns t
+JOIN conversations c ON c.id = t.conversation_id
+JOIN users u ON u.id = c.user_id
+JOIN messages said ON said.id = t.user_message_id
+JOIN messages answer ON answer.id = t.assistant_message_id
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'completed'
+  AND NOT EXISTS (
+      SELECT 1 FROM messages m
+      LEFT JOIN memory_operations o ON o.id = m.retraction_id AND o.tenant_id = t.tenant_id
+      WHERE m.id IN (said.id, answer.id) AND (m.branch_id IS NOT NULL OR m.retracted_at IS NOT NULL
+        AND (o.field IS DISTINCT FROM 'correct' OR o.undone_at IS NOT NULL)))
+"""
+
+# The turns of the same user and expert whose own jobs wait: one call covers them all, and their jobs then find
+# nothing to do. Of those that wait longest no more than a prompt holds.
+_WAITING = """
+SELECT DISTINCT (j.args->>'turn_id')::uuid AS turn_id
+FROM procrastinate_jobs j
+JOIN turns t ON t.id = (j.args->>'turn_id')::uuid AND t.tenant_id = %(tenant_id)s
+JOIN conversations c ON c.id = t.conversation_id
+WHERE j.task_name = %(task)s AND j.status = 'todo' AND j.lock = %(lock)s
+  AND c.user_id = %(user_id)s AND c.expert_id = %(expert_id)s AND t.id <> %(turn_id)s
+  AND t.status = 'completed' AND t.started_at BETWEEN %(at)s AND %(at)s + interval '10 minutes'
+  AND NOT EXISTS (SELECT 1 FROM memory_operations o
+                  WHERE o.conversation_id = t.conversation_id AND o.turn_id = t.id
+                    AND o.tenant_id = t.tenant_id AND o.type = 'memory_agent')
+ORDER BY turn_id LIMIT %(limit)s
+"""
+
+_EARLIER = """
+SELECT m.role, left(m.content, 1000) AS content FROM remembered_messages m
+WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
+  AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = %(message_id)s)
+ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
+"""
+
+# Calls of the model for a user count together, whichever expert they are about.
+_LAST_CALL = """
+SELECT max(at) FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_agent' AND results->>'by' = 'model'
+"""
+
+_LAST_COMMAND = """
+SELECT max(at) FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = %(command)s
+"""
+
+_NOTED = """
+SELECT id, type, new_value, trigger->>'call', at FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND conversation_id = %(conversation_id)s AND turn_id = %(turn_id)s
+  AND trigger->>'actor' = 'memory_agent'
+ORDER BY at, id
+"""
+
+# What was planned stands in the operations that came of it; here it would outlive their removal.
+_FINISH = """
+UPDATE memory_operations SET new_value = NULL WHERE id = %(id)s AND tenant_id = %(tenant_id)s
+"""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A completed turn: what the user said, and what was answered."""
+
+    turn_id: UUID
+    tenant_id: UUID
+    user_id: UUID
+    expert_id: UUID
+    conversation_id: UUID
+    timezone: str
+    message_id: UUID
+    said: str
+    answer_message_id: UUID
+    answer: str
+    at: datetime
+    episode_id: UUID | None
+    """Of the turn; None where turns become no episodes."""
+    is_held: bool = False
+    """Whether it is open yet if the message holds a memory command, and the turn is kept out of recall so long."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memory it is about."""
+        return Owner(self.tenant_id, self.user_id, self.expert_id)
+
+
+@dataclass(frozen=True)
+class EarlierMessage:
+    """A message before an exchange."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What the agent has done about a turn before."""
+
+    plan_id: UUID | None = None
+    """None = it has not decided yet."""
+    plan: list[dict[str, Any]] | None = None
+    """What is to be done; None = it is done."""
+    planned_at: datetime | None = None
+    calls: dict[str, UUID | None] = field(default_factory=dict)
+    """Numbers of operations that were carried out, each with the episode that it wrote."""
+
+
+class AgentStore:
+    """Reads turns for the agent, and keeps its plans."""
+
+    def __init__(self, database: Database, log: OperationLog) -> None:
+        self._database = database
+        self._log = log
+
+    async def exchange(self, tenant_id: UUID, turn_id: UUID) -> Exchange | None:
+        """A turn's own two messages; None where it is not completed, or gone.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "turn_id": turn_id}
+        found = await self._database.fetch(tenant_id, _EXCHANGE, values, class_row(Exchange))
+        return found[0] if found else None
+
+    async def waiting(self, exchange: Exchange, *, limit: int) -> list[Exchange]:
+        """Return other turns of the same user and expert whose jobs wait, oldest first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(exchange), "task": REMEMBER, "lock": f"{REMEMBER}:{exchange.user_id}", "limit": limit}
+        rows = await self._database.fetch(exchange.tenant_id, _WAITING, values, tuple_row)
+        found = [await self.exchange(exchange.tenant_id, row[0]) for row in rows]
+        return sorted((each for each in found if each is not None), key=lambda each: (each.at, each.message_id))
+
+    async def earlier(self, exchange: Exchange, *, limit: int) -> list[EarlierMessage]:
+        """Return the messages before an exchange in its conversation, oldest first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(exchange), "limit": limit}
+        found = await self._database.fetch(exchange.tenant_id, _EARLIER, values, class_row(EarlierMessage))
+        return found[::-1]
+
+    async def last_call(self, exchange: Exchange) -> datetime | None:
+        """Return when the model was asked last about the user; None if it never was.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        rows = await self._database.fetch(exchange.tenant_id, _LAST_CALL, vars(exchange), tuple_row)
+        at: datetime | None = rows[0][0]
+        return at
+
+    async def last_command(self, exchange: Exchange) -> datetime | None:
+        """Return when the user last had memory forget or correct something; None if they never did.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(exchange), "command": COMMAND}
+        rows = await self._database.fetch(exchange.tenant_id, _LAST_COMMAND, values, tuple_row)
+        at: datetime | None = rows[0][0]
+        return at
+
+    async def noted(self, exchange: Exchange) -> Noted:
+        """What was planned and done about a turn.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        rows = await self._database.fetch(exchange.tenant_id, _NOTED, vars(exchange), tuple_row)
+        plan_id, plan, planned_at, calls = None, None, None, {}
+        for row_id, kind, value, call, at in rows:
+            if kind == PLAN:
+                plan_id, plan, planned_at = row_id, value, at
+            elif kind in ("episode_insert", "core_memory_change") and call is not None:
+                calls[call] = UUID(value["id"]) if kind == "episode_insert" and value else None
+        return Noted(plan_id, plan, planned_at, calls)
+
+    async def note_plan(
+        self,
+        exchange: Exchange,
+        others: Sequence[Exchange],
+        plan: Sequence[dict[str, Any]],
+        by: str,
+        trigger: Callable[[Exchange], Trigger],
+    ) -> UUID:
+        """Keep what is to be done about a turn, before any of it is; with nothing to do, it is done.
+
+        `others` are turns that the plan covers, too: nothing is to be done about them any more.
+
+        Raises:
+            NotFound: the user, or the conversation, was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        operation = Operation(PLAN, new_value=list(plan) or None, results={"by": by, "operations": len(plan)})
+        covered = Operation(PLAN, results={"by": "another turn", "turn_id": str(exchange.turn_id)})
+        whose = {"tenant_id": exchange.tenant_id, "user_id": exchange.user_id}
+        try:
+            async with self._database.tenant(exchange.tenant_id) as connection:
+                for other in others:
+                    await self._log.append(connection, operation=covered, trigger=trigger(other), **whose)
+                return await self._log.append(connection, operation=operation, trigger=trigger(exchange), **whose)
+        except psycopg.errors.ForeignKeyViolation:
+            raise NotFound("There is no such user, or conversation, any more.") from None
+
+    def transaction(self, exchange: Exchange) -> AbstractAsyncContextManager[Connection]:
+        """Open a transaction of the exchange's tenant.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return self._database.tenant(exchange.tenant_id)
+
+    async def finish(self, exchange: Exchange, plan_id: UUID) -> None:
+        """Note that all of a plan was done, and forget what it said.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.tenant(exchange.tenant_id) as connection:
+            await connection.execute(_FINISH, {"id": plan_id, "tenant_id": exchange.tenant_id})

@@ -1,0 +1,394 @@
+"""Memory commands in a message: what the user asks memory to forget, keep, leave out or correct.
+
+A learned model tells which kind of command a message is, and which of its words name what is meant
+(`command_model`). Where it is sure the command is obeyed; where it is not, a small model is asked afterwards.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from services.memory.commands.contrasts import contrasts
+from services.memory.commands.features import Token, tokens
+from services.memory.commands.model import Opinion, Part, opinion_on, parts_of
+from services.memory.commands.text import Span, folded, in_the_open, masked, sentences_of
+from services.text.language import language_of
+from services.text.tokenizer import informative_terms
+from services.text.work_requests import asks_about_something, asks_for_work
+from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
+
+_PLAIN = 0.5
+"""Probability from which on a message is a command."""
+_LIKELY = 0.3
+"""From here on it is one where memory holds what it names; else a small model decides."""
+_SLIP = 0.06
+"""From here on a short message may correct a value of what was said last."""
+_TAKES_BACK = re.compile(
+    r"^\W*\*|\b(?:sorry|oops|i mean|i meant|typo|wait|actually|scratch|correction|autocorrect|rather)\b"
+    r"|^no\b|哎|不对|错|应该是|我是说|抱歉|不好意思",
+    re.IGNORECASE,
+)
+_SHORT = {"en": 60, "zh": 20}
+"""Characters of such a message."""
+_BY_ITSELF = 0.9
+_BY_ITSELF_OF_SEVERAL = 0.5
+_FAMILY: dict[MemoryChangeKind, str] = {
+    "forget": "leave out",
+    "do_not_remember": "leave out",
+    "correct": "correct",
+    "remember": "keep",
+    "standing": "keep",
+}
+"""Kinds that one request may be taken for."""
+_OF_SENTENCE = 0.5
+_TELLING = 3
+"""Informative words of a target that is told in the message itself."""
+_ABOUT_MEMORY = ("remove", "keep", "memory", "said", "secret", "stays")
+_OF_COMMANDS = frozenset((*_ABOUT_MEMORY, "not", "ask", "you", "this", "just_now", "wrong", "always", "ask_about"))
+"""Classes of words that tell nothing of what a command is about."""
+_EDGES = " ,，:：;；、—–-.。!！“”\"'「」\n"
+_WORD = 4
+"""Characters of a long Chinese word."""
+_LINKS = frozenset(("to", "in", "at", "on", "is", "as", "i'm", "he's", "she's", "the", "a", "an", *"了成为是在"))
+_BESIDE_VALUE = frozenset(("change", "just_now", "this", "wrong", "said", "ask", "you"))
+_BRIDGED = 3
+"""Characters between two parts of a target that belong to it."""
+
+
+def recognise(message: str) -> Recognised:
+    """The memory commands of a message; none for most messages. Pure, about a millisecond."""
+    text = folded(message)
+    shown = masked(text)
+    found = tokens(shown)
+    sentences = sentences_of(shown)
+    opinion = _opinion(found, sentences)
+    sure = opinion.kind == "correct" and opinion.probability >= _PLAIN
+    against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
+    if not sentences or opinion.probability < _LIKELY or (against and opinion.kind != "correct"):
+        return Recognised(against or _slip(message, opinion), rest=message)
+    commands: list[Command] = []
+    commanding: list[Span] = []
+    for spans, of_segment in _segments(found, sentences, opinion):
+        within = [token for span in spans for token in _within(found, span)]
+        command, own = _command(message, within, spans, of_segment)
+        commands.append(command)
+        if command.kind != "correct":  # what a correction says is told by it
+            commanding += own
+    if against:
+        commands = [command for command in commands if command.kind != "correct"] + list(against)
+    return Recognised(tuple(commands), _without(message, commanding))
+
+
+def _is_task(text: str, sentences: Sequence[Span]) -> bool:
+    """Whether a message begins as an order for work: then what it sets against each other is material."""
+    first = text[sentences[0].start : sentences[0].end].lower() if sentences else ""
+    return asks_for_work(first) or asks_about_something(first)
+
+
+def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:
+    """Corrections by the form of a message, whatever its words: they hold where memory has the old value."""
+    if opinion.probability >= _PLAIN and opinion.kind != "correct":
+        return ()
+    doubtful = opinion.probability < _LIKELY or opinion.kind != "correct"
+    return tuple(
+        Command(
+            "correct",
+            "stated",
+            target=each.old,
+            named=each.old,
+            replacement=each.new,
+            about=message.replace(each.old, " ").replace(each.new, " "),
+            reach="told",
+            certainty="likely" if doubtful else "plain",
+            needs_match=True,
+        )
+        for each in contrasts(message)
+        if not (doubtful and len(each.old) == 1)
+    )
+
+
+def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
+    """A short message that may take back a value of what was said last: “sorry, he's turning fourteen”."""
+    asks = "?" in message or "？" in message or not _TAKES_BACK.search(message)
+    is_short = len(message) <= _SHORT[language_of([message])]
+    if asks or not is_short or opinion.kind != "correct" or opinion.probability < _SLIP:
+        return ()
+    value = _TAKES_BACK.sub(" ", message).strip(_EDGES)
+    return (Command("correct", "stated", replacement=value, reach="last", certainty="likely", needs_match=True),)
+
+
+def _segments(
+    found: Sequence[Token], sentences: Sequence[Span], opinion: Opinion
+) -> list[tuple[list[Span], Opinion]]:
+    """The sentences of each command: of one, unless there are several that are beyond doubt and of other kinds."""
+    own = [opinion_on(_within(found, span)) for span in sentences] if len(sentences) > 1 else []
+    sure = [each.probability >= _BY_ITSELF_OF_SEVERAL for each in own]
+    if len({_FAMILY[each.kind] for each, is_sure in zip(own, sure, strict=True) if is_sure}) < 2:  # noqa: PLR2004
+        return [(list(sentences), opinion)]
+    segments: list[tuple[list[Span], Opinion | None]] = [([], None)]
+    for span, each, is_sure in zip(sentences, own, sure, strict=True):
+        spans, current = segments[-1]
+        if is_sure and current and _FAMILY[current.kind] != _FAMILY[each.kind]:
+            segments.append(([span], each))
+        else:
+            spans.append(span)
+            segments[-1] = (spans, current or (each if is_sure else None))
+    return [(spans, each) for spans, each in segments if each]
+
+
+def _command(
+    message: str, found: Sequence[Token], sentences: Sequence[Span], opinion: Opinion
+) -> tuple[Command, list[Span]]:
+    """A command, and the sentences that give it."""
+    kept = _kept(found) if opinion.kind == "forget" else []
+    parts: list[Part] = [
+        "other" if any(span.start <= token.start < span.end for span in kept) else part
+        for token, part in zip(found, parts_of(found, opinion.kind), strict=True)
+    ]
+    commanding = [
+        span for span in sentences if _is_command(_within(found, span), _parts_within(found, parts, span), opinion)
+    ] or list(sentences)
+    rest = _without(message, commanding)
+    about = _about(message, found, parts, kept)
+    target = _words(message, found, parts, "target")
+    if opinion.kind == "standing":
+        target = _words_of(message, commanding)
+    elif opinion.kind == "remember" and informative_terms(target):
+        target = _words_of(message, _whole_clauses(found, parts))
+    elif opinion.kind in {"forget", "remember"} and not informative_terms(target):
+        target = about.strip(_EDGES) if opinion.kind == "forget" else rest or _stated(message, found)
+    bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
+    command = Command(
+        kind=opinion.kind,
+        scope=_scope(opinion.kind, bare, found),
+        target=target,
+        named=bare,
+        replacement=_replacement(message, found, parts) if opinion.kind == "correct" else "",
+        about=about,
+        kept=_words_of(message, kept),
+        tells=any(map(_tells_of_user, _clauses(found))),
+        just_now=any("just_now" in token.classes for token in found),
+        certainty=_certainty(opinion),
+        needs_match=opinion.kind == "correct" or opinion.probability < _PLAIN,
+    )
+    return command, commanding
+
+
+def _opinion(found: Sequence[Token], sentences: Sequence[Span]) -> Opinion:
+    """On the whole message; where that is no command, on a sentence of it that is one beyond doubt."""
+    whole = opinion_on(found)
+    if whole.probability >= _LIKELY or len(sentences) == 1:
+        return whole
+    each = [opinion_on(_within(found, span)) for span in sentences]
+    surest = max(each, key=lambda opinion: opinion.probability, default=whole)
+    return surest if surest.probability >= _BY_ITSELF else whole
+
+
+def _certainty(opinion: Opinion) -> Certainty:
+    if opinion.probability >= _PLAIN:
+        return "plain"
+    return "likely" if opinion.kind in {"forget", "correct"} else "unclear"
+
+
+def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> CommandScope:
+    """A command that names nothing is about what was said before it."""
+    if kind in {"correct", "standing"}:
+        return "stated"
+    named = len(informative_terms(target))
+    if kind == "do_not_remember":
+        tells = named >= _TELLING or any(map(_tells_of_user, _clauses(found)))
+        return "present" if tells else "previous"
+    if kind == "forget":
+        named = min(named, sum(map(_names_something, _clauses(found))))
+    return "stated" if named else "previous"
+
+
+def _names_something(clause: Sequence[Token]) -> bool:
+    """Whether what is to be removed is named beside the verb that says so."""
+    return any("remove" in token.classes for token in clause) and _says_something(clause)
+
+
+def _tells_of_user(clause: Sequence[Token]) -> bool:
+    """Whether a clause tells something of the user, and not of the telling."""
+    classes = {name for token in clause for name in token.classes}
+    if "me" not in classes or not classes.isdisjoint(("remove", "keep", "said", "secret", "just_now", "this")):
+        return False
+    return _says_something(clause)
+
+
+def _says_something(clause: Sequence[Token]) -> bool:
+    own = [token.text for token in _not_of_commands(clause)]
+    return bool(informative_terms(("" if own and not own[0].isascii() else " ").join(own)))
+
+
+def _not_of_commands(clause: Sequence[Token]) -> list[Token]:
+    left: list[Token] = []
+    covered = 0
+    for at, token in enumerate(clause):
+        if not _OF_COMMANDS.isdisjoint(token.classes):
+            covered = max(covered, at + token.span)
+        if at >= covered:
+            left.append(token)
+    return left
+
+
+def _clauses(found: Sequence[Token]) -> Iterator[list[Token]]:
+    for is_mark, clause in groupby(found, key=lambda token: token.is_mark):
+        if not is_mark:
+            yield list(clause)
+
+
+def _is_command(found: Sequence[Token], parts: Sequence[Part], opinion: Opinion) -> bool:
+    """Whether a sentence is part of the command, and not said beside it."""
+    if any(part != "other" for part in parts):
+        return True
+    own = opinion_on(found)
+    return own.probability >= _OF_SENTENCE and own.kind == opinion.kind
+
+
+def _within(found: Sequence[Token], span: Span) -> list[Token]:
+    return [token for token in found if span.start <= token.start < span.end]
+
+
+def _parts_within(found: Sequence[Token], parts: Sequence[Part], span: Span) -> list[Part]:
+    return [part for token, part in zip(found, parts, strict=True) if span.start <= token.start < span.end]
+
+
+def _words(message: str, found: Sequence[Token], parts: Sequence[Part], wanted: Part) -> str:
+    """The words of a part, from the message itself; what stands apart is joined by a space."""
+    spans: list[Span] = []
+    for span in _runs(found, parts, wanted):
+        if spans and span.start - spans[-1].end <= _BRIDGED:
+            spans[-1] = Span(spans[-1].start, span.end)
+        else:
+            spans.append(span)
+    whole = [_whole_words(message, span) for span in spans]
+    return " ".join(message[span.start : span.end] for span in whole).strip(_EDGES)
+
+
+def _whole_words(message: str, span: Span) -> Span:
+    """A part of a text with the whole of the Chinese words at its ends."""
+    around = Span(max(span.start - _WORD, 0), min(span.end + _WORD, len(message)))
+    near = folded(message)[around.start : around.end]
+    start, end = span.start, span.end
+    for word in informative_terms(near):
+        if len(word) > 1 and not word.isascii():
+            for found in re.finditer(re.escape(word), near):
+                left, right = around.start + found.start(), around.start + found.end()
+                if left < span.start < right:
+                    start = min(start, left)
+                if left < span.end < right:
+                    end = max(end, right)
+    return Span(start, end)
+
+
+def _replacement(message: str, found: Sequence[Token], parts: Sequence[Part]) -> str:
+    """What holds instead; beside an old value what the only other clause with words of its own says."""
+    value = _trimmed(_words(message, found, parts, "replacement"))
+    if value or "target" not in parts:
+        return value
+    old = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
+    others = [
+        clause
+        for clause in _clauses(found)
+        if old.isdisjoint(token.start for token in clause) and any(not token.classes for token in clause)
+    ]
+    return _trimmed(message[others[0][0].start : others[0][-1].end]) if len(others) == 1 else ""
+
+
+def _stated(message: str, found: Sequence[Token]) -> str:
+    """What stands behind the words of a command, if it states something; “the olives” alone does not."""
+    own = _not_of_commands(found)
+    said = message[own[0].start : found[-1].end].strip(_EDGES) if own else ""
+    return said if len(informative_terms(said)) > 1 else ""
+
+
+def _trimmed(value: str) -> str:
+    """A new value without the words at its ends that say how it came to hold: “now”, “switched to”."""
+    found = tokens(masked(folded(value)))
+    first, last = 0, len(found)
+    while first < last and _is_beside(found[first]):
+        first += 1
+    while last > first and _is_beside(found[last - 1]):
+        last -= 1
+    return value[found[first].start : found[last - 1].end] if first < last else value
+
+
+def _is_beside(token: Token) -> bool:
+    return token.is_mark or token.text in _LINKS or not _BESIDE_VALUE.isdisjoint(token.classes)
+
+
+def _runs(found: Sequence[Token], parts: Sequence[Part], wanted: Part) -> Iterator[Span]:
+    for part, pairs in groupby(zip(parts, found, strict=True), key=lambda pair: pair[0]):
+        if part == wanted:
+            run = [token for _, token in pairs]
+            yield Span(run[0].start, run[-1].end)
+
+
+def _whole_clauses(found: Sequence[Token], parts: Sequence[Part]) -> list[Span]:
+    """What is to be remembered, to the ends of the clauses in which it stands."""
+    targets = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
+    spans = []
+    for clause in _clauses(found):
+        places = [at for at, token in enumerate(clause) if token.start in targets]
+        if places:
+            first = places[0]
+            while (
+                first and "keep" not in clause[first - 1].classes and clause[first - 1] in _not_of_commands(clause)
+            ):
+                first -= 1
+            spans.append(Span(clause[first].start, clause[-1].end))
+    return [Span(spans[0].start, spans[-1].end)] if spans else []
+
+
+def _kept(found: Sequence[Token]) -> list[Span]:
+    """The clauses that say what is to stay."""
+    kept = []
+    for clause in _clauses(found):
+        named = {name for token in clause for name in token.classes}
+        is_wish = "stays" in named and "not" not in named and "me" not in clause[0].classes
+        if is_wish and any(not token.classes for token in clause):
+            kept.append(Span(clause[0].start, clause[-1].end))
+    return kept
+
+
+def _about(message: str, found: Sequence[Token], parts: Sequence[Part], kept: Sequence[Span]) -> str:
+    """The words of a message that neither make it a command nor say what holds instead or is to stay."""
+    replaced = [
+        Span(token.start, token.end) for token, part in zip(found, parts, strict=True) if part == "replacement"
+    ]
+    return _blanked(message, [*_of_commands(found), *replaced, *kept])
+
+
+def _of_commands(found: Sequence[Token]) -> list[Span]:
+    return [
+        Span(token.start, found[min(at + token.span, len(found)) - 1].end)
+        for at, token in enumerate(found)
+        if not _OF_COMMANDS.isdisjoint(token.classes)
+    ]
+
+
+def _blanked(text: str, spans: Sequence[Span]) -> str:
+    left = list(text)
+    for span in spans:
+        left[span.start : span.end] = " " * (span.end - span.start)
+    return " ".join("".join(left).split())
+
+
+def _words_of(message: str, spans: Sequence[Span]) -> str:
+    return " ".join(message[span.start : span.end].strip() for span in spans).strip(_EDGES)
+
+
+def _without(message: str, spans: Sequence[Span]) -> str:
+    rest, place = [], 0
+    for span in spans:
+        rest.append(message[place : span.start])
+        place = span.end
+    rest.append(message[place:])
+    return " ".join(part.strip(_EDGES) for part in rest if part.strip(_EDGES))
+
+
+def kind_of(text: str) -> MemoryChangeKind | None:
+    """The kind of command that a text plainly is."""
+    found = recognise(text).commands
+    return found[0].kind if found and found[0].certainty == "plain" else None

@@ -1,0 +1,263 @@
+"""A statement with one value replaced by the one that holds: “My son is seven” and “I meant nine”."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from services.text.tokenizer import simplified, terms
+
+_NUMBER = r"\d+(?:[.,:]\d+)*"
+_ENGLISH_NUMBER = (
+    r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
+    r"seventeen|eighteen|nineteen|hundred|thousand|half|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
+    r"(?:[- ](?:one|two|three|four|five|six|seven|eight|nine))?)"
+)
+_ORDINAL = r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|\d+(?:st|nd|rd|th))"
+_CHINESE_NUMBER = r"(?:\d(?:[\d.,]*\d)?|[零〇一二三四五六七八九十廿卅百千万两半])+"
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_UNITS = (
+    "年级|岁|个月|个|只|条|位|公斤|斤|厘米|米|公里|块|元|万|楼|层|号楼|单元|年|天|周|小时|分钟|次|口|人|班|级|名|"
+    "平米?|栋|室|号线|杯|瓶|本|张|度|码|点"
+)
+_KINDS: dict[str, str] = {
+    "weekday": r"\b(?:(?:next|this|last) )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
+    r"|(?:下下|下|上|这|本)?个?(?:周|星期|礼拜)[一二三四五六日天末]",
+    "date": rf"\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b"
+    rf"|\b(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}\b|\d{{4}}-\d\d-\d\d"
+    rf"|{_CHINESE_NUMBER}月(?:初?{_CHINESE_NUMBER}[日号]?)?|{_CHINESE_NUMBER}[日号](?![码线楼院])",
+    "month": rf"\b{_MONTH}\b",
+    "day": r"\b(?:today|tonight|tomorrow|yesterday|the day after tomorrow)\b"
+    r"|(?:大?后天|大?前天|明天|昨天|今天|今晚|明晚)",
+    "time": r"\b\d{1,2}(?::\d\d)? ?(?:a\.?m\.?|p\.?m\.?|o'clock)|\b\d{1,2}:\d\d\b|\b(?:noon|midnight)\b"
+    rf"|(?:上午|下午|早上|晚上|中午|凌晨|傍晚)?{_CHINESE_NUMBER}点(?:半|{_CHINESE_NUMBER}分?|钟|整)?",
+    "part of a day": r"\b(?:morning|afternoon|evening|night)\b|(?:上午|下午|早上|晚上|中午|凌晨|傍晚)",
+    "measure": rf"(?:第)?{_CHINESE_NUMBER}(?:{_UNITS})"
+    rf"|\b{_NUMBER} ?(?:%|kg|cm|km|mg|lbs?|pounds|euros?|dollars?|years?|months?|weeks?|days?|hours?|minutes?|"
+    r"miles?|people|kids|children|cats?|dogs?)\b|[$€£¥]\d[\d,.]*",
+    "ordinal": rf"\b{_ORDINAL}\b(?: grade| floor| year)?",
+    "number": rf"\b(?:{_NUMBER}|{_ENGLISH_NUMBER})\b|{_CHINESE_NUMBER}(?![点些个般样起直定旦])",
+    "colour": r"\b(?:red|blue|green|yellow|black|white|brown|purple|pink|orange|grey|gray|beige|navy|turquoise|"
+    r"silver|gold)\b|(?:红|蓝|绿|黄|黑|白|棕|紫|粉|橙|灰|银|金)色",
+    "kin": r"\b(?:son|daughter|wife|husband|mother|father|mom|mum|dad|sister|brother|uncle|aunt|cousin|niece|"
+    r"nephew|grandmother|grandfather|grandma|grandpa|girlfriend|boyfriend|partner|roommate|boss|colleague|"
+    r"neighbou?r)\b|(?:儿子|女儿|老婆|老公|妈妈?|爸爸?|姐姐?|妹妹?|哥哥?|弟弟?|爷爷|奶奶|外公|外婆|叔叔|阿姨|"
+    r"舅舅|姑姑|表[哥弟姐妹]|堂[哥弟姐妹]|侄子|侄女|外甥女?|同事|朋友|室友|邻居|老板)",
+    "name": r"(?<![.!?] )(?<!^)\b[A-Z][a-zé]+(?:[ -][A-Z][a-zé]+)*\b",
+}
+_RULES = {kind: re.compile(pattern, 0 if kind == "name" else re.IGNORECASE) for kind, pattern in _KINDS.items()}
+_UNIT = re.compile(rf"^(?:第)?{_CHINESE_NUMBER}|^{_NUMBER} ?", re.IGNORECASE)
+_COMPLEMENT = re.compile(
+    r"(?P<head>.*\b(?:is|are|was|were|am|called|named|in|at|to|on|from|with|for|likes?|loves?|prefers?|hates?|"
+    r"have|has|bought|got|ordered|"
+    r"chose|picked|drive|drives|play|plays|eat|eats|drink|drinks|speak|speaks|study|studies|study|studied|"
+    r"visit|visited|work|"
+    r"works|live|lives|into|as|be)\s+(?:a |an |the |my |really |very )?)(?P<value>[^,.!?;]+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CHINESE_COMPLEMENT = re.compile(
+    r"(?P<head>.*(?:是|叫做?|在|去|到|住|姓|喜欢|爱吃|爱喝|爱|讨厌|养了?一?[只条个]?|买了?一?[台辆部件个]?|学|"
+    r"吃|喝|要|选|订了?|有|"
+    r"对))(?P<value>[^,，。！？;；的了过吗呢]{1,12})"
+)
+_FRAME = re.compile(
+    r"^(?P<head>\b(?:i|we) (?!am|was|were|have|had|do|did|can|could|will|would|want|need|think|should|go)\w+"
+    r" (?:in|at|on|to|from|with|for|as)|\b(?:my|our) [\w-]+(?: [\w-]+)? is|(?:我|我们|我家)(?:住|姓|学|养)|"
+    r"我(?:的|家)[^，。,是叫]{1,8}(?:是|叫))(?:在|了)?\s*(?P<value>[^,.!?;，。！？；]+)",
+    re.IGNORECASE,
+)
+_LEADING = re.compile(
+    r"^(?:it(?:'s| is| was| should be)|he(?:'s| is)|she(?:'s| is)|they(?:'re| are)|i(?:'m| am)|we(?:'re| are)|"
+    r"that(?:'s| is)|"
+    r"actually|really|rather|in fact|是|叫|在|应该是|其实是|去|到|姓)\s*",
+    re.IGNORECASE,
+)
+_MOST_WORDS = 5
+_WORDS_OF_NAME = 3
+_END = 2
+"""Characters that two names share at their end."""
+_MOST_CHARACTERS = 12
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """A statement as it is corrected."""
+
+    text: str
+    old: str
+    """The value that does not hold."""
+    new: str
+
+
+def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) -> Substitution | None:
+    """The statement with the new value where the old one stands.
+
+    Without an old value it is the one of the new one's kind (a weekday, a number, a name, …), or, if `freely`,
+    what the statement says of its subject. An old value is left out where the new one is empty or stands beside
+    it. None where it cannot be told what is replaced.
+    """
+    if not old and not _bare(new):
+        return None
+    if not old and (framed := _same_frame(statement, new)):
+        return framed
+    if old:
+        place = _place_of(statement, old)
+        if place and (not new or _place_of(statement, new)):
+            return _dropped(statement, place)
+        if place:
+            bare = _bare(new)
+            value = bare if _is_as_short(bare, old) else _value_like(old, new) or _fitting(bare, statement, place)
+            return _replaced(statement, place, value) if value else None
+        return _typed(statement, _bare(new), only=old)
+    return _typed(statement, _bare(new)) or (_complement(statement, _bare(new)) if freely else None)
+
+
+def _same_frame(statement: str, new: str) -> Substitution | None:
+    given = _FRAME.match(new.strip())
+    found = re.search(_FRAME.pattern.removeprefix("^"), statement, re.IGNORECASE) if given else None
+    if not given or not found or given["head"].casefold() != found["head"].casefold():
+        return None
+    return _replaced(statement, found.span("value"), given["value"].strip())
+
+
+def _dropped(statement: str, place: tuple[int, int]) -> Substitution | None:
+    """Of “shrimp and walnuts” the one that does not hold left out, as the other is there."""
+    start, stop = place
+    before = re.search(
+        r"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)+\s*(?:and |or |the |a )*$", statement[:start]
+    )
+    after = re.match(r"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)\s*(?:and |or )*", statement[stop:])
+    if before:
+        span = (before.start(), stop)
+    elif after:
+        span = (start, stop + after.end())
+    else:
+        return None
+    return Substitution(f"{statement[: span[0]]}{statement[span[1] :]}", statement[start:stop], "")
+
+
+def _bare(new: str) -> str:
+    text = new.strip(' ,，。.!！"“”')
+    while (shorter := _LEADING.sub("", text, count=1)) != text and shorter:
+        text = shorter
+    return text
+
+
+def _place_of(statement: str, old: str) -> tuple[int, int] | None:
+    statement, old = _comparable(statement), _comparable(old)
+    words = re.sub(r"^(?:a|an|the|my|in|on|at|to|with|是|在|叫)\s+", "", old.strip(), flags=re.IGNORECASE) or old
+    edges = (r"(?<!\w)", r"(?!\w)") if words.isascii() else ("", "")
+    found = re.search(f"{edges[0]}{re.escape(words)}{edges[1]}", statement, re.IGNORECASE)
+    return found.span() if found else None
+
+
+def _comparable(text: str) -> str:
+    folded = simplified(text)
+    return folded if len(folded) == len(text) else text
+
+
+def _fitting(new: str, statement: str, place: tuple[int, int]) -> str:
+    """The new text, if it is a value like the old one; empty if it is part of a sentence that goes on differently.
+
+    “green tea with milk” does not go into “I drink coffee with sugar”, nor 厦门看海 into 我去敦煌看壁画.
+    """
+    start, stop = place
+    following = statement[stop:].strip(" ,.!;，。！；")
+    if not terms(following) or new.endswith(following):
+        return new
+    plain = [word for word in new.split() if not word[0].isupper()] if new.isascii() else [new]
+    return new if len(terms(" ".join(plain))) <= max(len(terms(statement[start:stop])), 1) else ""
+
+
+def _is_as_short(new: str, old: str) -> bool:
+    if new.isascii():
+        return len(new.split()) <= len(old.split())
+    return len(new) <= len(old) + 1
+
+
+def _value_like(old: str, new: str) -> str:
+    """Of the new value the part of the old one's kind."""
+    for rule in _RULES.values():
+        if rule.search(old if rule is not _RULES["name"] else f"x {old}"):
+            found = list(rule.finditer(f"x {new}" if rule is _RULES["name"] else new))
+            if len(found) == 1:
+                return found[0].group().strip()
+    words = new.split()
+    found_after = re.match(
+        r"^.*\b(?:is|are|was|were|am|on|at|in|to|called|named)\s+(?P<value>[^,.;!?]+)$", new.strip(), re.I
+    )
+    return found_after["value"] if found_after and len(words) > len(old.split()) else ""
+
+
+def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
+    original, given = statement, new
+    statement, new = _comparable(statement), _comparable(new)
+    for kind, rule in _RULES.items():
+        # The first word of a sentence begins with a capital letter, too, and need not be a name.
+        is_name_alone = kind == "name" and len(new.split()) <= _WORDS_OF_NAME
+        news = list(rule.finditer(f"x {new}" if is_name_alone else new))
+        if len(news) != 1:
+            continue
+        value = news[0].group()
+        places = [each for each in rule.finditer(statement) if each.group().lower() != value.lower()]
+        if only:
+            places = [each for each in places if only.lower() in each.group().lower()]
+        if kind in {"measure", "ordinal"}:
+            same = [each for each in places if _UNIT.sub("", each.group()) == _UNIT.sub("", value)]
+            places = same or (places if len(places) == 1 and kind == "ordinal" else [])
+        if len(places) > 1:
+            alike = [each for each in places if _is_alike(each.group(), value)]
+            places = alike if len(alike) == 1 else places
+        if len(places) == 1:
+            shift = len("x ") if is_name_alone else 0
+            written = given[news[0].start() - shift : news[0].end() - shift]
+            return _replaced(original, places[0].span(), written)
+    return _of_the_same_end(original, given)
+
+
+def _is_alike(one: str, other: str) -> bool:
+    """Whether two values are written in the same form: both in digits, or with a word in common."""
+    digits = [any(character.isdigit() for character in each) for each in (one, other)]
+    if digits[0] != digits[1]:
+        return False
+    return digits[0] or not set(one.lower().split()).isdisjoint(other.lower().split())
+
+
+def _of_the_same_end(statement: str, new: str) -> Substitution | None:
+    """A Chinese name that ends as the new one does and is as long: 锦栖酒店 and 云栈酒店."""
+    name = re.search(r"[\u4e00-\u9fff]{3,6}$", new.strip("。！!，, "))
+    if name is None:
+        return None
+    places = [
+        found.start() + _END - len(name.group())
+        for found in re.finditer(re.escape(name.group()[-_END:]), statement)
+        if found.start() + _END >= len(name.group())
+    ]
+    if len(places) != 1 or statement[places[0] :].startswith(name.group()):
+        return None
+    return _replaced(statement, (places[0], places[0] + len(name.group())), name.group())
+
+
+def _complement(statement: str, new: str) -> Substitution | None:
+    is_short = len(new.split()) <= _MOST_WORDS if new.isascii() else len(new) <= _MOST_CHARACTERS
+    if not is_short:
+        return None
+    rule = _COMPLEMENT if statement.isascii() else _CHINESE_COMPLEMENT
+    for found in _longest_heads(rule, statement):
+        return _replaced(statement, found.span("value"), new)
+    return None
+
+
+def _longest_heads(rule: re.Pattern[str], statement: str) -> Iterator[re.Match[str]]:
+    found = rule.match(statement)
+    if found and found["value"].strip():
+        yield found
+
+
+def _replaced(statement: str, span: tuple[int, int], value: str) -> Substitution:
+    old, following = statement[span[0] : span[1]], statement[span[1] :].strip(" ,.!;，。！；")
+    if following and value.endswith(following):
+        value = value.removesuffix(following)  # “在阿斯麦上班” for 飞利浦 in “在飞利浦上班”
+    return Substitution(f"{statement[: span[0]]}{value.strip()}{statement[span[1] :]}", old.strip(), value.strip())

@@ -1,0 +1,258 @@
+"""Keeping the index up with the episodes: in batches, behind the answers, by one process at a time.
+
+PostgreSQL says what is indexed. A crash between Milvus and PostgreSQL makes units be written again under the
+same ids: nothing is lost, nothing is there twice.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import class_row, tuple_row
+
+from services.errors import ConfigurationError, DatabaseUnavailable, Unavailable
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.llm.embeddings import Embedder
+from services.memory.episodes import statements as sql
+from services.memory.episodes.episode import UnitToIndex
+from services.memory.episodes.index import SHARDS, WRITING, EpisodeIndex
+from services.memory.episodes.index_row import IndexRow, as_entity
+from services.memory.episodes.store import FORGET
+from services.platform.metrics import UNITS_INDEXED
+from services.platform.postgres import Database
+from services.search.index_terms import indexed_terms
+from services.text.tokenizer import indexed_text
+
+INDEX = "index_episodes"
+
+_EVERY = "* * * * * */5"
+"""A cron expression, its last field the seconds."""
+_EPISODES_AT_ONCE = 200
+_OTHERS_S = 0.3
+"""Between two shards: whoever waits to remove something looks this often."""
+_AGAIN_S = 15.0
+_FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """As what an episode was written into the index."""
+
+    source_count: int
+    content_hash: str | None
+    is_living: bool
+
+
+def _written(units: Sequence[UnitToIndex]) -> dict[UUID, _Written]:
+    return {unit.episode_id: _Written(unit.source_count, unit.content_hash, unit.is_living) for unit in units}
+
+
+class Indexing:
+    """Puts episodes into the index, takes them out, and makes the index anew."""
+
+    def __init__(
+        self,
+        database: Database,
+        index: EpisodeIndex,
+        embedder: Embedder,
+        jobs: JobQueue,
+        *,
+        on_indexed: Callable[[Sequence[IndexRow]], None] = lambda _: None,
+    ) -> None:
+        """Register the jobs; `on_indexed` is called with what this process has put into the index."""
+        self._on_indexed = on_indexed
+        self._database = database
+        self._index = index
+        self._embedder = embedder
+        self._jobs = jobs
+        jobs.periodic(INDEX, _EVERY)(self._index_waiting)
+        jobs.task(FORGET)(self._forget)
+
+    async def index_waiting(self) -> int:
+        """Index every episode that waits for it, of all tenants; return how many.
+
+        Raises:
+            Unavailable: Milvus, the embedding endpoint or the database does not answer.
+            ConfigurationError: the index was made with another embedding model.
+        """
+        count = 0
+        async with self._database.only_one(WRITING) as alone:
+            if alone:
+                for tenant_id in await self._tenants():
+                    count += await self._index_tenant(tenant_id)
+        return count
+
+    async def _index_waiting(self, context: procrastinate.JobContext) -> None:
+        try:
+            await self.index_waiting()
+        except (Unavailable, ConfigurationError) as error:
+            # They wait, are recalled all the same, and the next run is soon.
+            log.warning("episodes wait to be indexed", reason=error.message)
+        await self._jobs.forget_older_runs(INDEX, context)
+
+    async def _index_tenant(self, tenant_id: UUID) -> int:
+        count = 0
+        while True:
+            values = {"tenant_id": tenant_id, "limit": _EPISODES_AT_ONCE}
+            units = await self._database.fetch(tenant_id, sql.TO_INDEX, values, class_row(UnitToIndex))
+            if not units:
+                return count
+            rows = await self._rows(tenant_id, units)
+            await self._index.upsert(rows, lost=self._lost)
+            self._on_indexed(rows)
+            marked = await self._mark(tenant_id, _written(units))
+            # What was removed or changed meanwhile must not come back, or not as it was.
+            written = {row.unit_id for row in rows}
+            stale: dict[UUID, set[UUID]] = {}
+            for unit in units:
+                if unit.episode_id not in marked or (unit.message_id is None and unit.unit_id not in written):
+                    stale.setdefault(unit.user_id, set()).add(unit.episode_id)
+            for user_id, episode_ids in stale.items():
+                await self._index.forget(user_id, sorted(episode_ids))
+            count += len(marked)
+            UNITS_INDEXED.inc(len(rows))
+
+    async def _rows(self, tenant_id: UUID, units: Sequence[UnitToIndex]) -> list[IndexRow]:
+        said = [unit for unit in units if unit.text]
+        # In a thread: turns of the same process go on meanwhile.
+        found = await asyncio.to_thread(lambda: [indexed_terms(one.text, one.speaker, one.role) for one in said])
+        full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
+        vectors = await self._embedder.embed([indexed_text(one.speaker or "", one.text) for one, _ in full])
+        return [
+            IndexRow(
+                unit_id=unit.unit_id,
+                episode_id=unit.episode_id,
+                tenant_id=tenant_id,
+                user_id=unit.user_id,
+                expert_id=unit.expert_id,
+                conversation_id=unit.conversation_id,
+                episode_type=unit.episode_type,
+                importance=unit.importance,
+                created_at=unit.created_at,
+                terms=words,
+                embedding=vector,
+            )
+            for (unit, words), vector in zip(full, vectors, strict=True)
+        ]
+
+    async def _mark(self, tenant_id: UUID, written: dict[UUID, _Written]) -> set[UUID]:
+        values = {
+            "tenant_id": tenant_id,
+            "episode_ids": list(written),
+            "sources": [each.source_count for each in written.values()],
+            "contents": [each.content_hash for each in written.values()],
+            "living": [each.is_living for each in written.values()],
+        }
+        async with self._database.tenant(tenant_id) as connection:
+            rows = await (await connection.execute(sql.INDEXED, values)).fetchall()
+        return {row[0] for row in rows}
+
+    async def _lost(self, shard: int) -> None:
+        """A shard that is not there was lost, or is new: whatever it had held is indexed again."""
+        for tenant_id, users in (await self._users_of(shard)).items():
+            values = {"tenant_id": tenant_id, "user_ids": users}
+            async with self._database.tenant(tenant_id) as connection:
+                await connection.execute(sql.NOT_INDEXED, values)
+
+    async def _forget(self, job: RunningJob, *, user_id: UUID, episode_ids: list[UUID]) -> None:
+        try:
+            # Who writes into the index now may have read what was removed: it ends first.
+            async with self._database.only_one(WRITING, wait=True):
+                await self._index.forget(user_id, episode_ids)
+        except DatabaseUnavailable:
+            raise
+        except Unavailable as error:  # it may be away for longer than a job is tried
+            log.warning("removed episodes are left in the index", user_id=str(user_id), reason=error.message)
+            async with self._database.tenant(job.tenant_id) as connection:
+                await self._jobs.defer(
+                    connection,
+                    FORGET,
+                    tenant_id=job.tenant_id,
+                    delay_s=_AGAIN_S,
+                    user_id=user_id,
+                    episode_ids=list(episode_ids),
+                )
+
+    async def count(self) -> int:
+        """How many episodes there are, of all tenants."""
+        count = 0
+        for tenant_id in await self._database.tenants():
+            rows = await self._database.fetch(
+                tenant_id, "SELECT count(*) FROM episodes WHERE tenant_id = %(id)s", {"id": tenant_id}, tuple_row
+            )
+            count += rows[0][0]
+        return count
+
+    async def rebuild(self, on_progress: Callable[[int], None]) -> int:
+        """Make the whole index anew from PostgreSQL, shard by shard, while it is in use; return the episodes.
+
+        Each shard is filled beside the present one and takes its place when it is whole. Broken off, it is
+        begun again without harm.
+
+        Args:
+            on_progress: called with how many more episodes are in it.
+
+        Raises:
+            Unavailable: Milvus, the embedding endpoint or the database does not answer.
+        """
+        count = 0
+        for shard in range(SHARDS):
+            count += await self._rebuild_shard(shard, on_progress)
+        return count
+
+    async def _rebuild_shard(self, shard: int, on_progress: Callable[[int], None]) -> int:
+        async with self._database.only_one(WRITING, wait=True):
+            # Read under the lock: whoever came later is indexed when the new one is in place.
+            users = await self._users_of(shard)
+            if not users:
+                await self._index.remove_shard(shard)
+                return 0
+            fresh = await self._index.begin_again(shard)
+            done: list[tuple[UUID, dict[UUID, _Written]]] = []
+            for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
+                async for units in self._of_user(tenant_id, user_id):
+                    await fresh.add([as_entity(row) for row in await self._rows(tenant_id, units)])
+                    done.append((tenant_id, _written(units)))
+                    on_progress(len(done[-1][1]))
+            await fresh.put_in_place()
+            for tenant_id, written in done:
+                await self._mark(tenant_id, written)
+        await asyncio.sleep(_OTHERS_S)
+        return sum(len(written) for _, written in done)
+
+    async def _of_user(self, tenant_id: UUID, user_id: UUID) -> AsyncIterator[list[UnitToIndex]]:
+        at, last = _FIRST
+        while True:
+            values = {
+                "tenant_id": tenant_id,
+                "user_id": user_id,
+                "after_at": at,
+                "after_id": last,
+                "limit": _EPISODES_AT_ONCE,
+            }
+            units = await self._database.fetch(tenant_id, sql.OF_USER, values, class_row(UnitToIndex))
+            if not units:
+                return
+            at, last = units[-1].episode_at, units[-1].episode_id
+            yield units
+
+    async def _tenants(self) -> list[UUID]:
+        rows = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
+        return [row[0] for row in rows]
+
+    async def _users_of(self, shard: int) -> dict[UUID, list[UUID]]:
+        """The users of a shard, by tenant."""
+        found: dict[UUID, list[UUID]] = {}
+        for tenant_id in await self._database.tenants():
+            values = {"tenant_id": tenant_id, "shard": shard, "shards": SHARDS}
+            rows = await self._database.fetch(tenant_id, sql.USERS_OF_SHARD, values, tuple_row)
+            if rows:
+                found[tenant_id] = [row[0] for row in rows]
+        return found

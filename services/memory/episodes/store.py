@@ -1,0 +1,204 @@
+"""Episodes as they stand in PostgreSQL, which is the truth of them: read for recall, written and removed."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+from uuid_utils.compat import uuid7
+
+from services.errors import InvalidInput, NotFound
+from services.jobs.queue import JobQueue
+from services.memory.blocks import Owner
+from services.memory.episodes import statements as sql
+from services.memory.episodes.episode import (
+    MAX_CONTENT_CHARACTERS,
+    NewEpisode,
+    Source,
+    StoredUnit,
+    WrittenEpisode,
+)
+from services.memory.episodes.index import Scope
+from services.memory.episodes.removal import remove_with_merged
+from services.platform.postgres import Connection, Database
+
+FORGET = "forget_episodes"
+
+_MOST_UNINDEXED = 100
+"""Units of a user that are looked through beside the index: the newest."""
+
+
+class EpisodeStore:
+    """Reads, writes and removes episodes."""
+
+    def __init__(self, database: Database, jobs: JobQueue) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    async def unindexed(self, scope: Scope) -> list[StoredUnit]:
+        """Units that the index has not yet, of the newest 100 episodes, oldest first."""
+        values = {**_scope(scope), "most": _MOST_UNINDEXED}
+        return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
+
+    async def found(
+        self, scope: Scope, units: Iterable[tuple[UUID, UUID]], *, with_previous: bool = True
+    ) -> dict[UUID, StoredUnit]:
+        """Units by their ids, as they are now; what is not there any more, or not in scope, is left out.
+
+        Args:
+            scope: whose they must be.
+            units: for each its id and that of its episode.
+            with_previous: whether the message before each is looked for.
+        """
+        pairs = list(units)
+        if not pairs:
+            return {}
+        values = {
+            **_scope(scope),
+            "unit_ids": [unit_id for unit_id, _ in pairs],
+            "episode_ids": [episode_id for _, episode_id in pairs],
+        }
+        statement = sql.FOUND if with_previous else sql.SHOWN
+        rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(StoredUnit))
+        return {row.unit_id: row for row in rows}
+
+    async def sources(self, tenant_id: UUID, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
+        """Messages by their ids."""
+        values = {"tenant_id": tenant_id, "message_ids": list(message_ids)}
+        rows = await self._database.fetch(tenant_id, sql.MESSAGES, values, class_row(Source))
+        return {row.message_id: row for row in rows}
+
+    async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
+        """The user's time zone; None where there is no such user any more."""
+        values = {"tenant_id": tenant_id, "user_id": user_id}
+        rows = await self._database.fetch(tenant_id, sql.TIMEZONE, values, tuple_row)
+        return rows[0][0] if rows else None
+
+    async def add(
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, expert_id: UUID, new: NewEpisode
+    ) -> UUID:
+        """Write a memory, in the caller's transaction; return its id.
+
+        Raises:
+            InvalidInput: its content is empty or too long.
+        """
+        episode_id = uuid7()
+        values = {
+            "id": episode_id,
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "expert_id": expert_id,
+            "conversation_id": new.conversation_id,
+            "episode_type": new.episode_type,
+            "content": checked_content(new.content),
+            "importance": new.importance,
+            "origin": new.origin,
+            "source_message_ids": list(new.source_message_ids),
+        }
+        await connection.execute(sql.ADD, values)
+        return episode_id
+
+    async def change(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        user_id: UUID,
+        episode_id: UUID,
+        *,
+        content: str,
+        importance: float | None = None,
+        source_message_ids: Sequence[UUID] = (),
+    ) -> None:
+        """Give a written memory another content, and the messages that it comes from now as well.
+
+        Raises:
+            InvalidInput: the content is empty or too long.
+            NotFound: the user has no such memory, or it is a turn: what was said stays said.
+        """
+        values = {
+            "id": episode_id,
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "content": checked_content(content),
+            "importance": importance,
+            "source_message_ids": list(source_message_ids),
+        }
+        if await (await connection.execute(sql.CHANGE, values)).fetchone() is None:
+            raise NotFound(f"There is no memory {episode_id}.")
+
+    async def content(
+        self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID
+    ) -> str | None:
+        """What a written memory says; None of a turn, or where there is none."""
+        values = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
+        row = await (await connection.execute(sql.CONTENT, values)).fetchone()
+        return row[0] if row else None
+
+    async def written(self, owner: Owner, *, limit: int) -> list[WrittenEpisode]:
+        """The newest memories that were written and hold, newest first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(owner), "limit": limit}
+        return await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, class_row(WrittenEpisode))
+
+    async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
+        """Mark a written memory as superseded, in the caller's transaction; return what it says.
+
+        None where the owner has none of this id that holds.
+        """
+        values = {**vars(owner), "id": episode_id, "by": by}
+        row = await (await connection.execute(sql.SUPERSEDE, values)).fetchone()
+        return row[0] if row else None
+
+    async def remove(self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID) -> None:
+        """Remove an episode in the caller's transaction, which also defers its removal from the index.
+
+        With it goes what was merged from it, or what it was merged from; other sources come back.
+
+        Raises:
+            NotFound: the user has no such episode.
+        """
+        gone = await remove_with_merged(connection, tenant_id, user_id, episode_id)
+        if not gone:
+            raise NotFound(f"There is no episode {episode_id}.")
+        await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=list(gone))
+
+    async def index_again(self, tenant_id: UUID, user_id: UUID) -> bool:
+        """Have all episodes of a user indexed again whose part of the index is not there.
+
+        Returns:
+            Whether anything was lost by that, or waits that is not looked through beside the index.
+        """
+        values = {"tenant_id": tenant_id, "user_ids": [user_id]}
+        async with self._database.tenant(tenant_id) as connection:
+            lost = await connection.execute(sql.NOT_INDEXED, values)
+            row = await (await connection.execute(sql.WAITING, {"user_id": user_id, **values})).fetchone()
+        return lost.rowcount > 0 or (row is not None and row[0] > _MOST_UNINDEXED)
+
+
+def checked_content(content: str) -> str:
+    """A memory's content as it is stored.
+
+    Raises:
+        InvalidInput: it is empty or too long.
+    """
+    text = content.replace("\x00", "").strip()
+    if not text:
+        raise InvalidInput("content", "must not be empty")
+    if len(text) > MAX_CONTENT_CHARACTERS:
+        raise InvalidInput("content", f"has {len(text)} characters; at most {MAX_CONTENT_CHARACTERS} are kept")
+    return text
+
+
+def _scope(scope: Scope) -> dict[str, Any]:
+    return {
+        "tenant_id": scope.tenant_id,
+        "user_id": scope.user_id,
+        "expert_id": scope.expert_id,
+        "conversation_id": scope.conversation_id,
+        "episode_type": scope.episode_type,
+        "since": scope.since,
+        "until": scope.until,
+    }

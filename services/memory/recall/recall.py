@@ -1,0 +1,335 @@
+"""Recall: what of all that was ever said bears on a message. Every way to a user's memory goes through here.
+
+Searched is the user's working set, or for lack of one the index. What is shown is read from PostgreSQL, so that
+nothing that was removed, or is somebody else's, can come up. What is not indexed yet is found by its words.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from time import perf_counter
+from uuid import UUID
+
+import structlog
+
+from services.errors import Unavailable
+from services.llm.embeddings import Embedder
+from services.memory.episodes.episode import StoredUnit
+from services.memory.episodes.index import EpisodeIndex, Scope
+from services.memory.episodes.store import EpisodeStore
+from services.memory.recall.index_search import IndexSearch
+from services.memory.recall.request import Sought
+from services.memory.recall.working_set_search import find_in_set
+from services.memory.recall.working_sets import Loaded, WorkingSets
+from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
+from services.search.embedding_quality import EmbeddingQuality, cosine_floor, measured, probe_texts, weights
+from services.search.hits import Ranking
+from services.search.likelihood import concerns_nobody
+from services.search.parameters import PREFERRED, SEARCH_DEPTH, RankingParameters
+from services.search.queries import (
+    RecallQuery,
+    Said,
+    asks,
+    is_small_talk,
+    make_queries,
+)
+from services.search.selection import Floor
+from services.text.language import Language, language_of
+from services.time_reference.days import named_day
+from services.time_reference.local_days import bounds, local_day
+
+_TRUSTED = 0.5
+_DEPTH_OF_A_WEAK_EMBEDDING = 40
+"""Units that it may add to what was found by words."""
+_EMBEDDING_S = 5.0
+"""For which a search outside of a turn waits for the embeddings."""
+_HANGS_S = 20.0
+"""A turn does without a recall that takes longer: something is broken."""
+_BUSY_S = 0.005
+_DEPTH, _DEPTH_OF_A_TURN = 40, 24
+"""Units that are answered with their texts: a prompt chooses among the first 20 of those that still hold."""
+_NOTHING = Ranking((), 0.0)
+_USUAL = Floor.of()
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class TurnAsked:
+    """For which turn is recalled."""
+
+    scope: Scope
+    conversation_id: UUID
+    message_id: UUID
+    message: str
+    now: datetime
+    timezone: str
+    """The user's: a day that the message names is a local one."""
+    since: datetime | None = None
+    """The time that the message refers to, if that is known: what was said then comes first."""
+    until: datetime | None = None
+    only_then: bool = False
+    """Whether it asks for that time and nothing else: then nothing else is recalled."""
+    about_past: bool = False
+    """Whether the message refers to what was said before, at whatever time."""
+    said: Sequence[Said] = ()
+    """What was said just before in its conversation, the newest last."""
+    shown_since: datetime | None = None
+    """From when on the prompt shows its conversation anyway; None = it shows none of it."""
+    generation: int | None = None
+    """Of the user's memory, as the turn's opening statement read it; None = not known."""
+
+
+@dataclass(frozen=True)
+class RecallResult:
+    """What a recall found."""
+
+    queries: Sequence[RecallQuery] = ()
+    ranking: Ranking = _NOTHING
+    units: Mapping[str, StoredUnit] = field(default_factory=dict)
+    """What was ranked, by the unit's id."""
+    degraded: Sequence[str] = ()
+    """`milvus` or `embedding`: what did not answer; then the rest was searched. `recall`: none of it was."""
+    milliseconds: float = 0.0
+    loading_milliseconds: float = 0.0
+    """Of these, for which the user's working set was waited for."""
+    message_vector: Sequence[float] | None = None
+    """The embedding of the message, where one was made."""
+    floor: Floor = _USUAL
+    """From where on something is relevant at all."""
+
+
+class Recall:
+    """Finds episodes for a message."""
+
+    def __init__(
+        self,
+        episodes: EpisodeStore,
+        index: EpisodeIndex,
+        sets: WorkingSets,
+        embedder: Embedder,
+        *,
+        budget_s: float,
+        parameters: RankingParameters | None = None,
+    ) -> None:
+        """Take for how many seconds a turn waits for the embedding of its message."""
+        self._episodes = episodes
+        self._by_index = IndexSearch(episodes, index)
+        self._sets = sets
+        self._embedder = embedder
+        self._measuring: asyncio.Task[dict[Language, EmbeddingQuality]] | None = None
+        self._budget_s = budget_s
+        self._parameters = parameters or RankingParameters()
+
+    async def for_turn(self, asked: TurnAsked) -> RecallResult:
+        """Recall for a message in its conversation; never fails a turn: what is broken is left out."""
+        begun = perf_counter()
+        try:
+            async with asyncio.timeout(_HANGS_S):
+                found = await self._for_turn(asked)
+        except (Unavailable, TimeoutError) as error:
+            log.warning("recall was left out", reason=type(error).__name__)
+            RECALLS_SKIPPED.labels(type(error).__name__).inc()
+            found = RecallResult(degraded=["recall"])
+        seconds = perf_counter() - begun
+        RECALL_SECONDS.observe(seconds)
+        return replace(found, milliseconds=round(seconds * 1000, 1))
+
+    async def _for_turn(self, asked: TurnAsked) -> RecallResult:
+        queries = [] if is_small_talk(asked.message) else make_queries(asked.message, asked.said)
+        if not queries:
+            return RecallResult()
+        if asked.since and asked.until:
+            then: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
+        else:
+            then = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
+        only_then = then is not None and asked.only_then
+        kept = await self._sets.of(asked.scope, asked.generation)
+        indexed = kept is None or kept.units.has_elsewhere(asked.conversation_id, asked.shown_since)
+        return await self._find(
+            then if then is not None and only_then else asked.scope,
+            queries,
+            asked.now,
+            kept=kept,
+            indexed=indexed,
+            patience_s=self._budget_s,
+            then=then,
+            about_past=asked.about_past,
+            depth=_DEPTH_OF_A_TURN,
+        )
+
+    async def search(
+        self,
+        scope: Scope,
+        query: str,
+        *,
+        now: datetime,
+        timezone: str | None = None,
+        said: Sequence[Said] = (),
+        speaker: str = "",
+        depth: int = _DEPTH,
+    ) -> RecallResult:
+        """Search a user's memory for a text, without a time limit of our own.
+
+        Args:
+            scope: whose memory, and which part of it.
+            query: what is looked for.
+            now: from which age is counted.
+            timezone: the user's; with it, a day that the query names narrows the search to that day, if there
+                is anything of it.
+            said: what was said just before, the newest last.
+            speaker: who asks, as in what is indexed; or empty.
+            depth: how many units are wanted.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        begun = perf_counter()
+        queries = make_queries(query, said, speaker=speaker)
+        narrow = _narrowed(scope, query, now, timezone) if timezone else None
+        found = RecallResult()
+        kept = await self._sets.of(scope, None)
+        for within in (narrow, scope):
+            if within is not None and queries and not found.ranking.results:
+                found = await self._find(within, queries, now, kept=kept, depth=depth)
+        return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
+
+    async def close(self) -> None:
+        """Stop what goes on behind recalls."""
+        if self._measuring is not None:
+            self._measuring.cancel()
+            await asyncio.wait({self._measuring})
+
+    async def _find(
+        self,
+        scope: Scope,
+        queries: Sequence[RecallQuery],
+        now: datetime,
+        *,
+        kept: Loaded | None,
+        indexed: bool = True,
+        patience_s: float | None = None,
+        then: Scope | None = None,
+        about_past: bool = False,
+        depth: int = _DEPTH,
+    ) -> RecallResult:
+        """Find and rank; what is within `then`, a part of the scope, is searched for as well and comes first."""
+        degraded: list[str] = list(kept.degraded) if kept else []
+        quality: Mapping[Language, EmbeddingQuality] = {}
+        vectors: list[list[float]] = []
+        most = _TRUSTED
+        if indexed:
+            quality = await self.embedding_quality()
+            # Until it is known what the embedding is good for, it is asked: then it is known that it answers.
+            if known := weights(quality):
+                most = max(known.get(language, 0.0) for language in _languages(queries))
+            vectors = await self._vectors(queries, degraded, patience_s) if most > 0 else []
+        sought = Sought(
+            scope=scope,
+            then=then if then != scope else None,
+            queries=queries,
+            vectors=vectors,
+            nearest=SEARCH_DEPTH if most >= _TRUSTED else _DEPTH_OF_A_WEAK_EMBEDDING,
+            quality=weights(quality),
+            now=now,
+            parameters=self._parameters,
+            depth=depth,
+            hurried=patience_s is not None,
+        )
+        found = await (find_in_set(kept.units, sought, self._episodes) if kept else self._by_index.find(sought))
+        degraded.extend(name for name in found.degraded if name not in degraded)
+        ranking = _preferring(found.ranking, then) if then is not None else found.ranking
+        floor = Floor.of(
+            about_past=about_past,
+            of_nobody=concerns_nobody(queries[0].text),
+            cosine=cosine_floor(quality, language_of([queries[0].text])),
+            then=(then.since, then.until) if then is not None and then.since and then.until else None,
+        )
+        return RecallResult(
+            queries,
+            ranking,
+            found.units,
+            degraded,
+            loading_milliseconds=kept.milliseconds if kept else 0.0,
+            message_vector=vectors[0] if vectors else None,
+            floor=floor,
+        )
+
+    async def embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
+        """How good the embedding is for each language; not known before it has answered once."""
+        if self._measuring is None or (self._measuring.done() and self._measuring.exception()):
+            self._measuring = asyncio.create_task(self._measure(), name="embedding quality")
+        await asyncio.wait({self._measuring}, timeout=self._budget_s / 3)
+        done = self._measuring.done() and not self._measuring.cancelled() and not self._measuring.exception()
+        return self._measuring.result() if done else {}
+
+    async def _measure(self) -> dict[Language, EmbeddingQuality]:
+        return measured(await self._embedder.embed(probe_texts()))
+
+    async def _vectors(
+        self, queries: Sequence[RecallQuery], degraded: list[str], patience_s: float | None
+    ) -> list[list[float]]:
+        try:
+            async with _patience(_EMBEDDING_S if patience_s is None else patience_s):
+                return await self._embedder.embed([query.text for query in queries])
+        except (Unavailable, TimeoutError):
+            degraded.append("embedding")
+            return []
+
+
+@asynccontextmanager
+async def _patience(seconds: float) -> AsyncIterator[None]:
+    """As `asyncio.timeout`, but for time in which this process is busy with other turns: that does not count."""
+    loop = asyncio.get_running_loop()
+    timers: list[asyncio.TimerHandle] = []
+    async with asyncio.timeout(None) as limit:
+
+        def wait(more: float) -> None:
+            timers.append(loop.call_later(more, look, loop.time() + more))
+
+        def look(due: float) -> None:
+            late = loop.time() - due
+            if late > _BUSY_S:
+                wait(late)
+            else:
+                limit.reschedule(loop.time())
+
+        wait(seconds)
+        try:
+            yield
+        finally:
+            timers[-1].cancel()
+
+
+def _preferring(ranking: Ranking, then: Scope) -> Ranking:
+    """The ranking with what was said in that time before what is about as relevant.
+
+    It is a preference, as people err about days: "last week" may have been on Thursday.
+    """
+    assert then.since is not None and then.until is not None  # noqa: S101, PT018 — a time has both
+    weighed = [
+        replace(each, score=each.score * PREFERRED) if then.since <= each.unit.created_at < then.until else each
+        for each in ranking.results
+    ]
+    ordered = sorted(weighed, key=lambda each: -each.score)
+    return replace(
+        ranking, results=tuple(replace(each, position=place) for place, each in enumerate(ordered, start=1))
+    )
+
+
+def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
+    """The scope on the one day that a question names; None where it names none, or one that is to come."""
+    if scope.since or scope.until or not asks(text, language_of([text])):
+        return None
+    today = local_day(now, timezone)
+    day = named_day(text, today)
+    if day is None or day > today:
+        return None
+    since, until = bounds(day, day, timezone)
+    return replace(scope, since=since, until=until)
+
+
+def _languages(queries: Sequence[RecallQuery]) -> set[Language]:
+    return {language_of([query.text]) for query in queries}

@@ -1,0 +1,92 @@
+"""Which of what was once said no longer holds: the user has since said otherwise, or core memory knows better."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from services.memory.episodes.episode import StoredUnit
+from services.search.queries import asks
+from services.text.contradictions import Claim, claim_of
+from services.text.language import language_of
+
+_SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+[?？]?")
+_MOST_SENTENCES = 12
+_SHORTEST_SUBJECT = 2
+"""Characters: what is left of 好了 or 太早 is about nothing."""
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """Why a unit no longer holds."""
+
+    by: str | None
+    """Id of the unit that holds instead; None = core memory knows better."""
+
+    @property
+    def reason(self) -> str:
+        """It in words, for the report."""
+        return f"superseded by {self.by or 'core memory'}"
+
+
+def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[str, Any]]) -> dict[str, Superseded]:
+    """Of the units those that no longer hold, each with the reason.
+
+    What the user said, or what was written as a memory, is superseded by a newer unit, or by a text of core
+    memory, that contradicts it; the rest of its turn with it. Facts of core memory that were changed later
+    by something that only its history knows are not looked for.
+    """
+    known = [claim for text in _texts(core_memory) for claim in _claims(text)]
+    own = [unit for unit in units if unit.role == "user"]
+    claims = {unit.unit_id: _said(unit) for unit in own}
+    gone: dict[UUID, Superseded] = {}
+    for unit in own:
+        newer = [
+            other
+            for other in own
+            if other.created_at > unit.created_at and _contradict(claims[other.unit_id], claims[unit.unit_id])
+        ]
+        if newer:
+            gone[unit.episode_id] = Superseded(str(max(newer, key=lambda other: other.created_at).unit_id))
+        elif _contradict(known, claims[unit.unit_id]):
+            gone[unit.episode_id] = Superseded(None)
+    return {str(unit.unit_id): gone[unit.episode_id] for unit in units if unit.episode_id in gone}
+
+
+def contradicted(older: str, newer: Iterable[str]) -> bool:
+    """Whether a memory no longer holds beside what is stated newly; a bare value (tea) states nothing."""
+    stated = [claim for text in newer for claim in _claims(text) if claim.tells]
+    return _contradict(stated, _claims(older))
+
+
+def _contradict(newer: Sequence[Claim], older: Sequence[Claim]) -> bool:
+    repeated = {claim.text for claim in newer}
+    return any(claim.contradicts(before) for claim in newer for before in older if before.text not in repeated)
+
+
+def _claims(text: str) -> list[Claim]:
+    sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)[:_MOST_SENTENCES]]
+    # A question claims nothing: what is my dog called? is no other name.
+    return [
+        claim_of(sentence) for sentence in sentences if sentence and not asks(sentence, language_of([sentence]))
+    ]
+
+
+def _said(unit: StoredUnit) -> list[Claim]:
+    """Its claims; of a message, as part of a talk, only those that say what they are about."""
+    claims = _claims(unit.text)
+    if unit.message_id is None:
+        return claims
+    return [claim for claim in claims if claim.owned and len(claim.subject) >= _SHORTEST_SUBJECT]
+
+
+def _texts(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)

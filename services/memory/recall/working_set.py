@@ -1,0 +1,463 @@
+"""What ranking needs of all that is remembered of one user with one expert, in arrays.
+
+The texts stay in PostgreSQL: a unit has here its terms as numbers, its concepts, its embedding as bytes, and a few
+numbers. Units are found by words (BM25) and by meaning (cosine) in one pass each, and are handed to the ranking.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.memory.recall.growable_array import Growing
+from services.search.columns import WAITING, WRITTEN, Columns
+from services.search.parameters import BM25_B, BM25_K1
+from services.search.sequences import Places, TermSequences, boundaries, stretches
+from services.search.term_matrix import Values
+
+Mask = NDArray[np.bool_]
+
+_LARGEST = 127
+_HALF = 64
+_LOW = (1 << _HALF) - 1
+_BYTES_OF_A_TERM = 130
+"""Of the vocabulary: the string, the number and their place in the table."""
+_LEAST_BEHIND, _SHARE_BEHIND = 64, 0.1
+"""So many units are looked through term by term before the postings are made again."""
+_SHARE_GONE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class UnitContent:
+    """What follows from the text of a unit.
+
+    Attributes:
+        words: Terms of its text, the speaker's name among them.
+        marks: What the index knows it by besides (`services.search.index_terms`).
+        kinds: Bits (`services.search.columns`); that of waiting is told by `KeptUnit`.
+        named: How many terms at the beginning name the speaker.
+        concepts: Those it speaks of.
+    """
+
+    words: Sequence[str]
+    marks: Sequence[str]
+    kinds: int
+    named: int
+    concepts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptUnit:
+    """A unit as a working set takes it in.
+
+    Attributes:
+        waiting: Whether the index has yet to get it.
+        text_hash: Of what its content and its embedding depend on.
+        content: None where the set has the unit with this hash.
+        vector: Its embedding, where that is known.
+    """
+
+    unit_id: UUID
+    episode_id: UUID
+    conversation_id: UUID | None
+    episode_type: str
+    said_at: datetime
+    importance: float
+    waiting: bool
+    text_hash: int
+    content: UnitContent | None = None
+    vector: Sequence[float] | None = None
+
+
+class WorkingSet:
+    """Units of one user with one expert. A place that was given to a unit stays its own as long as it is there."""
+
+    def __init__(self, dimension: int) -> None:
+        """Take how many dimensions embeddings have."""
+        self.conversations: dict[UUID | None, int] = {}
+        self._types: dict[str, int] = {}
+        self._vocabulary: dict[str, int] = {}
+        self._names: list[str] = []
+        self._concepts: list[Mapping[str, float]] = []
+        self._units = Growing(np.uint64, 2)
+        self._episodes = Growing(np.uint64, 2)
+        self._numbers = Growing(np.int32)
+        self._ends = Growing(np.int64)
+        self._columns = Growing(
+            [
+                ("said_at", np.float64),
+                ("importance", np.float64),
+                ("text_hash", np.int64),
+                ("conversation", np.int32),
+                ("marks", np.uint16),
+                ("kinds", np.uint16),
+                ("type", np.uint8),
+                ("named", np.uint8),
+                ("living", np.bool_),
+                ("embedded", np.bool_),
+            ]
+        )
+        self._vectors = Growing(np.int8, dimension)
+        self._scales = Growing(np.float32)
+        self._postings = _Postings.of(np.zeros(0, np.int32), np.zeros(1, np.intp), 0)
+        self._previous: Places | None = None
+
+    def __len__(self) -> int:
+        return int(self._column("living").sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, about."""
+        arrays = (
+            self._units, self._episodes, self._numbers, self._ends, self._columns, self._vectors, self._scales,
+        )  # fmt: skip
+        terms = _BYTES_OF_A_TERM * len(self._names)
+        return sum(each.nbytes for each in arrays) + self._postings.nbytes + terms + 8 * len(self._concepts)
+
+    def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
+        """Take in all units of some episodes in place of those that there are; an episode without any goes.
+
+        A unit that says the same as before keeps its content and its embedding.
+        """
+        wanted = {unit.unit_id: unit for unit in units}
+        for episode_id in episode_ids:
+            for place in self._places_of_episode(episode_id):
+                unit = wanted.get(self.unit_id(place))
+                if unit is not None and unit.content is None:
+                    self._note(place, wanted.pop(unit.unit_id))
+                else:
+                    self._column("living")[place] = False
+        self._append([unit for unit in wanted.values() if unit.content is not None])
+        self._previous = None
+        gone = len(self._columns) - len(self)
+        if gone > _LEAST_BEHIND and gone > _SHARE_GONE * len(self._columns):
+            self._compact()
+
+    def embed(self, vectors: Mapping[UUID, Sequence[float]]) -> None:
+        """Note the embeddings of units; those of units that are not here are passed over."""
+        for unit_id, vector in vectors.items():
+            if (place := self.place_of(unit_id)) is not None:
+                self._embed(place, vector)
+
+    def knows(self, unit_id: UUID, text_hash: int) -> bool:
+        """Whether it has the unit with that text."""
+        place = self.place_of(unit_id)
+        return place is not None and int(self._column("text_hash")[place]) == text_hash
+
+    def without_vector(self) -> list[UUID]:
+        """Units that the index has, and whose embedding is not known here."""
+        places = np.flatnonzero(self._living & ~self._column("embedded") & ~self._are(WAITING))
+        return [self.unit_id(place) for place in places.tolist()]
+
+    def unit_id(self, place: int) -> UUID:
+        """The unit at a place."""
+        return _uuid(self._units.values[place])
+
+    def episode_id(self, place: int) -> UUID:
+        """The episode of the unit at a place."""
+        return _uuid(self._episodes.values[place])
+
+    def words_at(self, place: int) -> tuple[str, ...]:
+        """The terms of the unit at a place."""
+        begins, ends = self._stretch(np.array([place]))
+        return tuple(map(self._names.__getitem__, self._numbers.values[begins[0] : ends[0]].tolist()))
+
+    def concepts_at(self, place: int) -> Mapping[str, float]:
+        """The concepts of the unit at a place."""
+        return self._concepts[place]
+
+    def kinds_at(self, place: int) -> int:
+        """The bits of the unit at a place (`services.search.columns`)."""
+        return int(self._column("kinds")[place])
+
+    def place_of(self, unit_id: UUID) -> int | None:
+        """Where a unit is; None where it is not here."""
+        ids = self._units.values
+        found = np.flatnonzero(
+            (ids[:, 1] == unit_id.int & _LOW) & (ids[:, 0] == unit_id.int >> _HALF) & self._living
+        )
+        return int(found[0]) if len(found) else None
+
+    def within(
+        self,
+        *,
+        conversation_id: UUID | None = None,
+        episode_type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Mask:
+        """Which units there are in a part of it; `until` is not included."""
+        mask = self._living.copy()
+        if conversation_id is not None:
+            mask &= self._column("conversation") == self.conversations.get(conversation_id, -1)
+        if episode_type is not None:
+            mask &= self._column("type") == self._types.get(episode_type, 255)
+        if since is not None:
+            mask &= self._column("said_at") >= since.timestamp()
+        if until is not None:
+            mask &= self._column("said_at") < until.timestamp()
+        return mask
+
+    def waiting(self, mask: Mask, most: int) -> Places:
+        """Units that the index has not got yet, the newest first."""
+        places = np.flatnonzero(mask & self._are(WAITING))
+        return self._ordered(places)[::-1][:most]
+
+    def by_words(self, terms: Sequence[str], mask: Mask, most: int) -> Places:
+        """The units that match terms best, by BM25 over the whole set; those that hold none are left out."""
+        asked = Counter(term for term in terms if term in self._vocabulary)
+        if not asked:
+            return np.zeros(0, dtype=np.intp)
+        numbers = np.array([self._vocabulary[term] for term in asked], dtype=np.intp)
+        places, at, counts = self._holding(numbers)
+        living = self._living
+        held = living[places]
+        places, at, counts = places[held], at[held], counts[held]
+        size = int(living.sum())
+        found = np.bincount(at, minlength=len(numbers))
+        weights = np.log(1 + (size - found + 0.5) / (found + 0.5)) * np.array(list(asked.values()))
+        lengths = np.diff(self._boundaries)
+        relative = lengths[places] / max(float(lengths[living].mean()), 1.0)
+        matched = counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * relative))
+        scores = np.bincount(places, weights[at] * matched, minlength=len(living))
+        return self._highest(scores.astype(np.float64), mask & (scores > 0), most)
+
+    def by_meaning(self, vector: Sequence[float], mask: Mask, most: int) -> tuple[Places, Values]:
+        """The units nearest to an embedding, with their cosine similarities."""
+        known = np.flatnonzero(mask & self._column("embedded"))
+        query = np.asarray(vector, dtype=np.float32)
+        length = float(np.linalg.norm(query))
+        scores = np.full(len(mask), -np.inf)
+        if not len(known) or not length:
+            return np.zeros(0, dtype=np.intp), np.zeros(0)
+        # Not by the library of linear algebra: its threads would wait for a core that other turns use.
+        whole = len(known) == len(mask)
+        vectors = self._vectors.values if whole else self._vectors.values[known]
+        products = np.einsum("ij,j->i", vectors.astype(np.float32), query / length)
+        scores[known] = products * self._scales.values[known]
+        best = self._highest(scores, np.isfinite(scores), most)
+        return best, scores[best]
+
+    def columns(self, places: Places) -> Columns:
+        """The units at the places as ranking reads them, in that order."""
+        chosen = self._columns.values[places]
+        begins, ends = self._stretch(places)
+        numbers = TermSequences(self._numbers.values, self._boundaries, self._vocabulary)
+        local = np.full(len(self._columns) + 1, -1, dtype=np.intp)
+        local[places] = np.arange(len(places))
+        return Columns(
+            terms=numbers.cut(begins, ends - begins),
+            said_at=chosen["said_at"],
+            conversations=chosen["conversation"].astype(np.int64),
+            previous=local[self._preceding()[places]],
+            kinds=chosen["kinds"],
+            importance=chosen["importance"],
+            named=chosen["named"],
+            concepts=[self._concepts[place] for place in places.tolist()],
+        )
+
+    def in_order(self, *found: Places) -> Places:
+        """Places, each once, in the order in which the units were said."""
+        return self._ordered(np.unique(np.concatenate(found))).astype(np.intp)
+
+    def said_between(self, places: Places, since: datetime, until: datetime) -> Mask:
+        """Which of the units at the places were said in a time; `until` is not included."""
+        said_at = self._column("said_at")[places]
+        return (said_at >= since.timestamp()) & (said_at < until.timestamp())
+
+    def has_elsewhere(self, conversation_id: UUID, before: datetime | None) -> bool:
+        """Whether the index has anything of another conversation, or of this one before that time."""
+        here = self._column("conversation") == self.conversations.get(conversation_id, -1)
+        if before is not None:
+            here &= self._column("said_at") >= before.timestamp()
+        return bool((self._living & ~here & ~self._are(WAITING)).any())
+
+    @property
+    def _living(self) -> Mask:
+        return self._column("living")
+
+    @property
+    def _boundaries(self) -> Places:
+        return np.concatenate([[0], self._ends.values])
+
+    def _column(self, name: str) -> NDArray[Any]:
+        column: NDArray[Any] = self._columns.values[name]
+        return column
+
+    def _are(self, kind: int) -> Mask:
+        found: Mask = (self._column("kinds") & kind) != 0
+        return found
+
+    def _stretch(self, places: Places) -> tuple[Places, Places]:
+        """Where the words of the units at the places begin and end, their marks passed over."""
+        bounds = self._boundaries
+        return bounds[places] + self._column("marks")[places], bounds[places + 1]
+
+    def _places_of_episode(self, episode_id: UUID) -> list[int]:
+        ids = self._episodes.values
+        same = (ids[:, 1] == episode_id.int & _LOW) & (ids[:, 0] == episode_id.int >> _HALF)
+        return np.flatnonzero(same & self._living).tolist()
+
+    def _append(self, units: Sequence[KeptUnit]) -> None:
+        contents = [unit.content for unit in units if unit.content is not None]
+        if not contents:
+            return
+        begin = len(self._columns)
+        rows = [[*content.marks, *content.words] for content in contents]
+        self._numbers.append([self._number(term) for row in rows for term in row])
+        last = int(self._ends.values[-1]) if begin else 0
+        self._ends.append(last + np.cumsum([len(row) for row in rows]))
+        self._units.append([_halves(unit.unit_id) for unit in units])
+        self._episodes.append([_halves(unit.episode_id) for unit in units])
+        self._columns.append(np.zeros(len(units), dtype=self._columns.dtype))
+        self._vectors.append(np.zeros((len(units), self._vectors.width or 0), dtype=np.int8))
+        self._scales.append(np.zeros(len(units), dtype=np.float32))
+        self._concepts.extend(content.concepts for content in contents)
+        fresh = self._columns.values[begin:]
+        fresh["marks"] = [len(content.marks) for content in contents]
+        fresh["kinds"] = [content.kinds for content in contents]
+        fresh["named"] = [min(content.named, 255) for content in contents]
+        for place, unit in enumerate(units, start=begin):
+            self._note(place, unit)
+
+    def _note(self, place: int, unit: KeptUnit) -> None:
+        """Write what may change while the text stays as it is."""
+        row = self._columns.values[place]
+        row["said_at"] = unit.said_at.timestamp()
+        row["importance"] = unit.importance
+        row["text_hash"] = unit.text_hash
+        row["conversation"] = self.conversations.setdefault(unit.conversation_id, len(self.conversations))
+        row["kinds"] = int(row["kinds"]) & ~WAITING | WAITING * unit.waiting
+        row["type"] = self._types.setdefault(unit.episode_type, len(self._types))
+        row["living"] = True
+        if unit.vector is not None:
+            self._embed(place, unit.vector)
+
+    def _embed(self, place: int, vector: Sequence[float]) -> None:
+        values = np.asarray(vector, dtype=np.float32)
+        length = float(np.linalg.norm(values))
+        largest = float(np.abs(values).max()) if length else 0.0
+        if largest:
+            # As bytes: a step is a 127th of the largest value, and the scale makes cosines of them.
+            rounded = np.rint(values * (_LARGEST / largest)).astype(np.int8)
+            self._vectors.values[place] = rounded
+            self._scales.values[place] = 1.0 / float(np.linalg.norm(rounded.astype(np.float32)))
+        self._column("embedded")[place] = True
+
+    def _number(self, term: str) -> int:
+        number = self._vocabulary.get(term)
+        if number is None:
+            number = self._vocabulary[term] = len(self._names)
+            self._names.append(term)
+        return number
+
+    def _holding(self, numbers: Places) -> tuple[Places, Places, Places]:
+        """Which units hold which of the terms, and how often: places, and indexes of the terms."""
+        behind = len(self._columns) - self._postings.size
+        if behind > max(_LEAST_BEHIND, _SHARE_BEHIND * self._postings.size):
+            self._postings = _Postings.of(self._numbers.values, self._boundaries, len(self._names))
+        places, at, counts = self._postings.of_terms(numbers)
+        first = self._postings.size
+        if first == len(self._columns):
+            return places, at, counts
+        bounds = self._boundaries[first:]
+        index = np.full(len(self._names), -1, dtype=np.intp)
+        index[numbers] = np.arange(len(numbers))
+        asked = index[self._numbers.values[bounds[0] :]]
+        inside = np.flatnonzero(asked >= 0)
+        rows = np.searchsorted(bounds - bounds[0], inside, side="right") - 1
+        cells, repeated = np.unique(rows * len(numbers) + asked[inside], return_counts=True)
+        rows, own = np.divmod(cells, len(numbers))
+        return (
+            np.concatenate([places, rows + first]),
+            np.concatenate([at, own]),
+            np.concatenate([counts, repeated]),
+        )
+
+    def _highest(self, scores: Values, mask: Mask, most: int) -> Places:
+        """The places with the highest scores, best first; of equal ones the newest."""
+        places = np.flatnonzero(mask)
+        if len(places) > most:
+            least = np.partition(scores[places], len(places) - most)[len(places) - most]
+            places = places[scores[places] >= least]
+        newest_first = self._ordered(places)[::-1]
+        return newest_first[np.argsort(-scores[newest_first], kind="stable")][:most].astype(np.intp)
+
+    def _ordered(self, places: Places) -> Places:
+        """Places in the order in which their units were said."""
+        ids = self._units.values[places]
+        return places[np.lexsort((ids[:, 1], ids[:, 0], self._column("said_at")[places]))]
+
+    def _preceding(self) -> Places:
+        """For each unit the place of the message before it in its conversation; -1 where there is none."""
+        if self._previous is None:
+            said = self._ordered(np.flatnonzero(self._living & ~self._are(WRITTEN)))
+            conversations = self._column("conversation")[said]
+            order = np.argsort(conversations, kind="stable")
+            said, conversations = said[order], conversations[order]
+            previous = np.full(len(self._columns), -1, dtype=np.intp)
+            same = np.flatnonzero(conversations[1:] == conversations[:-1]) + 1
+            previous[said[same]] = said[same - 1]
+            self._previous = previous
+        return self._previous
+
+    def _compact(self) -> None:
+        """Give up the places of units that are gone, and number again only the terms that are there."""
+        kept = np.flatnonzero(self._living)
+        bounds = self._boundaries
+        numbers = self._numbers.values[stretches(bounds[kept], bounds[kept + 1] - bounds[kept])]
+        used, renumbered = np.unique(numbers, return_inverse=True)
+        self._names = [self._names[number] for number in used.tolist()]
+        self._vocabulary = {name: number for number, name in enumerate(self._names)}
+        self._numbers.become(renumbered.astype(np.int32))
+        self._ends.become(boundaries(bounds[kept + 1] - bounds[kept])[1:])
+        self._concepts = [self._concepts[place] for place in kept.tolist()]
+        for each in (self._units, self._episodes, self._columns, self._vectors, self._scales):
+            each.become(each.values[kept])
+        self._postings = _Postings.of(self._numbers.values, self._boundaries, len(self._names))
+        self._previous = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Postings:
+    """For each term the first units that hold it, and how often."""
+
+    size: int
+    """Units that are in it."""
+    begins: Places
+    places: NDArray[np.int32]
+    counts: NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.int32], bounds: Places, terms: int) -> "_Postings":
+        size = len(bounds) - 1
+        rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(bounds))
+        cells, counts = np.unique(numbers.astype(np.int64) * max(size, 1) + rows, return_counts=True)
+        of_term, places = np.divmod(cells, max(size, 1))
+        begins = np.searchsorted(of_term, np.arange(terms + 1))
+        return cls(size, begins, places.astype(np.int32), counts.clip(max=65_535).astype(np.uint16))
+
+    @property
+    def nbytes(self) -> int:
+        return self.begins.nbytes + self.places.nbytes + self.counts.nbytes
+
+    def of_terms(self, numbers: Places) -> tuple[Places, Places, Places]:
+        known = numbers < len(self.begins) - 1
+        at = np.flatnonzero(known)
+        begins = self.begins[numbers[at]]
+        lengths = self.begins[numbers[at] + 1] - begins
+        taken = stretches(begins, lengths)
+        return self.places[taken].astype(np.intp), np.repeat(at, lengths), self.counts[taken].astype(np.intp)
+
+
+def _halves(unit_id: UUID) -> tuple[int, int]:
+    return unit_id.int >> _HALF, unit_id.int & _LOW
+
+
+def _uuid(halves: NDArray[np.uint64]) -> UUID:
+    return UUID(int=int(halves[0]) << _HALF | int(halves[1]))

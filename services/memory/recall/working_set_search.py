@@ -1,0 +1,103 @@
+"""Search in a working set: candidates by words and by meaning, ranked; only the best are read from PostgreSQL."""
+
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.memory.episodes.index import Scope
+from services.memory.episodes.store import EpisodeStore
+from services.memory.recall.request import Found, Sought, unit_of
+from services.memory.recall.working_set import WorkingSet
+from services.search.columns import OF_FEATURE, WAITING
+from services.search.hits import Ranking
+from services.search.index_terms import Marked, sought_terms
+from services.search.parameters import PREFERRED, SEARCH_DEPTH
+from services.search.ranking import score
+from services.search.sequences import Places
+from services.search.term_matrix import Values
+from services.text.features import FEATURES, Feature
+from services.text.tokenizer import terms
+
+_LIKELIEST = 20
+"""Units that are read for a prompt to choose from, wherever the ranking has them."""
+_MOST_WAITING = 200
+"""Units that the index has yet to get, and that are ranked in any case: the newest."""
+
+
+async def find_in_set(units: WorkingSet, sought: Sought, episodes: EpisodeStore) -> Found:
+    """Find and rank units of a working set, and read the best of them; what is gone by then is left out.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer.
+    """
+    masks = [units.within(**_part(within)) for within in (sought.scope, sought.then) if within is not None]
+    places, cosines = _candidates(units, sought, masks)
+    if not len(places):
+        return Found(Ranking((), 0.0))
+    scored = score(
+        sought.queries,
+        cosines,
+        units.columns(places),
+        now=sought.now,
+        quality=sought.quality,
+        parameters=sought.parameters,
+    )
+    best = scored.best(sought.depth)
+    if (then := sought.then) is not None and then.since and then.until:
+        preferred = np.where(units.said_between(places, then.since, then.until), PREFERRED, 1.0)
+        best = np.concatenate([best, scored.best(sought.depth, preferred)])
+    best = np.unique(np.concatenate([best, scored.likeliest(_LIKELIEST)]))
+    # All that is needed of the set is taken before anything is awaited: it may change meanwhile.
+    known = {units.unit_id(place): (at, *_known(units, place)) for at, place in _pairs(best, places)}
+    wanted = [(units.unit_id(place), units.episode_id(place)) for _, place in _pairs(best, places)]
+    stored = await episodes.found(sought.scope, wanted, with_previous=False)
+    ranked = {}
+    for unit_id, unit in stored.items():
+        at, indexed, content = known[unit_id]
+        ranked[at] = unit_of(unit, content, indexed=indexed)
+    return Found(scored.ranking(ranked), {str(unit_id): unit for unit_id, unit in stored.items()})
+
+
+def _candidates(units: WorkingSet, sought: Sought, masks: list[NDArray[np.bool_]]) -> tuple[Places, Values]:
+    """The places of what is ranked, and for each query the similarities of those that are near it."""
+    found = [units.waiting(masks[0], _MOST_WAITING)]
+    near: list[tuple[int, Places, Values]] = []
+    for number, query in enumerate(sought.queries):
+        words = sought_terms(query.text) if query.kind == "message" else terms(query.text)
+        for mask in masks:
+            found.append(units.by_words(words, mask, SEARCH_DEPTH))
+            if sought.vectors:
+                near.append((number, *units.by_meaning(sought.vectors[number], mask, sought.nearest)))
+    places = units.in_order(*found, *(nearest for _, nearest, _ in near))
+    order = np.argsort(places)
+    cosines = np.full((len(sought.queries), len(places)), np.nan)
+    for number, nearest, scores in near:
+        cosines[number, order[np.searchsorted(places, nearest, sorter=order)]] = scores
+    return places, cosines
+
+
+def _pairs(best: Places, places: Places) -> list[tuple[int, int]]:
+    return list(zip(best.tolist(), places[best].tolist(), strict=True))
+
+
+def _known(units: WorkingSet, place: int) -> tuple[bool, Marked]:
+    kinds = units.kinds_at(place)
+    return not kinds & WAITING, Marked(units.words_at(place), units.concepts_at(place), _features(kinds))
+
+
+@cache
+def _features(kinds: int) -> frozenset[Feature]:
+    return frozenset(feature for feature in FEATURES if kinds & OF_FEATURE[feature])
+
+
+def _part(scope: Scope) -> dict[str, Any]:
+    part: dict[str, UUID | str | Any] = {
+        "conversation_id": scope.conversation_id,
+        "episode_type": scope.episode_type,
+        "since": scope.since,
+        "until": scope.until,
+    }
+    return part

@@ -1,0 +1,425 @@
+"""Working sets of the users who are active now: filled, kept true to what is stored, and given up.
+
+A set holds what one snapshot of PostgreSQL showed. Each turn reads the user's memory generation with its opening
+statement: where that is another one, the episodes that the snapshot did not see are read, and where something was
+removed, all of them. So whatever any process writes, supersedes, removes or erases is seen by the next turn.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from time import monotonic, perf_counter
+from typing import Any
+from uuid import UUID
+
+import structlog
+from psycopg.rows import class_row
+
+from services.errors import Unavailable
+from services.memory.episodes import statements as sql
+from services.memory.episodes.episode import EpisodeType, said_by_assistant
+from services.memory.episodes.index import EpisodeIndex, Scope
+from services.memory.episodes.index_row import IndexRow, terms_that_fit
+from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
+from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
+from services.platform.milvus import CollectionMissing
+from services.platform.postgres import Database, Query
+from services.search.columns import kinds_of
+from services.search.hits import NO_FEATURES
+from services.search.index_terms import Marked, marked, of_this_version
+from services.text.tokenizer import terms
+
+MOST_UNITS = 100_000
+"""A user with more is served by the index."""
+_BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
+_MOST_CONCEPTS = 50_000
+"""Combinations of concepts that units share."""
+_MOST_OF_THE_LIMIT = 0.5
+"""Share of all bytes that one set may take."""
+_MOST_AT_ONCE = 20_000
+"""A set of more units is filled behind the answers, as no turn can wait for it."""
+_AT_ONCE = 4_000
+"""Rows of the index that are read at once."""
+_LOADS = 2
+_FEW, _MANY = 4, 500
+"""Changed units whose terms are made without a thread, and whose terms the index is asked for."""
+_AGAIN_S = 5.0
+_TRIES = 3
+_UNUSED_S = 1800.0
+_LOOK_AGAIN_S = 600.0
+_FOLLOWED_S = 0.5
+_LOOKED_AT = 50
+"""Sets, the oldest, that are looked at for room at once."""
+_SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
+"""For which the index is waited for, and for each row more."""
+
+Owned = tuple[UUID, UUID]
+"""A user and an expert."""
+Known = Mapping[UUID, tuple[str, list[float] | None]]
+"""The terms and the embeddings of units in the index."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class UnitRow:
+    """A unit as a working set reads it."""
+
+    episode_id: UUID
+    unit_id: UUID
+    episode_type: EpisodeType
+    importance: float
+    conversation_id: UUID | None
+    text: str | None
+    """None = the episode is not remembered any more."""
+    created_at: datetime
+    role: Any
+    speaker: str | None
+    message_id: UUID | None
+    indexed: bool
+
+    @property
+    def text_hash(self) -> int:
+        """Of what its terms and its embedding depend on."""
+        return hash((self.text, self.speaker, self.role))
+
+
+@dataclass(frozen=True)
+class _State:
+    """How much of a user's memory a snapshot saw."""
+
+    generation: int
+    removed_at: int
+    snapshot: str
+
+
+@dataclass
+class _Entry:
+    """A working set, and how true it is."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    units: WorkingSet | None = None
+    """None = it is not filled, or the user has too much for one."""
+    state: _State | None = None
+    used_at: float = 0.0
+    looked_at: float = 0.0
+    """When the index was last asked for what is missing."""
+    tries: int = 0
+    given_up: bool = False
+    filling: bool = False
+    """Whether it is being filled behind the answers; meanwhile the index serves the user."""
+    following: bool = False
+    """Whether it is about to be brought up to date."""
+    away: bool = False
+    """Whether the index did not answer when it was asked last."""
+    too_large_until: float = 0.0
+    """Until when nobody looks again whether the user's memory has become smaller."""
+    nbytes: int = 0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A working set as a turn gets it."""
+
+    units: WorkingSet
+    milliseconds: float
+    """For which the turn waited until it was filled or brought up to date."""
+    degraded: Sequence[str] = ()
+    """`milvus`: what the index knows could not be read."""
+
+
+class WorkingSets:
+    """Keeps working sets, within a number of bytes; the least recently used goes first."""
+
+    def __init__(
+        self,
+        database: Database,
+        index: EpisodeIndex,
+        *,
+        dimension: int,
+        limit_bytes: int,
+        most_units: int = MOST_UNITS,
+        lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
+    ) -> None:
+        """Keep none yet.
+
+        Args:
+            database: where what is remembered is read.
+            index: where terms and embeddings are read.
+            dimension: of the embeddings.
+            limit_bytes: for all sets together; 0 = none is kept.
+            most_units: of a user; with more there is no set.
+            lost: called with a tenant and a user whose part of the index is not there; says whether any was.
+        """
+        self._database = database
+        self._index = index
+        self._dimension = dimension
+        self._limit_bytes = limit_bytes
+        self._most_units = min(most_units, int(_MOST_OF_THE_LIMIT * limit_bytes / _BYTES_OF_A_UNIT))
+        self._lost = lost
+        self._entries: OrderedDict[Owned, _Entry] = OrderedDict()
+        self._loads = asyncio.Semaphore(_LOADS)
+        self._behind: set[asyncio.Task[None]] = set()
+        self._bytes = 0
+        self._concepts: dict[tuple[tuple[str, float], ...], Mapping[str, float]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all sets."""
+        return self._bytes
+
+    async def of(self, scope: Scope, generation: int | None, *, vectors: bool = True) -> Loaded | None:
+        """The set of a user with an expert, as the database is now; None where there is no room for it.
+
+        Args:
+            scope: whose; only tenant, user and expert matter.
+            generation: the user's memory generation, if the caller has just read it; else the database is asked.
+            vectors: whether embeddings are wanted.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if not self._limit_bytes:
+            return None
+        begun = perf_counter()
+        key = scope.user_id, scope.expert_id
+        entry = self._entries.setdefault(key, _Entry())
+        self._entries.move_to_end(key)
+        if entry.filling or entry.too_large_until > monotonic():
+            return None
+        if generation is None or entry.state is None or entry.state.generation != generation:
+            async with entry.lock:
+                if generation is None or entry.state is None or entry.state.generation != generation:
+                    await self._renew(entry, scope, vectors=vectors)
+            self._make_room(key)
+        entry.used_at = monotonic()
+        if entry.units is None:
+            return None
+        if vectors:
+            self._complete_behind(entry, scope)
+        degraded = ["milvus"] if vectors and entry.away and entry.units.without_vector() else []
+        return Loaded(entry.units, round((perf_counter() - begun) * 1000, 1), degraded)
+
+    def follow(self, scope: Scope) -> None:
+        """Bring a set that is kept up to date behind the answer, so that the next turn need not wait for it."""
+        entry = self._entries.get((scope.user_id, scope.expert_id))
+        if entry is not None and entry.units is not None and not entry.following:
+            entry.following = True
+            self._start(self._follow(entry, scope))
+
+    def learn(self, rows: Sequence[IndexRow]) -> None:
+        """Note the embeddings of units that this process has just put into the index."""
+        owned: dict[Owned, dict[UUID, Sequence[float]]] = {}
+        for row in rows:
+            owned.setdefault((row.user_id, row.expert_id), {})[row.unit_id] = row.embedding
+        for key, vectors in owned.items():
+            if (entry := self._entries.get(key)) is not None and entry.units is not None:
+                entry.units.embed(vectors)
+
+    def forget(self, user_id: UUID) -> None:
+        """Give up the sets of a user."""
+        for key in [key for key in self._entries if key[0] == user_id]:
+            self._give_up(key)
+
+    async def close(self) -> None:
+        """Stop what goes on behind the answers."""
+        for task in self._behind:
+            task.cancel()
+        if self._behind:
+            await asyncio.wait(self._behind)
+
+    async def settled(self) -> None:
+        """Wait for what goes on behind the answers."""
+        while self._behind:
+            await asyncio.wait(self._behind)
+
+    async def _renew(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
+        """Read what has changed, or everything."""
+        values = {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "expert_id": scope.expert_id}
+        before = entry.state
+        if before is not None and entry.units is not None:
+            states, rows = await self._database.fetch_each(
+                scope.tenant_id,
+                Query(sql.GENERATION, values, class_row(_State)),
+                Query(sql.CHANGED, {**values, "snapshot": before.snapshot}, class_row(UnitRow)),
+            )
+            if states and states[0].removed_at <= before.generation:
+                # As after an import: what the index has by now need not be made of the texts.
+                many = len(rows) > _MANY
+                known = (await self._from_index(scope, rows, vectors=vectors))[0] if many else {}
+                await self._take_in(entry.units, rows, known)
+                entry.state = states[0]
+                entry.tries, entry.looked_at = 0, 0.0
+                self._weigh(entry)
+                return
+        entry.units, entry.state = None, None
+        if not await self._fill(entry, scope, most=min(_MOST_AT_ONCE, self._most_units), vectors=vectors):
+            if self._most_units > _MOST_AT_ONCE:
+                entry.filling = True
+                self._start(self._fill_behind(entry, scope, vectors=vectors))
+            else:
+                entry.too_large_until = monotonic() + _LOOK_AGAIN_S
+
+    async def _fill_behind(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
+        try:
+            if not await self._fill(entry, scope, most=self._most_units, vectors=vectors):
+                entry.too_large_until = monotonic() + _LOOK_AGAIN_S
+        finally:
+            entry.filling = False
+
+    async def _fill(self, entry: _Entry, scope: Scope, *, most: int, vectors: bool) -> bool:
+        """Read all that is remembered; returns whether that was no more than so many units."""
+        values = {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "expert_id": scope.expert_id}
+        async with self._loads:
+            states, rows = await self._database.fetch_each(
+                scope.tenant_id,
+                Query(sql.GENERATION, values, class_row(_State)),
+                Query(sql.KEPT, {**values, "most": most + 1}, class_row(UnitRow)),
+            )
+            if len(rows) > most:
+                return False
+            units = WorkingSet(self._dimension)
+            known, entry.away = await self._from_index(scope, rows, vectors=vectors)
+            await self._take_in(units, rows, known)
+            entry.units, entry.state = units, states[0] if states else None
+            entry.tries, entry.looked_at = 0, monotonic()
+            WORKING_SETS_LOADED.inc()
+            self._weigh(entry)
+        return True
+
+    async def _from_index(self, scope: Scope, rows: Sequence[UnitRow], *, vectors: bool) -> tuple[Known, bool]:
+        """What the index has of units, and whether it is away; what it has not is made from their texts."""
+        times = sorted(row.created_at for row in rows if row.indexed and row.text)
+        known: dict[UUID, tuple[str, list[float] | None]] = {}
+        whose = Scope(scope.tenant_id, scope.user_id, scope.expert_id)
+        try:
+            for begin in range(0, len(times), _AT_ONCE):
+                within = replace(
+                    whose,
+                    since=times[begin] if begin else None,
+                    until=times[begin + _AT_ONCE] if begin + _AT_ONCE < len(times) else None,
+                )
+                known |= await self._index.rows(within, vectors=vectors, within_s=_patience_s(_AT_ONCE))
+        except CollectionMissing:
+            return known, await self._lost(scope.tenant_id, scope.user_id)
+        except Unavailable:
+            return known, True
+        return known, False
+
+    async def _take_in(
+        self,
+        units: WorkingSet,
+        rows: Sequence[UnitRow],
+        known: Known,
+    ) -> None:
+        living = [row for row in rows if row.text]
+        fresh = {row.unit_id: row for row in living if not units.knows(row.unit_id, row.text_hash)}
+
+        def contents() -> dict[UUID, UnitContent]:
+            return {name: self._content(row, known.get(name, ("", None))[0]) for name, row in fresh.items()}
+
+        made = contents() if len(fresh) <= _FEW else await asyncio.to_thread(contents)
+        kept = [_kept(row, made.get(row.unit_id), known.get(row.unit_id, ("", None))[1]) for row in living]
+        units.replace({row.episode_id for row in rows}, kept)
+
+    def _content(self, row: UnitRow, found: str) -> UnitContent:
+        text = row.text or ""
+        every = terms_that_fit(of_this_version(found.split(), text, row.speaker, row.role)).split()
+        known = marked(every, text, row.speaker, row.role) if every else Marked((), {}, NO_FEATURES)
+        key = tuple(sorted(known.concepts.items()))
+        if len(self._concepts) > _MOST_CONCEPTS:
+            self._concepts = {}
+        return UnitContent(
+            words=known.terms,
+            marks=every[1 : len(every) - len(known.terms)],
+            kinds=kinds_of(
+                text,
+                known.features,
+                by_assistant=said_by_assistant(row.role, row.speaker),
+                written=row.message_id is None,
+                waiting=False,
+            ),
+            named=len(terms(row.speaker)) if row.speaker else 0,
+            concepts=self._concepts.setdefault(key, known.concepts),
+        )
+
+    async def _follow(self, entry: _Entry, scope: Scope) -> None:
+        # Soon is early enough, and turns that end together are read together.
+        await asyncio.sleep(_FOLLOWED_S)
+        entry.following = False
+        if entry.given_up or entry.units is None:
+            return
+        async with entry.lock:
+            await self._renew(entry, scope, vectors=True)
+
+    def _complete_behind(self, entry: _Entry, scope: Scope) -> None:
+        """Read embeddings that another process has put into the index since; behind the answer."""
+        if entry.tries >= _TRIES or monotonic() - entry.looked_at < _AGAIN_S:
+            return
+        entry.looked_at = monotonic()
+        if entry.units is not None and (missing := entry.units.without_vector()):
+            self._start(self._complete(entry, entry.units, scope, missing))
+
+    async def _complete(self, entry: _Entry, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
+        whose = Scope(scope.tenant_id, scope.user_id, scope.expert_id)
+        for begin in range(0, len(missing), _AT_ONCE):
+            part = missing[begin : begin + _AT_ONCE]
+            found = await self._index.rows(whose, part, vectors=True, within_s=_patience_s(len(part)))
+            units.embed({unit_id: vector for unit_id, (_, vector) in found.items() if vector is not None})
+        entry.tries += 1
+        entry.away = False
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except Unavailable as error:
+                log.debug("a working set is brought up to date later", reason=error.message)
+
+        task = asyncio.create_task(run(), name="working set")
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
+
+    def _weigh(self, entry: _Entry) -> None:
+        if entry.given_up:
+            return
+        size = _BYTES_OF_A_SET + entry.units.nbytes if entry.units else 0
+        self._bytes += size - entry.nbytes
+        entry.nbytes = size
+
+    def _make_room(self, wanted: Owned) -> None:
+        """Give up what was not used for long, and as much of the rest as is over the limit, the oldest first."""
+        unused_since = monotonic() - _UNUSED_S
+        for key, entry in list(islice(self._entries.items(), _LOOKED_AT)):
+            if key == wanted or (self._bytes <= self._limit_bytes and entry.used_at >= unused_since):
+                break
+            if not entry.lock.locked():
+                self._give_up(key)
+        WORKING_SET_BYTES.set(self._bytes)
+
+    def _give_up(self, key: Owned) -> None:
+        entry = self._entries.pop(key)
+        entry.given_up = True
+        self._bytes -= entry.nbytes
+
+
+def _kept(row: UnitRow, content: UnitContent | None, vector: list[float] | None) -> KeptUnit:
+    return KeptUnit(
+        unit_id=row.unit_id,
+        episode_id=row.episode_id,
+        conversation_id=row.conversation_id,
+        episode_type=row.episode_type,
+        said_at=row.created_at,
+        importance=row.importance,
+        waiting=not row.indexed,
+        text_hash=row.text_hash,
+        content=content,
+        vector=vector if row.indexed else None,
+    )
+
+
+def _patience_s(rows: int) -> float:
+    return _SLOWEST_S + _SLOWEST_ROW_S * rows

@@ -1,0 +1,102 @@
+"""Memory, made once: the services of this package with one another."""
+
+from dataclasses import dataclass
+
+from redis.asyncio import Redis
+
+from services.jobs.queue import JobQueue
+from services.llm.embeddings import Embedder
+from services.memory.archive import Archive
+from services.memory.branching import BranchMemory
+from services.memory.cache import CoreMemoryCache
+from services.memory.catalog import EpisodeCatalog
+from services.memory.commands.resolution import Resolution
+from services.memory.core import CoreMemory
+from services.memory.editor import MemoryEditor
+from services.memory.episodes.index import EpisodeIndex
+from services.memory.episodes.index_sync import Indexing
+from services.memory.episodes.store import EpisodeStore
+from services.memory.operations import OperationLog
+from services.memory.recall.recall import Recall
+from services.memory.recall.working_sets import WorkingSets
+from services.memory.retraction import Remaking, Retraction
+from services.memory.undo import Undo
+from services.platform.breaker import CircuitBreaker
+from services.platform.milvus import Milvus
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+from services.search.parameters import RankingParameters
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What remembers."""
+
+    core: CoreMemory
+    core_cache: CoreMemoryCache
+    operations: OperationLog
+    episodes: EpisodeStore
+    index: EpisodeIndex
+    indexing: Indexing
+    working_sets: WorkingSets
+    recall: Recall
+    archive: Archive
+    catalog: EpisodeCatalog
+    resolution: Resolution
+    retraction: Retraction
+    undo: Undo
+    branching: BranchMemory
+    editor: MemoryEditor
+
+
+def make_memory(
+    settings: Settings,
+    database: Database,
+    cache: Redis,
+    milvus: Milvus,
+    embedder: Embedder,
+    jobs: JobQueue,
+    remaking: Remaking,
+) -> Memory:
+    """Wire it, and register the jobs of the index; `remaking` names those that make again what is withdrawn."""
+    operations = OperationLog(database)
+    core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human)
+    episodes = EpisodeStore(database, jobs)
+    index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
+    working_sets = WorkingSets(
+        database,
+        index,
+        dimension=embedder.dimension,
+        limit_bytes=settings.memory_working_set_mb * 2**20,
+        lost=episodes.index_again,
+    )
+    recall = Recall(
+        episodes,
+        index,
+        working_sets,
+        embedder,
+        budget_s=settings.memory_recall_budget_ms / 1000,
+        parameters=RankingParameters(fusion=settings.memory_recall_fusion),
+    )
+    core = CoreMemory(
+        database, core_cache, operations, on=settings.memory_core, shares_human=settings.memory_share_human
+    )
+    resolution = Resolution(database, core)
+    retraction = Retraction(core, episodes, operations, jobs, remaking)
+    return Memory(
+        core=core,
+        core_cache=core_cache,
+        operations=operations,
+        episodes=episodes,
+        index=index,
+        indexing=Indexing(database, index, embedder, jobs, on_indexed=working_sets.learn),
+        working_sets=working_sets,
+        recall=recall,
+        archive=Archive(database, episodes, recall, operations),
+        catalog=EpisodeCatalog(database, operations),
+        editor=MemoryEditor(database, resolution, retraction),
+        undo=Undo(database, core, retraction, operations),
+        branching=BranchMemory(core, retraction, operations),
+        resolution=resolution,
+        retraction=retraction,
+    )

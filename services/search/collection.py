@@ -1,0 +1,116 @@
+"""How a collection of an index is made: its fields, BM25 over our own terms, and an index of the embeddings."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from services.errors import ConfigurationError
+from services.search.parameters import BM25_B, BM25_K1
+
+if TYPE_CHECKING:
+    from pymilvus import CollectionSchema, MilvusClient
+    from pymilvus.milvus_client.index import IndexParams
+
+MODEL, DIMENSION = "anamnesis.model", "anamnesis.dimension"
+"""Properties of a collection: whose embeddings it holds, and how many dimensions they have."""
+
+_COPIED_AT_ONCE = 200
+
+
+def make_collection(
+    client: "MilvusClient",
+    name: str,
+    *,
+    model: str,
+    dimension: int,
+    add_own_fields: "Callable[[CollectionSchema], None] | None" = None,
+) -> None:
+    """Make an empty collection with its indexes; searches see it at once.
+
+    Beside its terms and its embedding a row has the fields that are added; None = those of a unit.
+    """
+    indexes = client.prepare_index_params()
+    add_vector_index(client, indexes, "embedding")
+    indexes.add_index(
+        "sparse",
+        index_type="SPARSE_INVERTED_INDEX",
+        metric_type="BM25",
+        params={"bm25_k1": BM25_K1, "bm25_b": BM25_B},
+    )
+    client.create_collection(name, schema=_schema(dimension, add_own_fields or _add_fields_of_unit))
+    client.create_index(name, indexes, sync=False)
+    client.alter_collection_properties(name, {MODEL: model, DIMENSION: str(dimension)})
+    client.load_collection(name)
+
+
+def add_vector_index(client: "MilvusClient", indexes: "IndexParams", field: str) -> None:
+    """Index a field of embeddings by cosine similarity: a graph in a cluster, exactly in Milvus Lite.
+
+    Milvus searches exactly by itself where a filter leaves little. Milvus Lite walks through the graph in any
+    case, and does not find what is reached only past units that the filter leaves out; it is no slower without.
+    """
+    if client.get_server_version().startswith("milvus_lite"):
+        indexes.add_index(field, index_type="FLAT", metric_type="COSINE")
+    else:
+        graph = {"M": 16, "efConstruction": 128}
+        indexes.add_index(field, index_type="HNSW", metric_type="COSINE", params=graph)
+
+
+def copy_collection(client: "MilvusClient", name: str, into: str) -> int:
+    """Copy what lives in a loaded collection into a new one; return the rows."""
+    properties = client.describe_collection(name)["properties"]
+    dimension = int(properties[DIMENSION])
+    make_collection(client, into, model=properties[MODEL], dimension=dimension)
+    # The terms' sparse vectors are made again by the collection itself.
+    fields = [field.name for field in _schema(dimension, _add_fields_of_unit).fields if field.name != "sparse"]
+    rows = client.query_iterator(name, batch_size=_COPIED_AT_ONCE, output_fields=fields)
+    count = 0
+    while batch := rows.next():
+        client.upsert(into, [{field: row[field] for field in fields} for row in batch])
+        count += len(batch)
+    rows.close()
+    return count
+
+
+def compare_model(properties: dict[str, Any], model: str, dimension: int, *, of: str) -> None:
+    """See that a collection was made with this embedding model; `of` says what is indexed in it.
+
+    Raises:
+        ConfigurationError: it was made with another; says what to do.
+    """
+    found = properties.get(MODEL), properties.get(DIMENSION)
+    if None not in found and found != (model, str(dimension)):
+        raise ConfigurationError(
+            f"The index of {of} was made with the embedding model {found[0]} ({found[1]} dimensions), and "
+            f"{model} ({dimension}) is configured. Set that model again, or run: anamnesis reindex"
+        )
+
+
+def _schema(dimension: int, add_own_fields: "Callable[[CollectionSchema], None]") -> "CollectionSchema":
+    from pymilvus import DataType, Function, FunctionType, MilvusClient  # noqa: PLC0415 — takes most of a second
+
+    schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=36)
+    add_own_fields(schema)
+    # Our own tokens: `standard` only has to cut at the spaces between them.
+    analyzer = {"tokenizer": "standard"}
+    schema.add_field("terms", DataType.VARCHAR, max_length=8192, enable_analyzer=True, analyzer_params=analyzer)
+    schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
+    schema.add_field("embedding", DataType.FLOAT_VECTOR, dim=dimension)
+    bm25 = Function(
+        name="bm25", function_type=FunctionType.BM25, input_field_names=["terms"], output_field_names=["sparse"]
+    )
+    schema.add_function(bm25)
+    return schema
+
+
+def _add_fields_of_unit(schema: "CollectionSchema") -> None:
+    from pymilvus import DataType  # noqa: PLC0415 — imported by now
+
+    schema.add_field("episode_id", DataType.VARCHAR, max_length=36)
+    schema.add_field("tenant_id", DataType.VARCHAR, max_length=36)
+    schema.add_field("user_id", DataType.VARCHAR, max_length=36, is_partition_key=True)
+    schema.add_field("expert_id", DataType.VARCHAR, max_length=36)
+    schema.add_field("conversation_id", DataType.VARCHAR, max_length=36)
+    schema.add_field("episode_type", DataType.VARCHAR, max_length=16)
+    schema.add_field("importance", DataType.FLOAT)
+    schema.add_field("created_at", DataType.INT64)

@@ -1,0 +1,96 @@
+"""Units as columns: what ranking reads of them, as arrays at places 0..n-1."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.search.hits import Unit
+from services.search.queries import asks
+from services.search.sequences import Places, TermSequences
+from services.search.term_matrix import Values
+from services.text.features import FEATURES, Feature
+from services.text.language import language_of
+from services.text.tokenizer import terms
+
+Kinds = NDArray[np.uint16]
+
+OF_FEATURE: Mapping[Feature, int] = {feature: 1 << at for at, feature in enumerate(FEATURES)}
+BY_ASSISTANT, WRITTEN, WAITING, ASKS = (1 << bit for bit in range(12, 16))
+"""The assistant said it; it was written as a memory; the index has not got it yet; it is a question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What ranking reads of units, besides their texts.
+
+    Attributes:
+        terms: The terms of each unit's indexed text.
+        said_at: Seconds since 1970.
+        conversations: A number for each conversation; what belongs to none shares one.
+        previous: The place of the unit before it in its conversation; -1 where that is not among these.
+        kinds: Bits: `OF_FEATURE`, `BY_ASSISTANT`, `WRITTEN`, `WAITING`, `ASKS`.
+        importance: 0 to 1.
+        named: Of questions, how many terms at the beginning name the speaker.
+        concepts: The concepts of each text (`services.text.concepts`).
+    """
+
+    terms: TermSequences
+    said_at: Values
+    conversations: NDArray[np.int64]
+    previous: Places
+    kinds: Kinds
+    importance: Values
+    named: NDArray[np.uint8]
+    concepts: Sequence[Mapping[str, float]]
+
+    @property
+    def size(self) -> int:
+        """How many units there are."""
+        return len(self.kinds)
+
+    def are(self, kind: int) -> NDArray[np.bool_]:
+        """Which units have any of the bits."""
+        found: NDArray[np.bool_] = (self.kinds & kind) != 0
+        return found
+
+    @classmethod
+    def of(cls, units: Sequence[Unit]) -> "Columns":
+        """Read the columns from units."""
+        places = {unit.id: place for place, unit in enumerate(units)}
+        kinds = [_kinds_of(unit) for unit in units]
+        conversations: defaultdict[str, int] = defaultdict()
+        conversations.default_factory = conversations.__len__
+        return cls(
+            terms=TermSequences.of([unit.terms for unit in units]),
+            said_at=np.array([unit.created_at.timestamp() for unit in units], dtype=np.float64),
+            conversations=np.array([conversations[unit.conversation_id] for unit in units], dtype=np.int64),
+            previous=np.array([places.get(unit.previous or "", -1) for unit in units], dtype=np.intp),
+            kinds=np.array(kinds, dtype=np.uint16),
+            importance=np.array([unit.importance for unit in units], dtype=np.float64),
+            named=np.array([_named(unit, kind) for unit, kind in zip(units, kinds, strict=True)], dtype=np.uint8),
+            concepts=[unit.concepts for unit in units],
+        )
+
+
+def kinds_of(text: str, features: Iterable[Feature], *, by_assistant: bool, written: bool, waiting: bool) -> int:
+    """The bits of a unit."""
+    bits = sum(OF_FEATURE[feature] for feature in features)
+    bits |= BY_ASSISTANT * by_assistant | WRITTEN * written | WAITING * waiting
+    return bits | ASKS * asks(text, language_of([text]))
+
+
+def _kinds_of(unit: Unit) -> int:
+    return kinds_of(
+        unit.text,
+        unit.features,
+        by_assistant=unit.by_assistant,
+        written=unit.message_id is None,
+        waiting=not unit.indexed,
+    )
+
+
+def _named(unit: Unit, kind: int) -> int:
+    return max(0, len(unit.terms) - len(terms(unit.text))) if kind & ASKS else 0

@@ -1,0 +1,99 @@
+"""How far an embedding can be trusted with a language: measured once, with sentences of our own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.search.embedding_probe import PROBES
+from services.text.language import Language
+
+Vectors = Sequence[Sequence[float]] | NDArray[np.float32] | NDArray[np.float64]
+
+# So much reciprocal rank comes from a name or a word in common; only what goes beyond it is understanding.
+_BY_WORDS_ALONE = 0.2
+_UNDERSTOOD = 0.75
+_SENSELESS = 0.05
+# A cosine is taken for relevance if no more than one in so many unrelated pairs reaches it.
+_CHANCE = 0.01
+_BELIEVED = 0.5
+# Even an embedding that understands nothing finds words that are written a little differently.
+_LEAST = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingQuality:
+    """What the probe found for one language.
+
+    `quality` (0..1) is the weight of the dense leg; `reciprocal_rank` the mean it comes from. From
+    `cosine_floor` on two texts are about the same, with this embedding.
+    """
+
+    quality: float
+    reciprocal_rank: float
+    cosine_floor: float
+
+
+def probe_texts() -> list[str]:
+    """The texts of which `measure` needs the vectors, in its order."""
+    return [text for language in sorted(PROBES) for probe in PROBES[language] for text in probe]
+
+
+def measure(embed: Callable[[list[str]], Vectors]) -> dict[Language, EmbeddingQuality]:
+    """Embed the probe and say what the embedding is good for, by language.
+
+    For each sentence its paraphrase is sought among all paraphrases and misleading sentences of the
+    language. A constant or otherwise senseless embedding has quality 0.
+
+    Raises:
+        ValueError: The vectors are not one for each text, or are not finite.
+    """
+    return measured(embed(probe_texts()))
+
+
+def measured(vectors: Vectors) -> dict[Language, EmbeddingQuality]:
+    """As `measure`, with the vectors of `probe_texts` at hand (embedding may be asynchronous).
+
+    Raises:
+        ValueError: As `measure`.
+    """
+    table = np.asarray(vectors, dtype=np.float64)
+    if table.ndim != 2 or len(table) != len(probe_texts()) or not np.isfinite(table).all():  # noqa: PLR2004
+        raise ValueError("An embedding has to give one finite vector for each text.")
+    lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    table = table / np.where(lengths > 0, lengths, 1.0)
+    found: dict[Language, EmbeddingQuality] = {}
+    start = 0
+    for language in sorted(PROBES):
+        end = start + 3 * len(PROBES[language])
+        found[language] = _of_language(table[start:end])
+        start = end
+    return found
+
+
+def weights(found: Mapping[Language, EmbeddingQuality]) -> dict[Language, float]:
+    """The qualities alone, as the ranking takes them."""
+    return {language: quality.quality for language, quality in found.items()}
+
+
+def cosine_floor(found: Mapping[Language, EmbeddingQuality], language: Language) -> float | None:
+    """From which cosine on a text is relevant; nothing where the embedding is not to be believed."""
+    quality = found.get(language)
+    return quality.cosine_floor if quality and quality.quality >= _BELIEVED else None
+
+
+def _of_language(table: NDArray[np.float64]) -> EmbeddingQuality:
+    said, same, other = table[0::3], table[1::3], table[2::3]
+    similar = said @ np.concatenate([same, other]).T
+    own = np.diagonal(similar)
+    # Of equal ones the paraphrase counts as the last: whoever cannot tell is not to be rewarded.
+    ranks = (similar >= own[:, np.newaxis]).sum(axis=1)
+    reciprocal = float((1 / ranks).mean())
+    unrelated = (said @ said.T)[~np.eye(len(said), dtype=bool)]
+    quality = (reciprocal - _BY_WORDS_ALONE) / (_UNDERSTOOD - _BY_WORDS_ALONE)
+    return EmbeddingQuality(
+        quality=min(1.0, max(_LEAST if reciprocal > _SENSELESS else 0.0, quality)),
+        reciprocal_rank=reciprocal,
+        cosine_floor=float(np.quantile(unrelated, 1 - _CHANCE)),
+    )

@@ -1,0 +1,152 @@
+"""How probable it is that a unit bears on a message: what decides whether a prompt shows it.
+
+Each unit has a score, and so has the case that nothing bears on the message; their softmax is the probability of
+each (a conditional logit after McFadden, "Conditional logit analysis of qualitative choice behavior", 1973). The
+scores are weighted sums, and `python -m benchmarks.likelihood_training` learns the weights (`likelihood.json`).
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from services.search.columns import BY_ASSISTANT, OF_FEATURE, WRITTEN, Columns
+from services.search.queries import asks, asks_in_general, asks_of_oneself, is_about_the_assistant
+from services.search.relevance import Relevance
+from services.search.term_matrix import Values
+from services.text.features import expected, states
+from services.text.language import language_of
+from services.text.tokenizer import informative_terms
+
+Observed = tuple[dict[str, Values], dict[str, float]]
+"""What the scores are made from: of each unit, and of the situation."""
+
+_LONG = 40
+"""Terms of a unit of middling length."""
+_SQUARED = ("met", "by_meaning", "likeness", "meant_around")
+_COMPARED = ("met", "by_words", "by_meaning", "likeness", "around", "meant_around", "matched", "score")
+_PLACED = ("met", "by_meaning", "likeness", "meant_around", "score")
+_SECOND = ("met", "by_meaning", "likeness", "meant_around", "score")
+
+
+def likelihood(observed: Observed) -> Values:
+    """For each unit the probability that it bears on the message."""
+    of_units, of_situation = observed
+    weights = _weights()
+    scores = sum(weights["units"][name] * values for name, values in of_units.items())
+    nothing = sum(weights["situation"][name] * value for name, value in of_situation.items())
+    every = np.append(scores, nothing)
+    raised = np.exp(every - every.max())
+    found: Values = (raised / raised.sum())[:-1]
+    return found
+
+
+@cache
+def _weights() -> Mapping[str, Mapping[str, float]]:
+    stored: dict[str, dict[str, float]] = json.loads(
+        (files("services.search") / "likelihood.json").read_text(encoding="utf-8")
+    )
+    return stored
+
+
+def observe(
+    question: str,
+    units: Columns,
+    about: Relevance,
+    *,
+    matched: Values,
+    scores: Values,
+    echoing: NDArray[np.bool_],
+) -> Observed:
+    """What the probabilities follow from.
+
+    Args:
+        question: the message.
+        units: what may bear on it.
+        about: how far each is about the question.
+        matched: the lexical match of each.
+        scores: those of the ranking.
+        echoing: which only ask the same.
+    """
+    situation = _situation(question)
+    nearness = {name: getattr(about, name) for name in about.__slots__} | {"score": scores}
+    compared = nearness | {"matched": matched}
+    table = nearness | _kinds(question, units, situation)
+    table |= {f"{name} of best": _of_best(compared[name]) for name in _COMPARED}
+    table |= {f"{name} squared": np.square(nearness[name]) for name in _SQUARED}
+    table |= {f"{name} place": 1 / (1 + _places(nearness[name])) for name in _PLACED}
+    table |= {f"{name} first": (_places(nearness[name]) == 0).astype(np.float64) for name in _PLACED}
+    table |= {
+        "echo": echoing.astype(np.float64),
+        "length": np.log1p(units.terms.lengths / _LONG),
+        "recency": _places(-units.said_at) / max(units.size - 1, 1),
+    }
+    situation |= {f"best {name}": float(values.max(initial=0.0)) for name, values in nearness.items()}
+    situation |= {f"second {name}": _second(nearness[name]) for name in _SECOND}
+    situation |= {"units": float(np.log1p(units.size) / 5), "always": 1.0}
+    return table, situation
+
+
+def _kinds(question: str, units: Columns, situation: Mapping[str, float]) -> dict[str, Values]:
+    wanted = expected(question, language_of([question])) if situation["asks"] else frozenset()
+    by_assistant = _flags(units.are(BY_ASSISTANT))
+    oneself = _flags(units.are(OF_FEATURE["oneself"]))
+    fitting = _flags(units.are(sum(OF_FEATURE[kind] for kind in wanted)))
+    return {
+        "states": _flags(units.are(OF_FEATURE["states"] | WRITTEN)),
+        "oneself": oneself,
+        "oneself as asked": oneself * situation["of oneself"],
+        "by assistant": by_assistant,
+        "by assistant as asked": by_assistant * situation["of assistant"],
+        "written": _flags(units.are(WRITTEN)),
+        "holds the value sought": fitting,
+        "lacks the value sought": 1 - fitting if wanted else fitting,
+        "corrects": _flags(units.are(OF_FEATURE["corrects"])),
+    }
+
+
+def concerns_nobody(message: str) -> bool:
+    """Whether a message wants something done or explained, and says nothing of its user."""
+    language = language_of([message])
+    if asks_of_oneself(message, language) or is_about_the_assistant(message, language):
+        return False
+    return asks_in_general(message) or not (asks(message, language) or states(message))
+
+
+def _situation(question: str) -> dict[str, float]:
+    language = language_of([question])
+    asking = asks(question, language)
+    return {
+        "asks": float(asking),
+        "orders": float(not asking and not states(question)),
+        "of nobody": float(concerns_nobody(question)),
+        "of assistant": float(is_about_the_assistant(question, language)),
+        "of oneself": float(asks_of_oneself(question, language)),
+        "in general": float(asks_in_general(question)),
+        "chinese": float(language == "zh"),
+        "seeks a value": float(bool(expected(question, language))),
+        "words": float(np.log1p(len(informative_terms(question))) / 2),
+    }
+
+
+def _flags(values: NDArray[np.bool_]) -> Values:
+    return values.astype(np.float64)
+
+
+def _of_best(values: Values) -> Values:
+    highest = float(values.max(initial=0.0))
+    return values / highest if highest > 0 else np.zeros(len(values))
+
+
+def _places(values: Values) -> Values:
+    """The place of each value, from 0 for the highest; the first of equal ones is before the others."""
+    found = np.empty(len(values))
+    found[np.argsort(-values, kind="stable")] = np.arange(len(values))
+    return found
+
+
+def _second(values: Values) -> float:
+    return float(np.partition(values, -2)[-2]) if len(values) > 1 else 0.0

@@ -1,0 +1,73 @@
+"""Statements that give the same thing another value: of these the newer holds.
+
+"The meeting room is on floor two" and "The meeting room is on floor five" have the same words around one place in
+which they differ. What is asked for decides which place that may be: whatever a question names is what both are
+about, and not where they differ.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from services.search.hits import Unit
+from services.text.tokenizer import terms
+
+_TOKEN = re.compile(r"[a-z0-9]+(?:[.'-][a-z0-9]+)*|[\u3400-\u9fff]")
+_MOST_TOKENS = 60
+_SHARED = 0.5
+"""Of the words of the longer statement so many stand in both, around the place where they differ."""
+_MOST_DIFFERENT = 14
+_LEAST_SHARED = 3
+
+
+def newer_versions(units: Sequence[Unit], asked: Collection[str]) -> dict[int, int]:
+    """For each unit with a newer version among the units: the place of the newest one.
+
+    Args:
+        units: the best of a ranking.
+        asked: the terms of the question.
+    """
+    written = [_tokens(unit.text) for unit in units]
+    wanted = frozenset(asked)
+    held = [wanted.intersection(unit.terms) for unit in units]
+    newest: dict[int, int] = {}
+    for place, older in enumerate(units):
+        if not written[place] or not held[place] or older.by_assistant:
+            continue
+        versions = [
+            other
+            for other, newer in enumerate(units)
+            if newer.created_at > older.created_at
+            and held[other]
+            and written[other]
+            and not newer.by_assistant
+            and _differ_in_one_place(written[place], written[other], wanted)
+        ]
+        if versions:
+            newest[place] = max(versions, key=lambda at: _when(units[at]))
+    return newest
+
+
+def _when(unit: Unit) -> tuple[datetime, str]:
+    return unit.created_at, unit.id
+
+
+def _tokens(text: str) -> tuple[str, ...]:
+    found = _TOKEN.findall(unicodedata.normalize("NFKC", text).lower())
+    return tuple(found) if len(found) <= _MOST_TOKENS else ()
+
+
+def _differ_in_one_place(one: Sequence[str], other: Sequence[str], asked: frozenset[str]) -> bool:
+    if one[0] != other[0] and one[-1] != other[-1]:
+        return False
+    shortest = min(len(one), len(other))
+    begins = next((at for at in range(shortest) if one[at] != other[at]), shortest)
+    ends = next((at for at in range(shortest - begins) if one[-1 - at] != other[-1 - at]), shortest - begins)
+    mine, theirs = one[begins : len(one) - ends], other[begins : len(other) - ends]
+    if not mine or not theirs or max(len(mine), len(theirs)) > _MOST_DIFFERENT:
+        return False
+    if begins + ends < max(_LEAST_SHARED, _SHARED * max(len(one), len(other)) - 1):
+        return False
+    shared = {*terms(" ".join(one[:begins])), *terms(" ".join(one[len(one) - ends :]))}
+    return not any(term in asked - shared for part in (mine, theirs) for term in terms(" ".join(part)))

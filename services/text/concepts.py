@@ -1,0 +1,195 @@
+"""Everyday concepts: which of them a text speaks of, so that a question meets a statement in other words.
+
+"Who is my physician?" and "I see Dr. Lee on Monday" share no term. Both speak of doctors. A compact bilingual
+table (`concepts.toml`) says which words stand for a concept or for a kind of it, and which concepts are broader.
+"""
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from services.text.tokenizer import (
+    english_stems,
+    english_words,
+    informative_terms,
+    is_everyday,
+    lone_characters,
+    simplified_text,
+    terms,
+)
+
+UNRELATED = "unrelated"
+_BROADER = 0.5
+"""Share of a concept that the concept above it counts."""
+_LONGEST_PHRASE = 4
+_DOERS = ("er", "or", "ist", "ian")
+_VAGUE = 0.35
+_LONE = 0.3
+_EVERYDAY = 0.2
+
+
+@dataclass(frozen=True)
+class _Table:
+    english: Mapping[tuple[str, ...], frozenset[str]]
+    """Concepts by the stems of a word or phrase."""
+    chinese: Mapping[str, frozenset[str]]
+    longest: int
+    """Characters of the longest Chinese word."""
+    broader: Mapping[str, Mapping[str, float]]
+    """For each concept those that hold as well, itself with 1."""
+    vague: frozenset[str]
+    """Concepts that say what is asked of a subject, and not which subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """One of the things that a question is about."""
+
+    terms: tuple[str, ...]
+    """Terms of which a text holds all where it uses the same words."""
+    concepts: Mapping[str, float]
+    """Concepts that it stands for, as of `concepts`."""
+    weight: float
+    """Less than 1 for words that hardly tell one subject from another."""
+
+
+def concepts(text: str) -> dict[str, float]:
+    """The concepts of which a text speaks: 1 for those it names, less for broader ones.
+
+    Of words within one another the longest counts. Traditional characters are folded.
+    """
+    table = _table()
+    return widened(each for _, named in (*_in_english(text, table), *_in_chinese(text, table)) for each in named)
+
+
+def widened(named: Iterable[str]) -> dict[str, float]:
+    """Concepts that are named, with the broader ones that hold as well; unknown names are left out."""
+    table = _table()
+    found: dict[str, float] = {}
+    for concept in named:
+        for broader, weight in table.broader.get(concept, {}).items():
+            found[broader] = max(weight, found.get(broader, 0.0))
+    found.pop(UNRELATED, None)
+    return found
+
+
+def telling_concepts(question: str) -> list[str]:
+    """The concepts that a question names and that tell one subject from another."""
+    vague = _table().vague
+    return [concept for concept, weight in concepts(question).items() if weight == 1.0 and concept not in vague]
+
+
+def words_for(concepts_named: Iterable[str]) -> list[str]:
+    """The terms (`services.text.tokenizer`) of single words that stand for these concepts, to search by words."""
+    words = _words_by_concept()
+    return list(dict.fromkeys(term for concept in concepts_named for term in words.get(concept, ())))
+
+
+def facets(question: str) -> tuple[Facet, ...]:
+    """What a question is about, each thing once."""
+    table = _table()
+    found: dict[tuple[str, ...], Facet] = {}
+    covered: set[str] = set()
+    for words, named in (*_in_english(question, table), *_in_chinese(question, table)):
+        own = tuple(terms(words))
+        covered.update(own)
+        if UNRELATED in named or not named:
+            continue
+        held = {broader: weight for each in named for broader, weight in table.broader[each].items()}
+        vague = all(each in table.vague for each in named)
+        key = tuple(sorted(informative_terms(words))) or own or (words,)
+        found[key] = Facet(key, held, _VAGUE if vague else 1.0)
+    for term in sorted(informative_terms(question)):
+        if term not in covered:
+            found[term,] = Facet((term,), {}, _EVERYDAY if is_everyday(term) else 1.0)
+    for term in sorted(lone_characters(question)):
+        if term not in covered:
+            found[term,] = Facet((term,), {}, _LONE)
+    return tuple(found.values())
+
+
+_Named = tuple[str, frozenset[str]]
+"""Words of a text, and the concepts that they stand for."""
+
+
+def _in_english(text: str, table: _Table) -> Iterator[_Named]:
+    words = english_words(text)
+    stems = english_stems(text)
+    at = 0
+    while at < len(stems):
+        for length in range(min(_LONGEST_PHRASE, len(stems) - at), 0, -1):
+            end = at + length
+            named = table.english.get(tuple(words[at:end])) or table.english.get(tuple(stems[at:end]))
+            if named:
+                yield " ".join(words[at : at + length]), named
+                at += length
+                break
+        else:
+            at += 1
+
+
+def _in_chinese(text: str, table: _Table) -> Iterator[_Named]:
+    if text.isascii():
+        return
+    folded = simplified_text(text)
+    at = 0
+    while at < len(folded):
+        for length in range(min(table.longest, len(folded) - at), 0, -1):
+            named = table.chinese.get(folded[at : at + length])
+            if named:
+                yield folded[at : at + length], named
+                at += length
+                break
+        else:
+            at += 1
+
+
+@cache
+def _words_by_concept() -> Mapping[str, Sequence[str]]:
+    table = _table()
+    found: dict[str, list[str]] = {}
+    single = ((stems[0], named) for stems, named in table.english.items() if len(stems) == 1)
+    for word, named in (*single, *table.chinese.items()):
+        for concept in named:
+            found.setdefault(concept, []).append(word)
+    return found
+
+
+@cache
+def _table() -> _Table:
+    raw = tomllib.loads((files("services.text") / "concepts.toml").read_text(encoding="utf-8"))
+    english: dict[tuple[str, ...], set[str]] = {}
+    chinese: dict[str, set[str]] = {}
+    for concept, entry in raw.items():
+        for phrase in entry.get("en", "").split():
+            words = english_words(phrase.replace("_", " "))
+            # A gardener is no garden: who does something is not told from it by the stem.
+            exact = len(words) == 1 and words[0].endswith(_DOERS) and english_stems(words[0]) != words
+            keys = [words, [f"{words[0]}s"]] if exact else [english_stems(phrase.replace("_", " "))]
+            for key in keys:
+                english.setdefault(tuple(key), set()).add(concept)
+        for word in entry.get("zh", "").split():
+            # A word in Latin letters within Chinese is found as English.
+            chinese.setdefault(simplified_text(word), set()).add(concept)
+    above = {concept: entry.get("under", "").split() for concept, entry in raw.items()}
+    return _Table(
+        english={stems: frozenset(named) for stems, named in english.items()},
+        chinese={word: frozenset(named) for word, named in chinese.items()},
+        longest=max(map(len, chinese)),
+        broader={concept: _broader(concept, above) for concept in raw},
+        vague=frozenset(concept for concept, entry in raw.items() if entry.get("vague")),
+    )
+
+
+def _broader(concept: str, above: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    found = {concept: 1.0}
+    waiting = [concept]
+    while waiting:
+        each = waiting.pop()
+        for broader in above[each]:
+            if broader not in found:
+                found[broader] = found[each] * _BROADER
+                waiting.append(broader)
+    return found

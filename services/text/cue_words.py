@@ -1,0 +1,115 @@
+"""The words by which rules tell what a message is: plain lists, so that a language is mended by adding words."""
+
+from services.text.language import Language
+
+_Cues = dict[Language, frozenset[str]]
+
+
+def _cues(english: str, chinese: str) -> _Cues:
+    return {"en": frozenset(english.split()), "zh": frozenset(chinese.split())}
+
+
+REFERS_BACK = _cues(
+    """
+it its he him his she her hers they them their that those this these there then one ones earlier before
+previously mentioned said told again former latter same too also
+""",
+    """
+刚才 刚刚 那个 那家 那部 那本 那位 那次 那件 那里 那儿 那种 那些 那天 那晚 这个 这家 这部 这本 这位 这次 这件
+这里 这种 这些 这样 之前 上次 前面 你说 你提 提到 说过 说的 他 她 它 同样 还有 继续 然后
+""",
+)
+"""What points to something named before."""
+
+ASKS = _cues(
+    """
+what when where which who whom whose why how is are was were do does did can could will would should has have
+had may tell remind
+""",
+    """
+什么 啥 哪 谁 几 多少 多大 多久 多高 多长 怎么 怎样 如何 为何 吗 呢 是否 是不是 有没有 来着 告诉我 提醒我
+""",
+)
+"""What makes a question: an English one begins with it, a Chinese one has it somewhere."""
+
+ASKS_COUNSEL: _Cues = {
+    "en": frozenset(
+        [
+            *("do you think", "should i", "should we", "do you suggest", "would you suggest", "any ideas"),
+            *("do you recommend", "any suggestions", "any advice", "can i do", "do you have", "would you do"),
+        ]
+    ),
+    "zh": frozenset(
+        ["你觉得", "你认为", "你看呢", "怎么办", "我该", "我应该", "你有什么", "有什么建议", "有没有什么"]
+    ),
+}
+"""What asks the other for an opinion on the matter at hand; these are found within words, too."""
+
+QUOTES: _Cues = {
+    "en": frozenset(["you mentioned", "you said", "you told", "you suggested", "you recommended", "just now"]),
+    "zh": frozenset(
+        ["你说的", "你刚", "你提到", "你推荐的", "刚才说", "刚才那", "刚才提", "刚说", "刚刚说", "上面说"]
+    ),
+}
+"""What points to something that was said; these are found within words, too."""
+
+SEEKS_ADVICE = _cues(
+    """
+recommend recommends recommended recommendation recommendations suggest suggests suggestion suggestions advice
+advise prefer favourite favorite choose pick should
+""",
+    """
+推荐 建议 吃什么 喝什么 看什么 听什么 玩什么 买什么 送什么 选什么 穿什么 哪个好 该选 最喜欢 爱吃
+""",
+)
+"""What asks for advice or a choice, to which the user's preferences matter."""
+
+PLEASANTRIES = _cues(
+    """
+thanks thank thx cheers hello hi hey bye goodbye good great nice cool fine ok okay sure alright right yes yeah
+yep yup no nope well perfect awesome amazing wonderful lovely lol haha hahaha hmm oh ah wow please sorry
+welcome morning afternoon evening night see later soon tomorrow today again much very really so you i it it's
+that's that is a lot the to me my all too and for got get will do don't worry no problem understood agreed
+exactly indeed interesting glad hear how are how's going what's up there doing you're have meet pleased never mind
+sounds sound now funny helpful kind day fantastic brilliant excellent appreciate appreciated fun
+""",
+    """
+好的 好吧 好呀 好啊 好 嗯 嗯嗯 哦 噢 啊 呀 吧 呢 哈 哈哈 嘿 嗨 喂 谢谢 多谢 感谢 谢 你 您 您好 你好 早上好
+早安 晚上好 中午好 下午好 晚安 再见 拜拜 回头见 明天见 行 可以 没问题 没事 不客气 不用谢 对 对的 是 是的 是啊
+不是 知道了 明白 明白了 了解 收到 懂了 真 真的 太 太好了 很 很好 不错 棒 厉害 了 的 我 啦 嘛 最近 怎么样 怎样
+在吗 吗 辛苦了 加油 当然 原来如此 没错 非常 没关系 祝 开心 愉快 快乐 有意思 有趣 好玩 随便 聊聊 周末
+""",
+)
+"""What courtesies are made of."""
+
+WEAK_WORDS = _cues(
+    """
+like love want think know say said tell told good great nice day today time thing way lot really make made get
+got go going went come came see look feel felt need use work happen talk mention remember recently kind part
+place person people year week month new first last much many still even back name exact remind please thank
+thanks sure sorry
+""",
+    """
+喜欢 想要 需要 今天 最近 事情 东西 感觉 告诉 告诉我 记得 有点 有些 一下 一点 一起 一直 名字 叫什么 一样 特别
+不过 对了 其实 比较 应该 可能 还记得 这样 那样 有什 么样 怎么样 请问 问一 一问 知不知道
+""",
+)
+"""Words so general that two texts may share them and have nothing in common."""
+
+EVERYDAY_WORDS = _cues(
+    """
+actually else now always never often usually sometimes maybe probably again already almost ever since though while
+without within around another every everyone everything someone something anything nothing one two three next
+long little big small old best better different same able put take took taken give gave given keep kept let try
+tried start started end run turn set ask asked call called bring buy bought help show find found leave left live
+mean hear heard play move middle moment type bit couple lots order currently nowadays lately later early soon
+late finally quite pretty suppose wonder recommend suggest
+""",
+    """
+推荐 建议 那种 什么样 这种 那样 说过 提到 上回 上次 每天 每个 每次 平时 一般 通常
+经常 总是 今年 明年 去年 目前 如今 刚刚 最后 以前 后来 开始 继续 准备 打算 出来
+地方 样子 里面 上面 下面 那边 这边 这里 大家 别人 一种 一次 几个 哪天 哪种 哪家
+是否 有人 时间
+""",
+)
+"""Words of so many sentences that sharing one says little about a subject."""

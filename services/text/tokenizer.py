@@ -1,0 +1,230 @@
+"""The terms under which a message is indexed and sought: English stems, Chinese words and character pairs.
+
+A full-text index of a general store splits neither Chinese nor inflected English well, so it is given
+terms that are ready, joined by spaces. No term holds punctuation, at which such an index would split it.
+"""
+
+import re
+import threading
+import unicodedata
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from services.text.cue_words import EVERYDAY_WORDS, WEAK_WORDS
+from services.text.dictionary import TOTAL, dictionary
+from services.text.lexical import STOP_WORDS
+
+_HAN = "\u3400-\u9fff\uf900-\ufaff"
+_RUN = re.compile(
+    r"[a-z0-9][a-z0-9._%+-]*@[a-z0-9-]+(?:\.[a-z0-9-]+)+"
+    r"|[0-9]+(?:[.:/-][0-9]+)+"
+    rf"|[^\W_{_HAN}]+(?:'[^\W\d_{_HAN}]+)?"
+    rf"|[{_HAN}]+"
+)
+_CHINESE = re.compile(f"[{_HAN}]")
+_ENGLISH_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
+_PART = re.compile(r"[^\W_]+")
+_APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
+
+_MORE_ENGLISH_STOP_WORDS = """
+about after again all also am any because before being both doing down during each few further here hers
+herself him himself i'd i'll i've into itself just let's more most myself no nor not off once only other ours
+ourselves out over own same should some such than that's theirs themselves these those through too under until
+up very we'd we'll we're we've what's whom won't yours yourself yourselves you'd you'll you're you've don't
+didn't doesn't isn't wasn't can't couldn't wouldn't he's she's there's hey hi oh wow yeah yes ok okay
+"""
+_CHINESE_STOP_WORDS = """
+什么 怎么 怎样 多少 哪个 哪些 哪里 哪儿 这个 那个 这些 那些 一个 一些 我们 你们 他们 她们 它们 自己 还有 还是
+因为 所以 但是 可以 就是 没有 不是 以及 以后 之后 之前 来着 如果 然后 而且 或者 已经 现在 时候 觉得 知道 真的
+非常 是不是
+"""
+_STOP = STOP_WORDS | frozenset([*_MORE_ENGLISH_STOP_WORDS.split(), *_CHINESE_STOP_WORDS.split()])
+_LONGEST_TERM = 64
+_SHORT = 500
+_PAIR = 2
+
+
+class _Tools(NamedTuple):
+    stem: Callable[[str], str]
+    simplify: Callable[[str], str]
+    segment: Callable[[str], list[str]]
+
+
+_lock = threading.Lock()
+_loaded: list[_Tools] = []
+
+
+def warm() -> None:
+    """Load the dictionaries, so that no message has to wait for them."""
+    _tools()
+
+
+def simplified(text: str) -> str:
+    """With its traditional Chinese characters folded to simplified ones."""
+    return _tools().simplify(text) if _CHINESE.search(text) else text
+
+
+def simplified_text(text: str) -> str:
+    """Folded to half width and lower case, with its traditional Chinese characters simplified."""
+    return simplified(unicodedata.normalize("NFKC", text).lower())
+
+
+def english_words(text: str) -> list[str]:
+    """All English words and numbers of a text in lower case, in order, stop words among them."""
+    return _ENGLISH_WORD.findall(unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower())
+
+
+def english_stems(text: str) -> list[str]:
+    """The stems of `english_words`."""
+    return [_stem(word) for word in english_words(text)]
+
+
+def indexed_text(speaker: str, text: str) -> str:
+    """`Speaker: text`: what is embedded and split into terms; the text alone where nobody is named."""
+    return f"{speaker}: {text}" if speaker else text
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text, repeated where it repeats them; none for a text of stop words alone.
+
+    Full-width forms and traditional characters are folded. English words are lower case and stemmed
+    (Porter2), stop words are left out. A run of Chinese gives its characters, its pairs of
+    neighbouring characters and the words of jieba's search mode. An e-mail address and a number
+    with separators are a term each, and so are their parts.
+    """
+    return list((_remembered_terms if len(text) <= _SHORT else _terms)(text))
+
+
+def _terms(text: str) -> tuple[str, ...]:
+    return tuple(chain.from_iterable(_chinese(run) if _CHINESE.match(run) else _other(run) for run in _runs(text)))
+
+
+# A message is cut several times in a turn: to be sought, ranked, met by concepts and shown.
+_remembered_terms = lru_cache(maxsize=512)(_terms)
+
+
+def informative_terms(text: str) -> frozenset[str]:
+    """Those of a text's terms that a text about the same is expected to share.
+
+    General words are left out, and of Chinese the pairs that are no words: they exist for finding, and
+    most of them straddle two words.
+    """
+    found: set[str] = set()
+    for run in _runs(text):
+        if _CHINESE.match(run) and len(run) > 1:
+            found.update(word for word in _segment(run) if len(word) > 1 and not _is_stop(word))
+        else:
+            found.update(_chinese(run) if _CHINESE.match(run) else _other(run))
+    return frozenset(term for term in found if not is_weak(term))
+
+
+def lone_characters(text: str) -> frozenset[str]:
+    """The Chinese words of one character that a text about the same may share: each says little by itself."""
+    found: set[str] = set()
+    for run in _runs(text):
+        if _CHINESE.match(run) and len(run) > 1:
+            found.update(word for word in _segment(run) if len(word) == 1 and not _is_stop(word))
+    return frozenset(term for term in found if not is_weak(term))
+
+
+def _runs(text: str) -> list[str]:
+    folded = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES).lower()
+    return _RUN.findall(simplified(folded))
+
+
+def is_weak(term: str) -> bool:
+    """Whether a term is so general that sharing it means nothing by itself."""
+    return term in _weak_terms()
+
+
+def is_everyday(term: str) -> bool:
+    """Whether a term is in so many sentences that sharing it says little."""
+    return term in _everyday_terms()
+
+
+@lru_cache(maxsize=1)
+def _everyday_terms() -> frozenset[str]:
+    words = EVERYDAY_WORDS["en"] | EVERYDAY_WORDS["zh"]
+    return frozenset(term for word in words for term in terms(word) if len(term) > 1)
+
+
+@lru_cache(maxsize=1)
+def _weak_terms() -> frozenset[str]:
+    weak = WEAK_WORDS["en"] | WEAK_WORDS["zh"]
+    return weak.union(*(terms(word) for word in weak))
+
+
+def _chinese(run: str) -> list[str]:
+    if len(run) == 1:
+        return [] if run in _STOP else [run]
+    # Its words alone would not do: of 狗叫 and 一只狗 the cut gives 狗 for one and not for the other.
+    pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+    words = [word for word in _segment(run) if len(word) > 1]
+    return [term for term in [*pairs, *words, *run] if not _is_stop(term)]
+
+
+def _segment(run: str) -> tuple[str, ...]:
+    """The words of a run of Chinese."""
+    return _remembered_segment(run) if len(run) <= _LONGEST_TERM else tuple(_tools().segment(run))
+
+
+@lru_cache(maxsize=1_024)
+def _remembered_segment(run: str) -> tuple[str, ...]:
+    # A message is cut several times in a turn: to be understood, sought, ranked and covered.
+    return tuple(_tools().segment(run))
+
+
+def _is_stop(term: str) -> bool:
+    """Whether a Chinese term is a stop word, or a pair that straddles two of one character."""
+    return term in _STOP or (len(term) == _PAIR and term[0] in _STOP and term[1] in _STOP)
+
+
+def _other(run: str) -> list[str]:
+    if run in _STOP:
+        return []
+    if "'" in run:
+        return ["".join(_PART.findall(_stem(run)))]
+    parts = _PART.findall(run[: 4 * _LONGEST_TERM])
+    if len(parts) > 1:
+        return ["".join(parts)[:_LONGEST_TERM], *(part[:_LONGEST_TERM] for part in parts)]
+    return [_stem(part[:_LONGEST_TERM]) for part in parts]
+
+
+@lru_cache(maxsize=32_768)
+def _stem(word: str) -> str:
+    # A stemmer keeps the word at hand in itself.
+    with _lock:
+        return _tools_locked().stem(word)
+
+
+def _tools() -> _Tools:
+    if _loaded:
+        return _loaded[0]
+    with _lock:
+        return _tools_locked()
+
+
+def _tools_locked() -> _Tools:
+    if not _loaded:
+        _loaded.append(_load())
+    return _loaded[0]
+
+
+def _load() -> _Tools:
+    with warnings.catch_warnings():
+        # jieba's modules have escapes and an import of which newer Pythons warn.
+        warnings.simplefilter("ignore")
+        import jieba  # noqa: PLC0415
+        import opencc  # noqa: PLC0415
+        import snowballstemmer  # noqa: PLC0415
+    tokenizer = jieba.Tokenizer()
+    # Its own way of loading takes half a second, and trusts a cache file in a directory that all may write to.
+    tokenizer.FREQ, tokenizer.total, tokenizer.initialized = dictionary(), TOTAL, True
+
+    def segment(run: str) -> list[str]:
+        return list(tokenizer.cut_for_search(run))
+
+    return _Tools(snowballstemmer.stemmer("english").stemWord, opencc.OpenCC("t2s").convert, segment)

@@ -1,0 +1,105 @@
+"""What rules make of messages without a model: plain statements, filed item by item, and nothing else."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.facts_stated.__main__ import FOLDER, measure
+from services.memory.agent.fact import Fact
+from services.memory.agent.fact_filing import plan_of_facts
+from services.memory.agent.facts import facts_of
+from services.memory.agent.plan import HUMAN, CoreChange, NewMemory, Plan, is_known, settled
+from services.memory.items import apply_changes
+
+
+@pytest.mark.parametrize("language", ["english", "chinese"])
+def test_the_collected_statements_are_read_as_before(language: str) -> None:
+    figures = measure(FOLDER / f"{language}.txt")
+    assert figures.messages >= 300
+    assert figures.precision >= 0.97
+    assert figures.recall >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("message", "filed"),
+    [
+        ("I live in Berlin and I work at Siemens.", ["home: lives in Berlin", "work: works at Siemens"]),
+        (
+            "I'm allergic to peanuts, shellfish and cats",
+            ["allergies: peanuts", "allergies: shellfish", "allergies: cats"],
+        ),
+        ("My name is Anna Schmidt, but call me Ann.", ["name: Anna Schmidt", "preferred_name: Ann"]),
+        ("我现在不喜欢恐怖片了，喜欢喜剧", ["preferences: 不喜欢恐怖片", "preferences: 喜欢喜剧"]),
+        ("我叫王小明，你可以叫我小王", ["name: 王小明", "preferred_name: 小王"]),
+        ("我上個月搬到新加坡了", ["home: 住在新加坡"]),
+        ("我養了一隻貓，叫雪球", ["pets: 養一隻貓叫雪球"]),
+    ],
+)
+def test_a_message_may_state_several_facts(message: str, filed: list[str]) -> None:
+    assert [f"{fact.field}: {fact.text}" for fact in facts_of(message)] == filed
+
+
+def _filed(human: dict[str, Any], *messages: str) -> dict[str, Any]:
+    """A section after messages, each filed as the agent does it."""
+    for message in messages:
+        for planned in plan_of_facts(facts_of(message), {HUMAN: human}, has_core=True):
+            if isinstance(planned, CoreChange) and not is_known(planned, human):
+                changes = [change.as_item_change() for change in settled(planned, human)]
+                human = apply_changes(human, changes).content
+    return human
+
+
+@pytest.mark.parametrize(
+    ("human", "messages", "then"),
+    [
+        ({}, ["我喜欢看恐怖片", "我现在不喜欢恐怖片了，喜欢喜剧"], {"preferences": ["不喜欢恐怖片", "喜欢喜剧"]}),
+        ({}, ["我爱吃辣", "我不吃辣了"], {"preferences": ["不吃辣"]}),
+        ({}, ["I love horror films.", "Actually I've gone off horror films, they give me nightmares."],
+         {"preferences": ["no longer likes horror films"]}),
+        ({}, ["I live in Berlin.", "I moved from Berlin to Lisbon."], {"home": "lives in Lisbon"}),
+        ({"notes": ["likes horror films"]}, ["I hate horror films"], {"notes": ["hates horror films"]}),
+        ({"residence": "lives in Berlin"}, ["I moved to Lisbon."], {"residence": "lives in Lisbon"}),
+        ({"home": "lives in Lisbon"}, ["I no longer live in Berlin"], {"home": "lives in Lisbon"}),
+        ({"home": "lives in Berlin"}, ["I no longer live in Berlin"], {"home": "no longer lives in Berlin"}),
+        ({"preferences": ["likes tea"]}, ["I like tea"], {"preferences": ["likes tea"]}),
+        ({"allergies": ["nuts"]}, ["I'm allergic to cats"], {"allergies": ["nuts", "cats"]}),
+        ({"allergies": ["penicillin", "nuts"]}, ["I'm not allergic to penicillin after all."],
+         {"allergies": ["nuts"]}),
+        ({"allergies": ["青霉素", "芒果"]}, ["我对青霉素不过敏"], {"allergies": ["芒果"]}),
+        ({"allergies": ["nuts"]}, ["I'm not allergic to bees."], {"allergies": ["nuts"]}),
+        ({"work": "works at Lund & Co"}, ["I start at Polar on Monday; my last day at Lund & Co was Friday."],
+         {"work": "works at Polar on Monday"}),
+        ({}, ["My son is 7.", "My son is 9 years old."], {"family": ["son is 9 years old"]}),
+        ({}, ["我儿子7岁", "我儿子9岁了"], {"family": ["儿子9岁"]}),
+        ({}, ["Call me Lex.", "Please call me Alexandra."], {"preferred_name": "Alexandra"}),
+    ],
+)  # fmt: skip
+def test_the_newer_takes_the_place_of_what_it_contradicts(
+    human: dict[str, Any], messages: list[str], then: dict[str, Any]
+) -> None:
+    assert _filed(human, *messages) == then
+
+
+def test_without_core_memory_all_are_episodes() -> None:
+    facts = facts_of("I like tea. I live in Berlin. My name is Ann. I'm not allergic to bees.") + facts_of(
+        "我对花生过敏"
+    )
+    plan: Plan = plan_of_facts(facts, {}, has_core=False)
+    assert [(each.episode_type, each.content) for each in plan if isinstance(each, NewMemory)] == [
+        ("preference", "The user likes tea."),
+        ("context", "The user lives in Berlin."),
+        ("context", "The user is called Ann."),
+        ("context", "用户对花生过敏。"),
+    ]
+
+
+def test_no_message_causes_more_than_eight_operations() -> None:
+    facts = [Fact("decision", f"The user has decided to do {number}.") for number in range(20)]
+    assert len(plan_of_facts(facts, {}, has_core=True)) == 8
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    assert len(facts_of(text)) <= 8

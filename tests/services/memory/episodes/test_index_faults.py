@@ -1,0 +1,241 @@
+"""Milvus or the embedding endpoint goes away, hangs, or loses everything: answers go on, and the index heals."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services, open_services
+from services.conversations.turn import OpenTurn
+from services.engines import Engines
+from services.errors import Unavailable
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.episodes.index import Scope, shard_of
+from services.memory.recall.recall import RecallResult, TurnAsked
+from services.platform.settings import Settings, load_settings
+from tests.support.jobs import until
+from tests.support.milvus_server import MilvusServer, of_user
+from tests.support.model_server import EmbeddingsScript, ModelServer
+from tests.support.turns import exchange
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+DIMENSIONS = 8
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """With an endpoint of embeddings, and time enough for a busy machine."""
+    return load_settings(
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="secret-key",
+        embedding_model="scripted-embeddings",
+        embedding_dim=DIMENSIONS,
+        memory_recall_budget_ms=3000,
+    )
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
+    """With a Milvus of the test's own."""
+    return replace(engines, milvus_uri=milvus_server.uri)
+
+
+@pytest.fixture
+async def two(settings: Settings, engines: Engines) -> AsyncIterator[tuple[Services, Services]]:
+    """Two processes' services over the same stores."""
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(open_services(settings, engines)) for _ in range(2)]
+        yield opened[0], opened[1]
+
+
+def scope(turn: OpenTurn) -> Scope:
+    return Scope(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
+async def search(services: Services, turn: OpenTurn, text: str) -> RecallResult:
+    return await services.memory.recall.search(scope(turn), text, now=datetime.now(UTC))
+
+
+async def recall(services: Services, turn: OpenTurn, text: str) -> RecallResult:
+    """As a turn of a new conversation would."""
+    asking = await exchange(services.turns, text, "I will see", session_key="asking")
+    asked = TurnAsked(scope(turn), asking.conversation_id, asking.user_message_id, text, datetime.now(UTC), "UTC")
+    return await services.memory.recall.for_turn(asked)
+
+
+def texts(found: RecallResult) -> set[str]:
+    return {result.unit.text for result in found.ranking.results}
+
+
+async def waiting(services: Services) -> int:
+    rows = await services.database.fetch(
+        DEFAULT_TENANT, "SELECT count(*) FROM episodes WHERE indexed_at IS NULL", {}, tuple_row
+    )
+    return int(rows[0][0])
+
+
+async def index_soon(services: Services) -> None:
+    """As the periodic job does: try until nothing waits any more."""
+
+    async def done() -> bool:
+        try:
+            await services.memory.indexing.index_waiting()
+        except Unavailable:
+            await asyncio.sleep(0.2)
+            return False
+        return await waiting(services) == 0
+
+    await until(done, seconds=60)
+
+
+async def said(services: Services, count: int = 3, **values: str) -> list[OpenTurn]:
+    return [
+        await exchange(services.turns, f"My dog number {number} is Bruno", "Nice", **values)
+        for number in range(count)
+    ]
+
+
+def units(turns: list[OpenTurn]) -> dict[UUID, int]:
+    """Every message once."""
+    return {message: 1 for turn in turns for message in (turn.user_message_id, turn.answer_message_id)}
+
+
+async def test_stopped_and_started_again_nothing_is_lost_and_nothing_there_twice(
+    services: Services, milvus_server: MilvusServer
+) -> None:
+    turns = await said(services)
+    await index_soon(services)
+    milvus_server.stop()
+    turns.append(await exchange(services.turns, "My cat is called Minka", "Lovely"))
+    for found in (await recall(services, turns[0], "Minka the cat"), await search(services, turns[0], "Minka")):
+        assert list(found.degraded) == ["milvus"]
+        assert "My cat is called Minka" in texts(found)
+    with pytest.raises(Unavailable):
+        await services.memory.indexing.index_waiting()
+    milvus_server.start()
+    await index_soon(services)
+    asking = await exchange(services.turns, "The weather is sunny", "Good weather")
+    await index_soon(services)
+    indexed = of_user(milvus_server.uri, turns[0].user_id)
+    assert units([*turns, asking]).items() <= indexed.items()
+    assert set(indexed.values()) == {1}
+
+    async def whole() -> bool:
+        found = await search(services, turns[0], "Bruno the dog")
+        return list(found.degraded) == [] and "My dog number 0 is Bruno" in texts(found)
+
+    await until(whole, seconds=30)
+
+
+async def test_paused_it_is_left_alone_and_what_waits_is_recalled(
+    services: Services, milvus_server: MilvusServer
+) -> None:
+    turns = await said(services)
+    await index_soon(services)
+    await exchange(services.turns, "My cat is called Minka", "Lovely")
+    milvus_server.send(signal.SIGSTOP)
+    for _ in range(4):
+        found = await recall(services, turns[0], "Minka the cat")
+        assert list(found.degraded) == ["milvus"]
+        assert "My cat is called Minka" in texts(found)
+    with pytest.raises(Unavailable):
+        await services.memory.index.search(scope(turns[0]), [["dog"]], [], 5, within_s=1)
+    milvus_server.send(signal.SIGCONT)
+
+    async def answers() -> bool:
+        found = await recall(services, turns[0], "Bruno the dog")
+        return list(found.degraded) == [] and "My dog number 0 is Bruno" in texts(found)
+
+    await until(answers, seconds=30)
+
+
+async def test_killed_it_has_again_what_was_not_flushed(services: Services, milvus_server: MilvusServer) -> None:
+    turns = await said(services)
+    await index_soon(services)
+    milvus_server.restart(signal.SIGKILL)
+    assert of_user(milvus_server.uri, turns[0].user_id) == units(turns)
+    turns += await said(services, session_key="s-2")
+    milvus_server.restart(signal.SIGKILL)
+    await index_soon(services)
+    assert of_user(milvus_server.uri, turns[0].user_id) == units(turns)
+
+
+async def test_an_index_that_was_lost_heals_by_being_asked_and_by_being_written(
+    services: Services, milvus_server: MilvusServer
+) -> None:
+    turns = await said(services, external_user_id="asks")
+    others = {
+        name: await said(services, external_user_id=name) for name in [f"silent-{number}" for number in range(24)]
+    }
+    await index_soon(services)
+    before = texts(await search(services, turns[0], "Bruno the dog"))
+    milvus_server.restart(empty=True)
+
+    async def seen() -> bool:
+        services.memory.working_sets.forget(turns[0].user_id)  # as by a process that has none of them yet
+        found = await search(services, turns[0], "Bruno the dog")
+        return list(found.degraded) == ["milvus"] and await waiting(services) == len(turns)
+
+    await until(seen, seconds=30)  # the client has to find the new server first
+    await index_soon(services)
+    found = await search(services, turns[0], "Bruno the dog")
+    assert (list(found.degraded), texts(found)) == ([], before)
+    healed = {shard_of(turns[0].user_id)}
+    for other in others.values():
+        user_id = other[0].user_id
+        assert of_user(milvus_server.uri, user_id) == (units(other) if shard_of(user_id) in healed else {})
+    # One of them says something: the whole shard is made, for all who are in it.
+    speaker = next(other for other in others.values() if shard_of(other[0].user_id) not in healed)
+    name = next(name for name, other in others.items() if other is speaker)
+    speaker.append(
+        await exchange(
+            services.turns, "The weather is sunny", "Good weather", external_user_id=name, session_key="s-2"
+        )
+    )
+    await index_soon(services)
+    healed.add(shard_of(speaker[0].user_id))
+    for other in others.values():
+        user_id = other[0].user_id
+        assert of_user(milvus_server.uri, user_id) == (units(other) if shard_of(user_id) in healed else {})
+
+
+async def test_two_that_index_at_once_write_everything_once(
+    two: tuple[Services, Services], milvus_server: MilvusServer
+) -> None:
+    turns = await said(two[0], 30)
+    counts = await asyncio.gather(*(services.memory.indexing.index_waiting() for services in two * 3))
+    await index_soon(two[0])
+    assert sum(counts) <= len(turns)
+    assert of_user(milvus_server.uri, turns[0].user_id) == units(turns)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [EmbeddingsScript(status=500), EmbeddingsScript(delay_s=60), EmbeddingsScript(dimensions=DIMENSIONS + 1)],
+    ids=["failing", "slow", "wrong dimension"],
+)
+async def test_without_embeddings_words_find_and_indexing_waits(
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer, script: EmbeddingsScript
+) -> None:
+    turns = await said(services)
+    await index_soon(services)
+    model_server.embeddings = script
+    found = await recall(services, turns[0], "Bruno the dog")
+    assert list(found.degraded) == ["embedding"]
+    assert "My dog number 0 is Bruno" in texts(found)
+    if not script.delay_s:
+        assert list((await search(services, turns[0], "Bruno the dog")).degraded) == ["embedding"]
+        with pytest.raises(Unavailable):
+            await services.memory.indexing.index_waiting()
+        assert await waiting(services) == 1
+    model_server.embeddings = EmbeddingsScript()
+    await index_soon(services)
+    assert len(of_user(milvus_server.uri, turns[0].user_id)) == 2 * (len(turns) + 1)

@@ -1,0 +1,251 @@
+"""What changes while the index is written: nothing that was removed comes back, nothing that was said is missed.
+
+The embeddings endpoint answers late, so that there is a while between reading the episodes and writing them.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services
+from services.conversations.turn import OpenTurn
+from services.engines import Engines
+from services.erasure.erasure import Erasure
+from services.erasure.traces import Traces
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.memory.blocks import Owner
+from services.memory.episodes.episode import NewEpisode
+from services.memory.episodes.index_sync import Indexing
+from services.memory.operations import Trigger
+from services.platform.settings import Settings, load_settings
+from tests.support.jobs import hurried_queue, statuses, until
+from tests.support.milvus_server import MilvusServer, collections, indexed, of_user
+from tests.support.model_server import EmbeddingsScript, ModelServer
+from tests.support.turns import exchange
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+BY_USER = Trigger("user")
+LATE = EmbeddingsScript(delay_s=2)
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """With an endpoint of embeddings."""
+    return load_settings(
+        llm_model="scripted",
+        llm_base_url=model_server.base_url,
+        llm_api_key="secret-key",
+        embedding_model="scripted-embeddings",
+        embedding_dim=8,
+    )
+
+
+@pytest.fixture
+def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
+    """With a Milvus of the test's own."""
+    return replace(engines, milvus_uri=milvus_server.uri)
+
+
+@asynccontextmanager
+async def removals(services: Services) -> AsyncIterator[JobQueue]:
+    """A worker that does what a removal defers."""
+    memory = services.memory
+    async with hurried_queue(services.database) as jobs:
+        Indexing(services.database, memory.index, services.embedder, jobs)
+        Erasure(
+            services.database,
+            services.leases,
+            Traces(services.events, memory.core_cache),
+            memory.index,
+            jobs,
+            events_keep_s=600,
+        )
+        jobs.start_worker()
+        yield jobs
+
+
+async def _until_removed(services: Services, task: str) -> None:
+    async def done() -> bool:
+        return "succeeded" in await statuses(services.database, task)
+
+    await until(done, seconds=30)
+
+
+def _asked(model_server: ModelServer) -> int:
+    return sum(request.path.endswith("embeddings") for request in model_server.requests)
+
+
+async def _while_it_is_embedded(
+    model_server: ModelServer, work: Coroutine[Any, Any, Any], meanwhile: Callable[[], Coroutine[Any, Any, Any]]
+) -> None:
+    """Do something when the work has read the episodes and waits for their vectors."""
+    before, model_server.embeddings = _asked(model_server), LATE
+    task = asyncio.create_task(work)
+
+    async def asked() -> bool:
+        return _asked(model_server) > before
+
+    await until(asked)
+    await meanwhile()
+    assert not task.done()
+    model_server.embeddings = EmbeddingsScript()
+    await task
+
+
+async def _unindexed(services: Services) -> int:
+    statement = "SELECT count(*) FROM episodes WHERE indexed_at IS NULL"
+    rows = await services.database.fetch(DEFAULT_TENANT, statement, {}, tuple_row)
+    return int(rows[0][0])
+
+
+async def _episodes(services: Services, turn: OpenTurn) -> list[UUID]:
+    statement = "SELECT id FROM episodes WHERE user_id = %(user)s ORDER BY created_at, id"
+    rows = await services.database.fetch(DEFAULT_TENANT, statement, {"user": turn.user_id}, tuple_row)
+    return [row[0] for row in rows]
+
+
+def _owner(turn: OpenTurn) -> Owner:
+    return Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+
+
+@pytest.mark.parametrize("how", ["index", "rebuild"])
+async def test_an_episode_that_is_removed_while_it_is_written_does_not_come_back(
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str
+) -> None:
+    memory = services.memory
+    kept, gone = [await exchange(services.turns, f"My dog is Bruno {n}", "A good dog") for n in range(2)]
+    if how == "rebuild":
+        await memory.indexing.index_waiting()
+    work = memory.indexing.index_waiting() if how == "index" else memory.indexing.rebuild(lambda _: None)
+    removed = (await _episodes(services, gone))[1]
+
+    async def remove() -> None:
+        await memory.archive.remove(_owner(gone), removed, BY_USER)
+
+    async with removals(services):
+        await _while_it_is_embedded(model_server, work, remove)
+        await _until_removed(services, "forget_episodes")
+    expected = {kept.user_message_id: 1, kept.answer_message_id: 1}
+    assert of_user(milvus_server.uri, kept.user_id) == expected
+    assert await _unindexed(services) == 0
+
+
+@pytest.mark.parametrize("how", ["index", "rebuild"])
+async def test_a_user_who_is_erased_while_it_is_written_does_not_come_back(
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str
+) -> None:
+    memory = services.memory
+    gone = await exchange(services.turns, "My dog is Bruno", "A good dog")
+    if how == "rebuild":
+        await memory.indexing.index_waiting()
+    work = memory.indexing.index_waiting() if how == "index" else memory.indexing.rebuild(lambda _: None)
+
+    async def erase() -> None:
+        await services.erasure.erase(DEFAULT_TENANT, "u-1")
+
+    async with removals(services):
+        await _while_it_is_embedded(model_server, work, erase)
+        await _until_removed(services, "erase_traces")
+    assert of_user(milvus_server.uri, gone.user_id) == {}
+
+
+async def test_what_a_broken_rebuild_had_written_of_an_erased_user_is_gone_too(
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer
+) -> None:
+    await exchange(services.turns, "My dog is Bruno", "A good dog")
+    await services.memory.indexing.index_waiting()
+    model_server.embeddings = EmbeddingsScript(delay_s=60)
+    before = _asked(model_server)
+    broken = asyncio.create_task(services.memory.indexing.rebuild(lambda _: None))
+
+    async def asked() -> bool:
+        return _asked(model_server) > before
+
+    await until(asked)
+    assert len(collections(milvus_server.uri)) == 2
+    broken.cancel()
+    await asyncio.wait({broken})
+    async with removals(services):
+        await services.erasure.erase(DEFAULT_TENANT, "u-1")
+        await _until_removed(services, "erase_traces")
+    assert len(collections(milvus_server.uri)) == 1
+    assert indexed(milvus_server.uri) == []
+
+
+@pytest.mark.parametrize("how", ["index", "rebuild"])
+async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str
+) -> None:
+    memory = services.memory
+    owner = _owner(await exchange(services.turns, "Good weather", "Sunny weather"))
+    new = NewEpisode("likes red wine", "preference", 0.8, "user_said")
+    episode_id = await memory.archive.insert(owner, new, BY_USER)
+    if how == "rebuild":
+        await memory.indexing.index_waiting()
+    work = memory.indexing.index_waiting() if how == "index" else memory.indexing.rebuild(lambda _: None)
+
+    async def change() -> None:
+        await memory.archive.change(owner, episode_id, "likes green tea", BY_USER)
+
+    await _while_it_is_embedded(model_server, work, change)
+    await memory.indexing.index_waiting()
+    assert await _unindexed(services) == 0
+    found = [unit.terms for unit in indexed(milvus_server.uri) if unit.id == episode_id]
+    assert len(found) == 1
+    assert "tea" in found[0].split()
+    assert "wine" not in found[0].split()
+    # And to something that has no word at all: the old words are not left behind.
+    await memory.archive.change(owner, episode_id, "…", BY_USER)
+    await memory.indexing.index_waiting()
+    assert of_user(milvus_server.uri, owner.user_id)[episode_id] == 0
+
+
+async def test_a_message_that_joins_an_episode_while_it_is_written_is_written_too(
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer
+) -> None:
+    turn = await exchange(services.turns, "My dog is Bruno", "A good dog")
+    (episode_id,) = await _episodes(services, turn)
+    later = await exchange(services.turns, "He is brown", "A brown dog", session_key="s-2")
+    (second,) = (each for each in await _episodes(services, turn) if each != episode_id)
+
+    async def join() -> None:
+        async with services.database.tenant(DEFAULT_TENANT) as connection:
+            await connection.execute("DELETE FROM episodes WHERE id = %s", [second])
+            await connection.execute(
+                "UPDATE episodes SET source_message_ids = source_message_ids || %s, indexed_at = NULL"
+                " WHERE id = %s",
+                [[later.user_message_id], episode_id],
+            )
+
+    await _while_it_is_embedded(model_server, services.memory.indexing.index_waiting(), join)
+    assert await _unindexed(services) == 0
+    expected = (turn.user_message_id, turn.answer_message_id, later.user_message_id)
+    assert of_user(milvus_server.uri, turn.user_id) == dict.fromkeys(expected, 1)
+
+
+async def test_users_who_come_during_a_rebuild_are_in_the_index(
+    services: Services, milvus_server: MilvusServer, model_server: ModelServer
+) -> None:
+    await exchange(services.turns, "My dog is Bruno", "A good dog")
+    await services.memory.indexing.index_waiting()
+    turns: list[OpenTurn] = []
+
+    async def come() -> None:
+        for number in range(100):
+            user = f"new-{number}"
+            turns.append(await exchange(services.turns, "My cat is Minka", "A good cat", external_user_id=user))
+
+    rebuilding = services.memory.indexing.rebuild(lambda _: None)
+    await _while_it_is_embedded(model_server, rebuilding, come)
+    await services.memory.indexing.index_waiting()
+    assert await _unindexed(services) == 0
+    messages = {message for turn in turns for message in (turn.user_message_id, turn.answer_message_id)}
+    assert messages <= {unit.id for unit in indexed(milvus_server.uri)}

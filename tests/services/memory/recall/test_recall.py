@@ -1,0 +1,82 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from services.bootstrap import Services, open_services
+from services.engines import Engines
+from services.memory.episodes.index import Scope
+from services.memory.recall.recall import RecallResult, TurnAsked
+from services.platform.settings import Settings
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+
+def texts(found: RecallResult) -> list[str]:
+    return [result.unit.text for result in found.ranking.results]
+
+
+async def _tell(services: Services) -> TurnAsked:
+    await exchange(services.turns, "我养了一只叫布鲁诺的狗", "布鲁诺真可爱", session_key="s-1")
+    await exchange(services.turns, "昨天看了诺兰的电影《盗梦空间》", "这部电影很烧脑", session_key="s-2")
+    turn = await exchange(services.turns, "我的狗叫什么名字？", "不知道", session_key="s-3")
+    return TurnAsked(
+        Scope(turn.tenant_id, turn.user_id, turn.expert_id),
+        turn.conversation_id,
+        turn.user_message_id,
+        "我的狗叫什么名字？",
+        datetime.now(UTC),
+        "Asia/Shanghai",
+    )
+
+
+async def test_what_is_not_indexed_is_recalled_at_once(services: Services) -> None:
+    asked = await _tell(services)
+    found = await services.memory.recall.for_turn(asked)
+    assert list(found.degraded) == []
+    assert texts(found)[0] == "我养了一只叫布鲁诺的狗"
+
+
+async def test_what_is_indexed_is_recalled(remembering: Services) -> None:
+    asked = await _tell(remembering)
+    await remembering.memory.indexing.index_waiting()
+    found = await remembering.memory.recall.for_turn(asked)
+    assert list(found.degraded) == []
+    assert texts(found)[0] == "我养了一只叫布鲁诺的狗"
+    legs = {leg.leg for result in found.ranking.results for leg in result.legs}
+    assert {"lexical", "dense"} <= legs
+
+
+async def test_a_stranger_recalls_nothing(remembering: Services) -> None:
+    asked = await _tell(remembering)
+    await remembering.memory.indexing.index_waiting()
+    scope = Scope(asked.scope.tenant_id, uuid4(), asked.scope.expert_id)
+    assert texts(await remembering.memory.recall.search(scope, "狗", now=asked.now)) == []
+
+
+async def test_lists_can_be_put_together_by_their_ranks(settings: Settings, engines: Engines) -> None:
+    by_ranks = settings.model_copy(update={"memory_recall_fusion": "ranks"})
+    scores = []
+    for chosen in (settings, by_ranks):
+        async with open_services(chosen, engines) as opened:
+            found = await opened.memory.recall.for_turn(await _tell(opened))
+        assert "我养了一只叫布鲁诺的狗" in texts(found)[:2]
+        scores.append([round(result.score, 4) for result in found.ranking.results[:3]])
+    assert scores[0] != scores[1]
+
+
+async def test_a_time_that_is_named_is_preferred_and_hides_nothing(remembering: Services) -> None:
+    for place in ("东湖", "西山"):
+        await exchange(remembering.turns, f"周末我去{place}骑车了", "真好", session_key=place)
+    asked = replace(await _tell(remembering), message="我去哪里骑车了？")
+    await remembering.memory.indexing.index_waiting()
+    anytime = (await remembering.memory.recall.for_turn(asked)).ranking.results
+    rides = {result.unit.text: result.unit.created_at for result in anytime if "骑车了" in result.unit.text}
+    for ride, at in rides.items():
+        then = replace(asked, since=at, until=at + timedelta(microseconds=1))
+        found = texts(await remembering.memory.recall.for_turn(then))
+        assert found[0] == ride
+        assert rides.keys() <= set(found)
+    assert len(rides) == 2

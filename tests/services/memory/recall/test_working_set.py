@@ -1,0 +1,171 @@
+"""A working set ranks as one that is made at once of what it holds, whatever came and went before."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
+from services.search.columns import kinds_of
+from services.search.index_terms import indexed_terms, marked, sought_terms
+from services.search.queries import make_queries
+from services.search.ranking import score
+from services.text.features import features
+
+DIMENSION = 8
+BEGUN = datetime(2026, 3, 1, tzinfo=UTC)
+TEXTS = (
+    "My dog is called Bruno.",
+    "What is my dog called?",
+    "We moved to Lisbon in May, near the river.",
+    "我家的狗叫布鲁诺，今年三岁。",
+    "我住在哪里？",
+    "Lovely, thank you for telling me about it.",
+    "I prefer trains to planes. " * 12,
+)
+QUESTIONS = (
+    "What is my dog's name?",
+    "我的狗叫什么名字？",
+    "Where do I live near the river?",
+    "trains or planes?",
+)
+
+
+def kept(number: int, text: str, *, waiting: bool, vector: int | None, conversation: int) -> KeptUnit:
+    every = indexed_terms(text, None, "user")
+    known = marked(every, text, None, "user")
+    content = UnitContent(
+        words=known.terms,
+        marks=every[1 : len(every) - len(known.terms)],
+        kinds=kinds_of(text, features(text, "user"), by_assistant=False, written=number % 5 == 0, waiting=False),
+        named=0,
+        concepts=known.concepts,
+    )
+    return KeptUnit(
+        unit_id=UUID(int=number + 1 << 70 | number),
+        episode_id=UUID(int=number // 2 + 7),
+        conversation_id=UUID(int=conversation) if conversation else None,
+        episode_type="turn",
+        said_at=BEGUN + timedelta(minutes=7 * (number % 13)),
+        importance=0.4,
+        waiting=waiting,
+        text_hash=hash(text),
+        content=content,
+        vector=None if vector is None else embedding(vector),
+    )
+
+
+def embedding(seed: int) -> list[float]:
+    values: list[float] = np.random.default_rng(seed).normal(size=DIMENSION).tolist()
+    return values
+
+
+def ranked(units: WorkingSet, question: str) -> list[tuple[UUID, float]]:
+    mask = units.within()
+    queries = make_queries(question)
+    words = units.by_words(sought_terms(question), mask, 5)
+    near, cosines = units.by_meaning(embedding(1), mask, 5)
+    places = units.in_order(words, near, units.waiting(mask, 3))
+    if not len(places):
+        return []
+    at = dict(zip(near.tolist(), cosines.tolist(), strict=True))
+    table = np.array([[at.get(place, np.nan) for place in places.tolist()]])
+    scored = score(
+        queries[:1], table, units.columns(places), now=BEGUN + timedelta(days=9), quality={"en": 0.5, "zh": 0.5}
+    )
+    return sorted(
+        (units.unit_id(place), round(float(value), 9))
+        for place, value in zip(places.tolist(), scored.final.tolist(), strict=True)
+    )
+
+
+Stored = dict[UUID, list[KeptUnit]]
+units_of_episodes = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.sampled_from(TEXTS),
+        st.booleans(),
+        st.none() | st.integers(1, 5),
+        st.integers(0, 3),
+    ),
+    max_size=8,
+)
+steps = st.lists(st.tuples(units_of_episodes, st.lists(st.integers(0, 20), max_size=4)), max_size=12)
+
+
+def take_in(units: WorkingSet, stored: Stored, written: Sequence[KeptUnit], gone: Sequence[UUID]) -> None:
+    """As a transaction changes what is stored, and a set then learns of it."""
+    changed: Stored = {episode_id: [] for episode_id in gone}
+    for unit in {each.unit_id: each for each in written}.values():
+        changed.setdefault(unit.episode_id, []).append(unit)
+    stored.update(changed)
+    told = []
+    for unit in (each for episode in changed.values() for each in episode):
+        same = units.knows(unit.unit_id, unit.text_hash)
+        told.append(unit if not same else _without_content(unit))
+    units.replace(changed, told)
+
+
+def _without_content(unit: KeptUnit) -> KeptUnit:
+    values = {name: getattr(unit, name) for name in KeptUnit.__slots__}
+    return KeptUnit(**{**values, "content": None})
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps)
+def test_it_ranks_as_one_made_at_once_after_writes_changes_and_removals(
+    history: list[tuple[list[tuple[int, str, bool, int | None, int]], list[int]]],
+) -> None:
+    units = WorkingSet(DIMENSION)
+    stored: Stored = {}
+    for written, gone in history:
+        made = [
+            kept(number, text, waiting=waiting, vector=vector or 3, conversation=conversation)
+            for number, text, waiting, vector, conversation in written
+        ]
+        take_in(units, stored, made, [UUID(int=each + 7) for each in gone])
+    fresh = WorkingSet(DIMENSION)
+    fresh.replace(stored, [unit for episode in stored.values() for unit in episode])
+    assert len(units) == len(fresh) == sum(map(len, stored.values()))
+    for question in QUESTIONS:
+        assert ranked(units, question) == ranked(fresh, question)
+
+
+def test_places_of_what_is_gone_are_given_up_and_nothing_else_changes() -> None:
+    units = WorkingSet(DIMENSION)
+    stored: Stored = {}
+    every = [kept(number, TEXTS[number % 7], waiting=False, vector=2, conversation=1) for number in range(600)]
+    take_in(units, stored, every, [])
+    before = units.nbytes
+    take_in(units, stored, [], [unit.episode_id for unit in every[:400]])
+    fresh = WorkingSet(DIMENSION)
+    fresh.replace(stored, [unit for episode in stored.values() for unit in episode])
+    assert (len(units), units.nbytes < before) == (200, True)
+    for question in QUESTIONS:
+        assert ranked(units, question) == ranked(fresh, question)
+
+
+def test_a_unit_that_says_the_same_keeps_its_embedding_and_one_that_says_something_else_loses_it() -> None:
+    units = WorkingSet(DIMENSION)
+    stored: Stored = {}
+    first = kept(2, TEXTS[0], waiting=True, vector=None, conversation=1)
+    take_in(units, stored, [first], [])
+    units.embed({first.unit_id: embedding(4)})
+    take_in(units, stored, [kept(2, TEXTS[0], waiting=False, vector=None, conversation=1)], [])
+    assert units.without_vector() == []
+    take_in(units, stored, [kept(2, TEXTS[2], waiting=False, vector=None, conversation=1)], [])
+    assert units.without_vector() == [first.unit_id]
+
+
+def test_a_unit_takes_about_a_kilobyte() -> None:
+    units = WorkingSet(512)
+    every = [
+        kept(number, f"{TEXTS[number % 6]} {number}", waiting=False, vector=None, conversation=1)
+        for number in range(2000)
+    ]
+    units.replace({unit.episode_id for unit in every}, every)
+    units.by_words(["dog"], units.within(), 5)
+    assert units.nbytes / len(units) < 1200

@@ -1,0 +1,83 @@
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.text.tokenizer import indexed_text, informative_terms, lone_characters, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He was travelling with friends", ["travel", "friend"]),
+        ("Anna’s dog", ["anna", "dog"]),
+        ("ＡＢＣ iPhone15", ["abc", "iphone15"]),
+        ("on 2026-04-05", ["20260405", "2026", "04", "05"]),
+        ("I don't!", []),
+        ("茶", ["茶"]),
+        ("我", []),
+        ("", []),
+    ],
+)
+def test_a_text_has_these_terms(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+def test_chinese_is_found_by_its_words_and_by_its_pairs() -> None:
+    found = terms("中国科学院")
+    assert {"中国", "国科", "科学", "学院", "科学院", "中国科学院"} <= set(found)
+
+
+def test_a_pair_of_stop_words_is_no_term() -> None:
+    assert "我的" not in terms("我的邮箱")
+    assert "邮箱" in terms("我的邮箱")
+
+
+def test_traditional_characters_find_simplified_ones() -> None:
+    assert terms("我的下屬喜歡編程") == terms("我的下属喜欢编程")
+
+
+def test_an_address_is_one_term_and_its_parts_are_terms_too() -> None:
+    assert terms("mail anna.b@example.org") == ["mail", "annabexampleorg", "anna", "b", "example", "org"]
+
+
+def test_only_words_that_say_something_are_informative() -> None:
+    assert informative_terms("Do you like the old lighthouse?") == {"old", "lighthous"}
+    assert informative_terms("你喜欢海边的灯塔吗") == {"海边", "灯塔"}
+
+
+def test_a_chinese_word_of_one_character_stands_apart() -> None:
+    assert lone_characters("你住在海边的灯塔吗") == {"住"}
+    assert lone_characters("Do you live in a lighthouse?") == frozenset()
+
+
+def test_the_speaker_is_indexed_with_the_text() -> None:
+    assert indexed_text("Anna", "Hello") == "Anna: Hello"
+    assert indexed_text("", "Hello") == "Hello"
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_terms_that_no_index_would_split(text: str) -> None:
+    for term in terms(text):
+        assert term
+        assert all(character.isalnum() or not character.isascii() for character in term)
+        assert len(term) <= 64 or not term.isascii()
+
+
+def test_the_first_calls_may_come_from_several_threads_and_say_nothing() -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor as P\n"
+        "from services.text.tokenizer import terms\n"
+        "with P(4) as p: print(len(set(map(tuple, p.map(terms, ['我喜欢喝茶 running'] * 8)))))"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_threads_do_not_mix_each_others_stems() -> None:
+    texts = [f"{word}{'ing' if turn % 2 else 's'}" for turn in range(200) for word in ("paint", "climb", "row")]
+    with ThreadPoolExecutor(8) as pool:
+        assert set().union(*pool.map(terms, texts)) == {"paint", "climb", "row"}
