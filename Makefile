@@ -71,6 +71,11 @@ format: setup-dev ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+.PHONY: reference
+reference: setup ## Write the files that list all settings from the settings class
+	@$(BIN)/anamnesis init --stdout > .env.example
+	@$(BIN)/anamnesis config --markdown > docs/settings.md
+
 .PHONY: bench
 bench: setup-dev ## Measure what a turn costs, as ratios to the floor
 	@$(BIN)/python -m benchmarks.turn_overhead

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from services.errors import AnamnesisError, InvalidInput, Unavailable
 from services.platform.logs import configure_logs
-from services.platform.settings import Settings, load_settings, unknown_variables
+from services.platform.settings import Settings, load_settings
+from services.platform.settings_reference import unknown_variables
 
 if TYPE_CHECKING:
     from services.bootstrap import Services

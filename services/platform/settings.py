@@ -1,21 +1,16 @@
-"""All settings: read once at an entry point (`serve`, `worker`, Studio, a test) and passed on."""
+"""All settings: read once at an entry point (`serve`, `worker`, Studio, a test) and passed on.
 
-import difflib
+`settings_reference.py` reads this source: the comments in the class are headings of the documentation, the text
+below a field is its meaning, and its description is what it accepts.
+"""
+
 import ipaddress
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeGuard
+from typing import Annotated, Any, Literal, Self
 
-from dotenv import dotenv_values
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import (
-    BaseSettings,
-    DotEnvSettingsSource,
-    EnvSettingsSource,
-    NoDecode,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from services.errors import ConfigurationError
 from services.platform.machine import machine_locale, machine_timezone
@@ -47,204 +42,319 @@ class Settings(BaseSettings):
 
     # Where the service lives
     data_dir: Path = Field(Path(".anamnesis"), description="folder of the embedded engines")
+    """Hold the data of the embedded engines."""
     host: str = Field("127.0.0.1", description="address to listen on; only loopback while AUTH=none")
+    """Listen on this address. While AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone.
+    """
     port: int = Field(8000, ge=1, le=65535, description="a port from 1 to 65535")
+    """Listen on this port."""
     worker: Literal["inline", "external"] = Field(
         "inline", description="inline (in this process) or external (anamnesis worker)"
     )
+    """Run background jobs in the service's process, or leave them to `anamnesis worker`."""
     log_format: Literal["console", "json"] = Field("console", description="console or json")
+    """Write logs for people or as JSON lines."""
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="debug, info, warning or error"
     )
+    """Log from this level on."""
 
     # Users of whom nothing else is known
     default_timezone: str = Field(
         default_factory=machine_timezone,
         description="an IANA name such as Europe/Berlin, or an offset such as +08:00; unset = the machine's",
     )
+    """Give this time zone to new users who name none. The machine's is that of TZ, /etc/localtime or
+    /etc/timezone, else UTC."""
     default_locale: str | None = Field(
         default_factory=machine_locale,
         pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$",
         description="a BCP 47 tag such as zh-CN; unset = the machine's",
     )
+    """Give this locale to users who have none. The machine's is that of LC_ALL, LC_MESSAGES or LANG; C is none.
+    """
 
     # Who may call, and how often
     auth: Literal["none", "api_key", "jwt"] = Field("none", description="none (loopback only), api_key or jwt")
+    """Say who may call: everybody on this machine, holders of API keys, or holders of one issuer's tokens."""
     jwt_jwks: str | None = Field(None, description="path or http(s)://… of the issuer's public keys, a JWKS")
+    """Check tokens with these keys; needed for AUTH=jwt."""
     jwt_issuer: str | None = Field(None, description="what a token's iss must be")
+    """Accept tokens of this issuer alone; needed for AUTH=jwt."""
     jwt_audience: str | None = Field(None, description="what a token's aud must be or hold")
+    """Accept tokens for this audience alone; needed for AUTH=jwt."""
     jwt_tenant_claim: str | None = Field(
         None, description="claim with the tenant's name or id; unset = the default tenant"
     )
+    """Read a token's tenant from this claim."""
     jwt_scope_claim: str = Field("scope", description="claim with the scopes")
+    """Read a token's scopes from this claim."""
     rate_limit_user_per_minute: int | None = Field(
         None, ge=1, le=1_000_000, description="turns of one user a minute, 1 or more; unset = no limit"
     )
+    """Limit the turns of one user."""
     rate_limit_tenant_per_minute: int | None = Field(
         None, ge=1, le=1_000_000, description="requests of one tenant a minute, 1 or more; unset = no limit"
     )
+    """Limit the requests of one tenant."""
 
     # What connections may cost
     http_header_timeout_s: float = Field(
         10.0, gt=0, le=600, description="seconds for the headers of a request, more than 0, at most 600"
     )
+    """Wait this long for the headers of a request; then the connection gets 408 and is closed."""
     http_body_timeout_s: float = Field(
         30.0, gt=0, le=3600, description="seconds for a request's body, 1 more for each 16 KB; at most 3600"
     )
+    """Wait this long for the body of a request, and a second more for each 16 KB that have arrived; then 408 with
+    the code body_timeout. For an import: seconds without a byte."""
     http_reader_timeout_s: float = Field(
         30.0, gt=0, le=3600, description="seconds for which a client may take nothing of an answer; at most 3600"
     )
+    """Wait this long for a client that takes nothing of an answer; then its connection is cut. Its turn runs on,
+    and the client may come back for the rest."""
     http_bodies_mb: int = Field(
         512, ge=70, le=1_048_576, description="megabytes of all request bodies under way, 70 or more"
     )
+    """Limit the request bodies under way in a process, imports not counted; beyond that 503 with the code busy and
+    Retry-After. Bodies over 1 MB wait on disk (TMPDIR) until they are complete."""
     http_bodies_caller_mb: int = Field(
         160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies under way, 70 or more"
     )
+    """The same for one caller: a tenant, or the user of a key that is bound to one, or without authentication an
+    address; beyond that 429 with the code too_many_bytes."""
     http_socket_message_mb: int = Field(
         16, ge=1, le=70, description="megabytes of a message over a WebSocket, 1 to 70"
     )
+    """Limit one message over a WebSocket; larger ones close it with 1009 and can be sent by POST."""
 
     # OpenAI's clients
     openai_model_aliases: Annotated[dict[str, str], NoDecode] = Field(
         {}, description="names of experts under other names, such as gpt-4o=default,gpt-4o-mini=default"
     )
+    """Offer experts to OpenAI's clients under other names as well."""
     openai_default_user: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9._:@-]{1,128}$",
         description="user of requests to /v1 that name none, while AUTH=none; unset = these are not remembered",
     )
+    """Remember requests to /v1 that name no user as this user's."""
     openai_system_messages: Literal["append", "ignore"] = Field(
         "append", description="append (clients' system messages follow the expert's prompt) or ignore"
     )
+    """Decide what becomes of the system messages that clients send."""
     openai_system_tokens: int = Field(
         1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
     )
+    """Cut clients' system messages off beyond this length."""
     openwebui_jwt_secret: SecretStr | None = Field(
         None, description="Open WebUI's FORWARD_USER_INFO_HEADER_JWT_SECRET, 32 characters or more"
     )
+    """Trust the user that Open WebUI names in its signed header."""
 
     # Stores; each unset = embedded
     database_url: SecretStr | None = Field(None, description="postgresql://… of a role that owns nothing")
+    """Use this PostgreSQL database."""
     migration_database_url: SecretStr | None = Field(None, description="postgresql://… of the owner")
+    """Migrate at each start as the tables' owner. Leave it out where the service should not know the owner's
+    password, and run `anamnesis migrate`."""
     milvus_uri: str | None = Field(None, description="http://host:port of a Milvus server")
+    """Use this Milvus server."""
     milvus_token: SecretStr | None = Field(None, description="user:password or token of that server")
+    """Log in to that server."""
     redis_url: SecretStr | None = Field(None, description="redis://host:port/0")
+    """Use this Redis server; several API processes need one in common."""
 
     # Language model; no model = the built-in offline model
     llm_model: str | None = Field(None, description="the model's name at the endpoint")
+    """Answer with this model. Unset, the built-in offline model quotes what was said."""
     llm_base_url: str | None = Field(
         None, validation_alias=_or_openai("BASE_URL"), description="http(s)://… of an OpenAI-compatible API"
     )
+    """Ask the model at this address; unset, OPENAI_BASE_URL, else the provider's own."""
     llm_api_key: SecretStr | None = Field(
         None, validation_alias=_or_openai("API_KEY"), description="the endpoint's key"
     )
+    """Authenticate at the endpoint; unset, OPENAI_API_KEY."""
     llm_api: Literal["responses", "chat"] = Field("responses", description="responses or chat")
+    """Ask by the Responses API, or by Chat Completions for endpoints that know nothing else."""
     llm_tools: Literal["auto", "on", "off"] = Field(
         "auto", description="auto (offered until a model refuses them), on or off"
     )
+    """Offer tools to the model. With auto, a model that refuses them is asked again without, and without for
+    the next hour; with on, a refusal ends the turn with llm_tools_refused."""
     llm_messages: Literal["compatible", "native"] = Field(
         "compatible", description="compatible (one system message, first) or native (one wherever it applies)"
     )
+    """Arrange messages as every chat template takes them, or with system messages wherever one applies."""
     small_llm_model: str | None = Field(None, description="model for background work; unset = LLM_MODEL")
+    """Do background work with this model at the same endpoint."""
     llm_fallback_models: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="names of models at the same endpoint, separated by commas"
     )
+    """Ask these models, in this order, when the model fails before its first text."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
+    """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
 
     # Embeddings; no model = the built-in lexical embedder
     embedding_model: str | None = Field(None, description="the model's name at the endpoint")
+    """Search memory and documents with this model. It needs EMBEDDING_DIM; after a change run `anamnesis
+    reindex`. Unset, the built-in lexical embedder."""
     embedding_api: Literal["openai", "local"] = Field(
         "openai", description="openai (an endpoint) or local (a sentence-transformers model on this machine)"
     )
+    """Ask an endpoint for embeddings, or run a model on this machine (extra local-embeddings)."""
     embedding_base_url: str | None = Field(None, description="http(s)://… of an OpenAI-compatible API")
+    """Ask for embeddings at this address; unset, that of the language model."""
     embedding_api_key: SecretStr | None = Field(None, description="the endpoint's key")
+    """Authenticate at that endpoint; unset, the language model's key."""
     embedding_dim: int | None = Field(None, ge=2, le=32768, description="dimensions, 2 to 32768")
+    """Dimensions of the embedding model."""
 
     # Turns
     turns_max: int = Field(
         600, ge=1, le=100_000, description="turns that run or wait in one process at the same time, 1 to 100000"
     )
+    """Limit what runs at once. Further requests for turns get 503 with the code busy and Retry-After, before
+    their body is read or anything is stored. From half of it on, background jobs that can wait make room."""
     turn_events_keep_s: int = Field(
         600, ge=1, le=30 * 86_400, description="seconds for which a turn's events can be replayed, 1 to 2592000"
     )
+    """Replay a turn's events for this long after its end; afterwards there is its stored answer."""
 
     # Prompt
     context_budget_tokens: int = Field(
         4000, ge=500, le=1_000_000, description="tokens of the prompt without the user's message, 500 or more"
     )
+    """Limit the prompt, the user's message not counted. Experts on topics have context_threshold ×
+    context_window."""
 
     context_idle_minutes: float = Field(
         30.0, gt=0, le=1440, description="minutes after which a prompt's beginning may change; more than 0"
     )
+    """Let a prompt's beginning change after this long without a message: the provider has forgotten it by then.
+    """
     context_time: bool = Field(True, description="on or off")
+    """Tell the model the user's date and time, and how long they were away."""
 
     # Tone
     tone: bool = Field(True, description="on or off")
+    """Read the user's tone by rules, tell it to the model and store it with the turn."""
     tone_llm: bool = Field(False, description="on or off")
+    """Ask the small model about the tone as well, one call a turn in the background; its opinion counts from
+    the next turn on."""
 
     # Memory
     memory_summaries: bool = Field(True, description="on or off")
+    """Keep rolling summaries of conversations."""
     memory_summary_min_messages: int = Field(10, ge=2, le=1000, description="messages, 2 to 1000")
+    """Summarise conversations from this length on."""
     memory_summary_update_delta: int = Field(5, ge=1, le=1000, description="messages, 1 to 1000")
+    """Renew a summary when this many more messages can be covered."""
     memory_summary_window_size: int = Field(6, ge=2, le=1000, description="messages, 2 to 1000")
+    """Never cover or archive this many of the newest messages."""
     memory_summary_full_after: int = Field(10, ge=1, le=10_000, description="increments, 1 to 10000")
+    """Write a summary again from the whole transcript after this many increments."""
     memory_summary_chunk_tokens: int = Field(
         8000, ge=500, le=1_000_000, description="tokens of the transcript in one call, 500 or more"
     )
+    """Give one call of the model at most this much of the transcript."""
     memory_summary_max_tokens: int = Field(500, ge=50, le=10_000, description="tokens, 50 to 10000")
+    """Refuse longer summaries."""
     memory_topics: bool = Field(True, description="on or off")
+    """Archive topics, for experts with that strategy."""
     memory_visits: bool = Field(True, description="on or off")
+    """Summarise visits and days in the background. Off, questions about days are answered from what was said."""
     memory_visit_idle_minutes: float = Field(
         30.0, gt=0, le=1440, description="minutes of silence after which a visit has ended; more than 0"
     )
+    """End a visit after this much silence."""
     memory_days_tokens: int = Field(500, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
+    """Limit what a prompt shows of the days that a message asks about."""
     memory_share_human: bool = Field(False, description="on or off")
+    """Share what is known of a user between all experts. Switched on, each expert shows its own until something
+    is first written to the shared section."""
     memory_core: bool = Field(True, description="on or off")
+    """Show core memory in prompts and offer the model its tool. What is stored stays when it is off."""
     memory_persona: bool = Field(True, description="on or off")
+    """Begin prompts with the user in brief: name, style, concerns, visits, last topic, mood."""
     memory_agent: bool = Field(True, description="on or off")
+    """File what is worth remembering of a turn, in the background: with the small model, or by rules without
+    one."""
     memory_agent_pause_s: float = Field(60.0, ge=0, le=3600, description="seconds, 0 to 3600")
+    """Wait this long between two calls about the same user; turns in between share one."""
     memory_episodes: bool = Field(True, description="on or off")
+    """Turn completed turns into episodes, for other conversations to recall."""
     memory_recall: bool = Field(True, description="on or off")
+    """Show in prompts what was said in earlier conversations."""
     memory_recall_budget_ms: int = Field(150, ge=1, le=10_000, description="milliseconds, 1 to 10000")
+    """Wait at most this long for the embedding of the user's message; later than that, words alone decide. Time
+    in which the process is busy with other turns does not count."""
     memory_working_set_mb: int = Field(
         256, ge=0, le=65_536, description="megabytes, 0 to 65536; 0 = none are kept"
     )
+    """Keep the working sets of active users in this much memory, about 1 KB for each message. With 0 every turn
+    searches in Milvus."""
     memory_recall_fusion: Literal["scores", "ranks"] = Field("scores", description="scores or ranks")
+    """Combine the lists of a search by scaled scores or by ranks (reciprocal rank fusion), which measured
+    worse."""
     memory_recall_items: int = Field(5, ge=1, le=50, description="episodes in a prompt, 1 to 50")
+    """Show at most this many episodes."""
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
+    """Show at most this much of them."""
     memory_compression: bool = Field(True, description="on or off")
+    """Merge episodes with the same content and retire faded ones, at 03:00 of each user's own time."""
     memory_compression_similarity: float = Field(
         0.85, ge=0.5, le=1, description="cosine from which on episodes are alike, 0.5 to 1"
     )
+    """Merge episodes from this similarity on; a higher one is taken where the embedding finds unrelated
+    sentences similar."""
     memory_compression_cluster: int = Field(4, ge=2, le=25, description="episodes that are merged, 2 to 25")
+    """Merge when at least this many episodes are alike."""
     memory_compression_retire_importance: float = Field(
         0.3, ge=0, le=1, description="importance below which episodes are retired, 0 (none) to 1"
     )
+    """Retire episodes of less importance than this."""
     memory_compression_retire_days: int = Field(
         90, ge=1, le=36_500, description="days after which episodes are retired, 1 to 36500"
     )
+    """Retire them when they are older than this and were never recalled."""
     memory_compression_keep_days: int = Field(
         30, ge=1, le=3650, description="days for which a run can be undone, 1 to 3650"
     )
+    """Keep what a run replaced for this long."""
     memory_reflection: bool = Field(True, description="on or off; the expert decides")
+    """Let experts with reflection think completed turns over: one call of the small model for each, shown to
+    nobody but the expert."""
 
     # Knowledge bases
     routing_llm: bool = Field(False, description="on or off")
+    """Ask the small model which knowledge base a message belongs to, where neither words nor similarity are
+    sure; it adds a call before the answer."""
     knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes of a document, 1 to 65")
+    """Refuse larger documents."""
 
     # Tools
     tools_quick: bool = Field(True, description="on or off")
+    """Run tools at once for which a message asks plainly, without the model deciding."""
     tools_filler: bool = Field(True, description="on or off")
+    """Tell the client with the event filler that tools were started; a request may say otherwise."""
     tools_offered: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="names of tools that models are offered beside the usual ones, separated by commas"
     )
+    """Offer models these tools besides remember, forget, search_memory and the weather: core_memory_update,
+    archival_memory_insert, archival_memory_search, search_chat_history, get_user_profile, get_current_time."""
     tools_compose: Literal["single", "progressive"] = Field("single", description="single or progressive")
+    """Answer when all quick tools are done, or begin with the first result and ask the model again for the
+    rest; a request may say otherwise."""
     weather_url: str | None = Field(
         None, description="http(s)://… of an Open-Meteo forecast API; unset = no weather"
     )
+    """Offer the tool get_weather from this forecast API."""
     weather_geocoding_url: str | None = Field(
         None, description="http(s)://… of an Open-Meteo geocoding API; unset = WEATHER_URL"
     )
+    """Find places with this geocoding API."""
 
     @field_validator("llm_fallback_models", "tools_offered", mode="before")
     @classmethod
@@ -353,54 +463,6 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         raise ConfigurationError(_one_line(error)) from None
-
-
-@dataclass(frozen=True)
-class EffectiveSetting:
-    """A setting as the service would use it."""
-
-    variable: str
-    value: str | None
-    """None = unset; a secret is masked."""
-    source: Literal["default", ".env", "environment"]
-    description: str
-
-
-def effective_settings(settings: Settings) -> list[EffectiveSetting]:
-    """Each setting with its value and where the value comes from, in the order of the class."""
-    sources = (("environment", EnvSettingsSource(Settings)()), (".env", DotEnvSettingsSource(Settings)()))
-    found = []
-    for name, field in Settings.model_fields.items():
-        names = {name, *(map(str, field.validation_alias.choices) if _has_choices(field.validation_alias) else ())}
-        source: Any = next((label for label, values in sources if names & values.keys()), "default")
-        value = getattr(settings, name)
-        shown = None if value in (None, (), {}) else _as_text(value)
-        found.append(EffectiveSetting(f"{PREFIX}{name.upper()}", shown, source, field.description or ""))
-    return found
-
-
-def _has_choices(alias: object) -> TypeGuard[AliasChoices]:
-    return isinstance(alias, AliasChoices)
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, dict):
-        return ",".join(f"{name}={each}" for name, each in value.items())
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def unknown_variables() -> list[str]:
-    """One line for each `ANAMNESIS_` variable, set or in `.env`, that is no setting, with the nearest known."""
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | {KEY_VARIABLE}
-    lines = []
-    for name in sorted({*os.environ, *(each.upper() for each in dotenv_values(".env"))}):
-        if name.startswith(PREFIX) and name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            lines.append(f"{name} is not a setting{hint}")
-    return lines
 
 
 def _one_line(error: ValidationError) -> str:

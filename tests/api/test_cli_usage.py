@@ -1,6 +1,7 @@
 """What every command has in common, without a process: help, wrong use and wrong settings."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -39,3 +40,15 @@ def test_a_wrong_setting_is_one_line_and_ends_with_two(command: str) -> None:
     assert done.exit_code == 2
     assert done.stderr.startswith("anamnesis: ANAMNESIS_PORT=eighty is not accepted")
     assert done.stderr.count("\n") == 1
+
+
+def test_init_writes_every_setting_for_the_owner_alone_and_keeps_what_is_there() -> None:
+    assert CliRunner().invoke(app, ["init"]).exit_code == 0
+    written = Path(".env")
+    assert written.stat().st_mode & 0o777 == 0o600
+    assert "# ANAMNESIS_PORT=8000" in written.read_text()
+    written.write_text("ANAMNESIS_PORT=8001\n")
+    again = CliRunner().invoke(app, ["init"])
+    assert again.exit_code == 1
+    assert again.stderr.count("\n") == 1
+    assert written.read_text() == "ANAMNESIS_PORT=8001\n"

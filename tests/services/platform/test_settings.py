@@ -1,10 +1,12 @@
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from services.errors import ConfigurationError
-from services.platform.settings import Settings, load_settings, unknown_variables
+from services.platform.settings import Settings, load_settings
+from services.platform.settings_reference import documented_settings, env_file, settings_page, unknown_variables
 
 ROOT = Path(__file__).parents[3]
 
@@ -139,11 +141,19 @@ def test_a_misspelt_variable_is_named_with_the_right_one(monkeypatch: pytest.Mon
     assert unknown_variables() == ["ANAMNESIS_LLM_MODLE is not a setting; did you mean ANAMNESIS_LLM_MODEL?"]
 
 
-def test_the_example_file_names_every_setting_with_a_value_that_is_accepted() -> None:
-    lines = (ROOT / ".env.example").read_text().splitlines()
-    values = {match[1]: match[2] for line in lines if (match := re.fullmatch(r"# ANAMNESIS_([A-Z_]+)=(.*)", line))}
-    assert set(values) == {name.upper() for name in Settings.model_fields}
-    Path(".env").write_text("\n".join(f"ANAMNESIS_{name}={value}" for name, value in values.items()))
-    settings = load_settings()
-    for name in ("port", "host", "llm_api", "llm_timeout_s", "context_budget_tokens", "worker", "log_format"):
-        assert getattr(settings, name) == Settings.model_fields[name].default
+def test_every_setting_has_a_heading_a_meaning_and_what_it_accepts() -> None:
+    found = documented_settings()
+    assert [each.variable for each in found] == [f"ANAMNESIS_{name.upper()}" for name in Settings.model_fields]
+    assert [each.variable for each in found if not (each.heading and each.meaning and each.accepts)] == []
+
+
+def test_the_defaults_of_the_env_file_are_those_of_the_service() -> None:
+    values = dict(re.findall(r"^# (ANAMNESIS_[A-Z0-9_]+)=(.*)$", env_file(), re.MULTILINE))
+    assert set(values) == {f"ANAMNESIS_{name.upper()}" for name in Settings.model_fields}
+    Path(".env").write_text("\n".join(f"{name}={value}" for name, value in values.items()))
+    assert load_settings() == Settings(_env_file=None)
+
+
+@pytest.mark.parametrize(("file", "made"), [(".env.example", env_file), ("docs/settings.md", settings_page)])
+def test_the_files_that_list_all_settings_are_true(file: str, made: Callable[[], str]) -> None:
+    assert (ROOT / file).read_text(encoding="utf-8") == made(), "run: make reference"
