@@ -24,7 +24,7 @@ async def _runner(connection: HTTPConnection) -> TurnRunner:
 
 
 async def _caller_of(connection: HTTPConnection) -> Caller:
-    """Who sends the request; `api/early_refusal.py` may have found out already."""
+    """Who sends the request; `api/early_authentication.py` may have found out already."""
     known: Caller | None = getattr(connection.state, "caller", None)
     if known is not None:
         return known

@@ -32,7 +32,7 @@ from api import (
 )
 from api.admission import Admission
 from api.draining import Draining
-from api.early_refusal import EarlyRefusal
+from api.early_authentication import EarlyRefusal
 from api.openai import chat as openai_chat
 from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models

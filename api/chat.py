@@ -18,7 +18,7 @@ from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
 from api.schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
 from api.streams import EventStream, last_event, sse_events
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.errors import AnamnesisError
 from services.identity.caller import Caller

@@ -13,7 +13,7 @@ from api.problems import documented
 from api.visit_schemas import ClosedView, DailySummaryPage, VisitPage
 from services.conversations.values import Id
 from services.errors import InvalidInput
-from services.summaries.daily import Day
+from services.summaries.daily_summaries import Day
 from services.time_reference.local_days import local_day
 
 _USUAL_DAYS = 31

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from benchmarks.processes import child, environment_without_settings
 from graph.builder import build_graph
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import open_services
 from services.conversations.event_log import EventLog

@@ -27,7 +27,7 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.engines import Engines, migrate_if_owner, open_engines

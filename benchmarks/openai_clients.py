@@ -19,7 +19,7 @@ from uuid import uuid4
 from rich.console import Console
 
 from api.openai.messages import ClientMessage, read_messages
-from api.openai.reconciling import Reconciling, import_lines, lines_of
+from api.openai.reconciliation import Reconciling, import_lines, lines_of
 from api.openai.sessions import ClientIds
 from benchmarks.dialogue import answer_to, message_of
 from benchmarks.load_client import Load

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from services.text.tokenizer import warm
 from services.tone.scoring import scores_of
-from services.tone.weighing import dominant_of
+from services.tone.turn_tone import dominant_of
 from state.prompt import DominantTone
 
 Language = Literal["en", "zh"]

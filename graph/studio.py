@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from uuid_utils.compat import uuid7
 
 from graph.builder import build_graph
-from graph.turns.opening import LONGEST_TURN_S, TurnRequest, initial_state, new_turn, turn_context
+from graph.turns.requests import LONGEST_TURN_S, TurnRequest, initial_state, new_turn, turn_context
 from graph.turns.run import CompiledTurnGraph
 from services.bootstrap import Services, open_services
 from services.conversations.turn import TurnOutcome
@@ -28,7 +28,7 @@ from services.engines import migrate_if_owner, open_engines
 from services.errors import Conflict, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import load_settings
-from services.warming import warm_up
+from services.warm_up import warm_up
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
 from state.memory import Recognised

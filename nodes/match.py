@@ -5,7 +5,7 @@ from uuid import UUID
 from langgraph.runtime import Runtime
 
 from nodes.route import routed
-from services.knowledge.manner import followed
+from services.knowledge.message_intent import followed
 from services.knowledge.routing import KnowledgeRouting
 from state.context import TurnContext
 from state.conversation import ConversationState

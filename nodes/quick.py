@@ -9,7 +9,7 @@ from nodes.generate import answer
 from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
 from services.text.language import language_of
-from services.tools.composing import compose as compose_answer
+from services.tools.composition import compose as compose_answer
 from services.tools.executor import ToolExecutor
 from state.context import TurnContext
 from state.conversation import Compose, ConversationState

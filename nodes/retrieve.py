@@ -9,7 +9,7 @@ import structlog
 from langgraph.runtime import Runtime
 
 from services.errors import Unavailable
-from services.knowledge.manner import followed
+from services.knowledge.message_intent import followed
 from services.knowledge.search import Found, KnowledgeSearch
 from state.context import TurnContext
 from state.conversation import ConversationState

@@ -12,7 +12,7 @@ from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
 from services.conversations.feedback import TurnFeedback
-from services.conversations.known import KnownConversations
+from services.conversations.known_conversations import KnownConversations
 from services.conversations.leases import TurnLeases
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
@@ -33,39 +33,39 @@ from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from services.summaries.said_then import SaidThen
+from services.summaries.past_transcript import SaidThen
 from services.summaries.schedule import ARCHIVE, SUMMARISE, summary_schedule
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
 from services.transfer.export_store import ExportStore
-from services.transfer.exporting import Exporter
-from services.transfer.importing import Importer
+from services.transfer.exporter import Exporter
+from services.transfer.importer import Importer
 from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
-    from services.behind import BehindAnswers
-    from services.compression.opening import Compressing
+    from services.background import BehindAnswers
+    from services.compression.wiring import Compressing
     from services.context.conversation import Conversation
     from services.context.source import Source
-    from services.context.sources.acquaintance import Acquaintances
-    from services.knowledge.opening import Knowledge
+    from services.context.sources.user_activity import Acquaintances
     from services.knowledge.routing import KnowledgeRouting
+    from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.agent.agent import MemoryAgent
     from services.memory.agent.uncertain_commands import HeldTurns
     from services.memory.inquiry import MemoryInquiry
     from services.memory.wiring import Memory
-    from services.reflection.reflecting import Reflection
-    from services.summaries.daily import DailySummaries
-    from services.summaries.daily_rounds import DailyRounds
-    from services.summaries.opening import Summaries
+    from services.reflection.reflection import Reflection
+    from services.summaries.daily_scheduler import DailyRounds
+    from services.summaries.daily_summaries import DailySummaries
     from services.summaries.past_days import PastDays
-    from services.summaries.rolling import RollingSummaries
+    from services.summaries.rolling_summaries import RollingSummaries
     from services.summaries.topics import TopicArchive
+    from services.summaries.wiring import Summaries
     from services.tone.opinion import ToneOpinions
 
 
@@ -277,7 +277,7 @@ def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http:
 
 def _acquaintances(database: Database) -> "Acquaintances":
     # Commands that answer nobody do without the words of feeling and the dictionaries below them.
-    from services.context.sources.acquaintance import Acquaintances  # noqa: PLC0415
+    from services.context.sources.user_activity import Acquaintances  # noqa: PLC0415
 
     return Acquaintances(database)
 
@@ -309,7 +309,7 @@ def _make_memory(
 
 
 def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory") -> "Knowledge":
-    from services.knowledge.opening import make_knowledge  # noqa: PLC0415 — it needs the embedder
+    from services.knowledge.wiring import make_knowledge  # noqa: PLC0415 — it needs the embedder
 
     return make_knowledge(
         settings,
@@ -322,7 +322,7 @@ def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory")
 
 
 def _make_behind(settings: Settings, connected: _Connected, memory: "Memory") -> "BehindAnswers":
-    from services.behind import make_behind  # noqa: PLC0415 — it needs the models
+    from services.background import make_behind  # noqa: PLC0415 — it needs the models
 
     return make_behind(settings, connected.database, memory, connected.models, connected.embedder, connected.jobs)
 
@@ -356,7 +356,7 @@ def _knowledge_routing(
 
 
 def _make_summaries(settings: Settings, connected: _Connected, memory: "Memory") -> "Summaries":
-    from services.summaries.opening import make_summaries  # noqa: PLC0415 — it needs the models
+    from services.summaries.wiring import make_summaries  # noqa: PLC0415 — it needs the models
 
     return make_summaries(settings, connected.database, connected.models, connected.jobs, memory.core)
 

@@ -48,8 +48,8 @@ def erase(
 
 
 async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> "Erased":
-    from services.erasure.opening import open_erasure  # noqa: PLC0415 — help needs none of it
     from services.erasure.scrub import scrub as scrub_tables  # noqa: PLC0415
+    from services.erasure.wiring import open_erasure  # noqa: PLC0415 — help needs none of it
 
     async with open_engines(settings) as engines:
         owner_url = engines.owner_url

@@ -95,7 +95,7 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
 
 async def _finish_start(settings: Settings) -> None:
     """Do what can be done once the service listens."""
-    from services.warming import warm_up  # noqa: PLC0415
+    from services.warm_up import warm_up  # noqa: PLC0415
 
     await warm_up(settings)
     _calm_garbage_collection()

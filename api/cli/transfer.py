@@ -131,7 +131,7 @@ async def _export_to(settings: Settings, tenant: str, user: str, output: Path | 
 
 async def _export(settings: Settings, tenant: str, user: str, target: BinaryIO) -> int:
     from services.transfer.export_store import ExportStore  # noqa: PLC0415 — help needs none of it
-    from services.transfer.exporting import Exporter  # noqa: PLC0415
+    from services.transfer.exporter import Exporter  # noqa: PLC0415
 
     count = 0
     async with AsyncExitStack() as stack:

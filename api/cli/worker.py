@@ -26,7 +26,7 @@ def worker() -> None:
 
 async def _work(settings: Settings) -> None:
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.warming import warm_up  # noqa: PLC0415
+    from services.warm_up import warm_up  # noqa: PLC0415
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

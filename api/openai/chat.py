@@ -11,15 +11,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from uuid_utils.compat import uuid7
 
 from api.access import RunnerOf, ServicesOf, StartsTurns, TurnStarter
-from api.openai.asking import NOBODY, Asked, Asker, Asking
 from api.openai.chat_schemas import ChatCompletionRequest
 from api.openai.chunks import chunks, completion
+from api.openai.end_user import speaker_of
 from api.openai.errors import documented_errors, error_of_turn
 from api.openai.messages import ClientMessage, read_messages, text_of
 from api.openai.models import expert_of
 from api.openai.sessions import ids_of
-from api.openai.speaker import speaker_of
-from api.openai.utility import is_utility
+from api.openai.turn_request import NOBODY, Asked, Asker, Asking
+from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
 from api.streams import EventStream, last_event
 from graph.turns.runner import TurnRunner

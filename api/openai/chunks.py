@@ -7,9 +7,9 @@ from uuid import UUID
 
 import orjson
 
-from api.openai.asking import Asked, usage_of
 from api.openai.citations import citations_of
 from api.openai.errors import error_of_turn
+from api.openai.turn_request import Asked, usage_of
 from api.streams import TurnEvents
 from state.events import TurnEvent
 

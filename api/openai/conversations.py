@@ -12,14 +12,14 @@ from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.openai.chat import ERRORS
+from api.openai.end_user import NO_USER, speaker_of
 from api.openai.messages import read_all
 from api.openai.models import expert_of
-from api.openai.reconciling import import_lines, lines_of
+from api.openai.reconciliation import import_lines, lines_of
 from api.openai.response_schemas import messages_of_items
 from api.openai.sessions import uuid_in
-from api.openai.speaker import NO_USER, speaker_of
 from services.bootstrap import Services
-from services.conversations.known import UNNAMED
+from services.conversations.known_conversations import UNNAMED
 from services.conversations.transcript import Conversation, Message
 from services.errors import InvalidInput, NotFound
 from services.identity.caller import Caller

@@ -12,9 +12,9 @@ from uuid import UUID
 
 import orjson
 
-from api.openai.asking import usage_of
 from api.openai.chunks import created_at
 from api.openai.citations import citations_of
+from api.openai.turn_request import usage_of
 from api.streams import TurnEvents
 from services.conversations.turn import StoredTurn
 from state.events import TurnEvent

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
-from api.openai.asking import Asked, Asker, Asking
 from api.openai.chat import ERRORS
+from api.openai.end_user import Speaker, speaker_of
 from api.openai.errors import error_of_turn
 from api.openai.messages import read_messages
 from api.openai.response_events import (
@@ -21,7 +21,7 @@ from api.openai.response_events import (
 )
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sessions import ClientIds, ids_of, uuid_in
-from api.openai.speaker import Speaker, speaker_of
+from api.openai.turn_request import Asked, Asker, Asking
 from api.problems import status_of_failure
 from api.streams import EventStream, last_event
 from graph.turns.runner import TurnRunner

@@ -9,10 +9,10 @@ from typing import Any, Literal, cast
 import structlog
 from langgraph.graph.state import CompiledStateGraph
 
-from graph.turns import endings
+from graph.turns import terminal_events as endings
 from graph.turns.log import TurnLog
-from graph.turns.opening import LONGEST_TURN_S, initial_state, turn_context
-from graph.turns.places import Places
+from graph.turns.requests import LONGEST_TURN_S, initial_state, turn_context
+from graph.turns.turn_queue import Places
 from services.conversations.turn import OpenTurn, StopReason, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound

@@ -14,18 +14,18 @@ from uuid import UUID
 
 import structlog
 
-from graph.turns import endings
-from graph.turns.following import follow_anywhere
-from graph.turns.keeper import end_from_outside, keep
+from graph.turns import terminal_events as endings
+from graph.turns.follower import follow_anywhere
+from graph.turns.lease_keeper import end_from_outside, keep
 from graph.turns.log import TurnLog
-from graph.turns.opening import TurnRequest, adopted_request, new_turn
-from graph.turns.places import Places
+from graph.turns.requests import TurnRequest, adopted_request, new_turn
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
+from graph.turns.turn_queue import Places
 from graph.turns.writer import EventWriter
 from services.bootstrap import Services
 from services.conversations.digests import message_digest
 from services.conversations.leases import AdoptedTurn
-from services.conversations.resent import BranchReason
+from services.conversations.resent_history import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
 from services.errors import Busy, DatabaseUnavailable, InvalidInput

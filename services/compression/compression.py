@@ -11,13 +11,13 @@ from uuid import UUID
 
 import structlog
 
-from services.compression.alike import Alike
-from services.compression.member import LONGEST_TEXT, Member, Refined, Report
-from services.compression.refining import Refining
+from services.compression.clusters import Alike
+from services.compression.merging import Refining
+from services.compression.models import LONGEST_TEXT, Member, Refined, Report
 from services.compression.rules import CompressionRules
 from services.compression.run import Fading, LostRun, Run, StoredRun
 from services.compression.store import COMPRESS, CompressionStore
-from services.compression.undoing import Undoing
+from services.compression.undo import Undoing
 from services.errors import BadModelOutput, Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob

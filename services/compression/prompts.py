@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from services.compression.member import Member
+from services.compression.models import Member
 from services.text.language import Language, language_of
 
 _RULES: dict[Language, str] = {

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.compression import sql
-from services.compression.member import Member, Refined, Report
+from services.compression.models import Member, Refined, Report
 from services.compression.run import Fading, LostRun, Reason, Run, StoredRun
 from services.errors import NotFound
 from services.jobs.queue import JobQueue

@@ -8,14 +8,14 @@ from typing import Any, LiteralString
 from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
-from services.context.beginning import BEGINNING, Beginning
 from services.context.epochs import Moment, NewestSummary
+from services.context.prompt_prefix import BEGINNING, Beginning
 from services.context.source import PromptTurn, ShownConversation, Source
-from services.context.sources.acquaintance import STRANGER, AcquaintanceSource
 from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
 from services.context.sources.history import size_of_stored
 from services.context.sources.summary import topic_line
 from services.context.sources.system import system_text
+from services.context.sources.user_activity import STRANGER, AcquaintanceSource
 from services.conversations.messages import image_part, message_tokens
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD

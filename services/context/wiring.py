@@ -7,7 +7,6 @@ from typing import Any
 from services.context.conversation import ContextBudget, Conversation
 from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Source
-from services.context.sources.acquaintance import Acquaintances, AcquaintanceSource
 from services.context.sources.client import ClientSource
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
@@ -19,6 +18,7 @@ from services.context.sources.summary import SummarySource
 from services.context.sources.system import SystemSource
 from services.context.sources.time import TimeSource
 from services.context.sources.tone import ToneSource
+from services.context.sources.user_activity import Acquaintances, AcquaintanceSource
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings

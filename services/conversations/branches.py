@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
-from services.conversations.resent import BranchReason
+from services.conversations.resent_history import BranchReason
 from services.errors import Conflict, NotFound
 from services.memory.blocks import Owner
 from services.memory.branching import BranchMemory

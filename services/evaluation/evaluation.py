@@ -14,7 +14,7 @@ from services.llm.embeddings import Embedder
 from services.memory.episodes.index import Scope, UnitHit
 from services.memory.wiring import Memory
 from services.text.tokenizer import terms
-from services.transfer.importing import Importer
+from services.transfer.importer import Importer
 
 OURS = "recall"
 BASELINES = ("BM25 only", "dense only", "hybrid, RRF 60")

@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from services.knowledge import chunk_sql as sql
-from services.knowledge.forms import Vocabulary, with_forms
 from services.knowledge.index import ChunkIndex
+from services.knowledge.word_forms import Vocabulary, with_forms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
 from services.text.concepts import concepts, telling_concepts, words_for

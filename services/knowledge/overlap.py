@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from services.knowledge.forms import Vocabulary, folded_forms
+from services.knowledge.word_forms import Vocabulary, folded_forms
 from services.text.concepts import facets
 from services.text.tokenizer import informative_terms, lone_characters, terms
 

@@ -8,9 +8,9 @@ from uuid import UUID
 import numpy as np
 
 from services.knowledge.coverage import coverage
-from services.knowledge.forms import Vocabulary
-from services.knowledge.manner import manner_of, views_of
+from services.knowledge.message_intent import manner_of, views_of
 from services.knowledge.overlap import overlaps, wanted
+from services.knowledge.word_forms import Vocabulary
 from services.search.candidates import Field
 from services.search.columns import Columns
 from services.search.embedding_quality import EmbeddingQuality, cosine_floor

@@ -16,12 +16,12 @@ import structlog
 from numpy.typing import NDArray
 
 from services.errors import BadModelOutput, ModelFailed, Unavailable
-from services.knowledge.choosing import ask_which
-from services.knowledge.deciding import Closeness, Decision, by_closeness, by_profile
+from services.knowledge.decision import Closeness, Decision, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
-from services.knowledge.manner import Manner, manner_of, views_of
-from services.knowledge.matching import Profiles, ends_of
+from services.knowledge.message_intent import Manner, manner_of, views_of
+from services.knowledge.model_choice import ask_which
 from services.knowledge.profile import BaseProfile
+from services.knowledge.profile_match import Profiles, ends_of
 from services.search.embedding_quality import EmbeddingQuality
 from services.search.queries import is_small_talk
 from services.text.language import Language, language_of

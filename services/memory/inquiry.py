@@ -16,8 +16,8 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
 from services.errors import BadModelOutput, ModelFailed
-from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
 from services.memory.blocks import Change, Owner
 from services.memory.core import CoreMemory

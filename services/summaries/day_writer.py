@@ -8,8 +8,8 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints
 
 from services.conversations.values import no_nul
 from services.errors import BadModelOutput
-from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
 from services.summaries import day_prompts
 from services.summaries.extractive import extract, title_from

@@ -11,9 +11,9 @@ from datetime import date, datetime
 from uuid import UUID
 
 from services.memory.blocks import Owner
-from services.summaries.daily import DailySummaries, Day
+from services.summaries.daily_summaries import DailySummaries, Day
 from services.summaries.day_store import DayVisit
-from services.summaries.said_then import SaidMessage, SaidThen
+from services.summaries.past_transcript import SaidMessage, SaidThen
 from services.time_reference.local_days import bounds, hours_of, local_day
 from state.prompt import TimeReference
 

@@ -13,8 +13,8 @@ from services.conversations.values import no_nul
 from services.errors import AnamnesisError, BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for, json_answer
 from services.memory.agent.user_information import Stretch, UserInformation
 from services.memory.agent.user_information_answer import ToldItem, UserMessage, told_items
 from services.memory.blocks import Owner

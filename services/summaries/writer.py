@@ -6,8 +6,8 @@ from langchain_core.messages import BaseMessage
 
 from services.conversations.messages import without_nul
 from services.errors import BadModelOutput
-from services.llm.asking import ask_for
 from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for
 from services.llm.tokens import count_tokens
 from services.summaries import prompts
 from services.summaries.extractive import extract

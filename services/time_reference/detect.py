@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from services.time_reference.asking import Rules
-from services.time_reference.asking_chinese import chinese
-from services.time_reference.asking_english import english
-from services.time_reference.parse import parse
-from services.time_reference.part_of_day import hours_named
-from services.time_reference.plain import is_plain
-from services.time_reference.undated import PAST, undated
-from services.time_reference.wording import (
+from services.time_reference.normalisation import (
     DAYS,
     JUST_NOW,
     LAST_TALK,
@@ -28,6 +21,13 @@ from services.time_reference.wording import (
     folded,
     lowered,
 )
+from services.time_reference.parse import parse
+from services.time_reference.part_of_day import hours_named
+from services.time_reference.plain_questions import is_plain
+from services.time_reference.question_rules import Rules
+from services.time_reference.question_rules_chinese import chinese
+from services.time_reference.question_rules_english import english
+from services.time_reference.undated_phrases import PAST, undated
 from services.time_reference.zones import time_zone
 from state.prompt import TimeReference
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from services.errors import BadModelOutput
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for, json_answer
 from services.text.language import Language, language_of
 from services.tone.lexicon import EMOTIONS
 from services.tone.schedule import GIVE_OPINION

@@ -14,7 +14,7 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.summaries.store import StoredSummary
-from tests.services.summaries.test_daily import written
+from tests.services.summaries.test_daily_summaries import written
 from tests.support.command import run_command, start_command
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply

@@ -11,7 +11,7 @@ import pytest
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.summaries.schedule import SummarySchedule
-from services.transfer.importing import Importer
+from services.transfer.importer import Importer
 from services.visits.visit import VisitSchedule
 from tests.support.model_server import ModelServer, Reply
 from tests.support.transfer import message, ndjson, send

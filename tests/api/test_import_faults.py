@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from websockets.asyncio.client import connect
 
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.engines import Engines

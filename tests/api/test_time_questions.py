@@ -13,7 +13,7 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.visits.schedule import SUMMARISE_DAYS
-from tests.services.summaries.test_daily import written
+from tests.services.summaries.test_daily_summaries import written
 from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 from tests.support.visits import import_lines, said

@@ -5,10 +5,10 @@ import pytest
 
 from nodes.history import history
 from services.bootstrap import Services
-from services.context.sources.acquaintance import Acquaintances, AcquaintanceSource
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource, days_text
 from services.context.sources.system import rules_text
+from services.context.sources.user_activity import Acquaintances, AcquaintanceSource
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -20,16 +20,16 @@ from services.memory.core import CoreMemory
 from services.memory.operations import Trigger
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
-from services.summaries.daily import DailySummaries
+from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.day_writer import DayWriter
 from services.summaries.past_days import PastDays
-from services.summaries.said_then import SaidThen
+from services.summaries.past_transcript import SaidThen
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.visit_summaries import VisitSummaries
 from services.summaries.writer import SummaryWriter
 from services.time_reference.local_days import local_day
-from services.tone.weighing import tone_of
+from services.tone.turn_tone import tone_of
 from services.visits.visit import VisitSchedule
 from state.context import TurnContext
 from state.conversation import ConversationState

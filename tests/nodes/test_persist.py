@@ -4,7 +4,7 @@ from nodes.persist import persist
 from services.bootstrap import Services
 from services.errors import Conflict
 from services.identity.tenants import DEFAULT_TENANT
-from services.tone.weighing import tone_of
+from services.tone.turn_tone import tone_of
 from state.conversation import ConversationState, RouteDecision
 from tests.support.turns import context_of, new_turn, runtime, state
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from services.bootstrap import Services
-from services.compression.member import Report
+from services.compression.models import Report
 from services.compression.run import StoredRun
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner

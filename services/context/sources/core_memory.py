@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from services.context.source import Known, PromptTurn, Source
-from services.context.sources.acquaintance import Acquaintance
+from services.context.sources.user_activity import Acquaintance
 from services.context.wording import MEMORY, WEEKDAYS, readable, tagged
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS

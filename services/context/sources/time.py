@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from services.context.source import Known, PromptTurn, Source
-from services.context.sources.acquaintance import AcquaintanceSource
+from services.context.sources.user_activity import AcquaintanceSource
 from services.context.wording import WEEKDAYS
 from services.text.language import Language
 from services.time_reference.zones import time_zone

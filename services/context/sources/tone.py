@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from services.context.source import Known, PromptTurn, Source
-from services.context.sources.acquaintance import AcquaintanceSource
+from services.context.sources.user_activity import AcquaintanceSource
 from services.text.language import Language
-from services.tone.weighing import tone_of
+from services.tone.turn_tone import tone_of
 from state.prompt import DominantTone, Tone
 from state.section import Item, Section
 

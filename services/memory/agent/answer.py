@@ -8,7 +8,7 @@ import structlog
 from pydantic import BaseModel, Field
 
 from services.errors import BadModelOutput, InvalidInput
-from services.llm.asking import json_answer
+from services.llm.structured_output import json_answer
 from services.memory.agent.plan import (
     HUMAN,
     MOST_OPERATIONS,

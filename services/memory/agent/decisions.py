@@ -8,8 +8,8 @@ from typing import Any
 import structlog
 
 from services.errors import BadModelOutput, Unavailable
-from services.llm.asking import ask_for
 from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for
 from services.memory.agent import prompts as agent_prompts
 from services.memory.agent.absolute_dates import with_absolute_dates
 from services.memory.agent.answer import Operations, plan_of_answer

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from services.errors import BadModelOutput, ModelFailed
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.llm.asking import ask_for, json_answer
 from services.llm.chat_models import ChatModels
+from services.llm.structured_output import ask_for, json_answer
 from services.memory.agent.schedule import DECIDE_COMMAND
 from services.memory.agent.store import AgentStore, Exchange
 from services.memory.commands.recogniser import recognise

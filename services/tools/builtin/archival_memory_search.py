@@ -12,7 +12,7 @@ from services.memory.archive import Archive, FoundEpisode
 from services.memory.episodes.episode import EpisodeType
 from services.memory.episodes.index import Scope
 from services.time_reference.zones import time_zone
-from services.tools.acting import owner_of, trigger_of
+from services.tools.actor import owner_of, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 

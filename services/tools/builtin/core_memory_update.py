@@ -8,7 +8,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.core import CoreMemory
-from services.tools.acting import owner_of, trigger_of
+from services.tools.actor import owner_of, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 

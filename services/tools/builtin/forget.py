@@ -8,7 +8,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.editor import MemoryEditor
-from services.tools.acting import done_already, editing_of
+from services.tools.actor import done_already, editing_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.core import CoreMemory
-from services.tools.acting import owner_of
+from services.tools.actor import owner_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 

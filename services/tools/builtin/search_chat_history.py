@@ -16,7 +16,7 @@ from services.summaries.past_days import DaysAsked, DaysFound, PastDays
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import parse
 from services.time_reference.zones import time_zone
-from services.tools.acting import owner_of, trigger_of
+from services.tools.actor import owner_of, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 from state.prompt import TimeReference

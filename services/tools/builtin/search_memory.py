@@ -14,7 +14,7 @@ from services.text.language import Language, language_of
 from services.text.mentions import Subject
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.zones import time_zone
-from services.tools.acting import owner_of, trigger_of
+from services.tools.actor import owner_of, trigger_of
 from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 

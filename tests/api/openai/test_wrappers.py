@@ -3,7 +3,7 @@
 import pytest
 
 from api.openai.messages import ClientMessage, ClientRequest, cut_to_tokens, read_messages
-from api.openai.utility import is_utility
+from api.openai.utility_requests import is_utility
 from api.openai.wrappers import unwrap
 from services.llm.tokens import count_tokens
 

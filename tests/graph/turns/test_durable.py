@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from redis.asyncio import Redis
 
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn

@@ -8,10 +8,10 @@ import pytest
 
 from graph.builder import build_graph
 from graph.turns.log import TurnLog
-from graph.turns.opening import TurnRequest
-from graph.turns.places import Places
+from graph.turns.requests import TurnRequest
 from graph.turns.run import TurnDriver, TurnRun
 from graph.turns.runner import TurnRunner
+from graph.turns.turn_queue import Places
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.identity.tenants import DEFAULT_TENANT

@@ -26,7 +26,7 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import newest_revision
 from services.platform.postgres import Database
 from services.transfer.export_store import ExportStore
-from services.transfer.exporting import Exporter
+from services.transfer.exporter import Exporter
 from tests.support.turns import exchange, remember
 
 pytestmark = pytest.mark.anyio

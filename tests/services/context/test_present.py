@@ -2,9 +2,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.context.sources.acquaintance import STRANGER, Acquaintance
 from services.context.sources.core_memory import last_talk, memory_text
 from services.context.sources.time import time_note
+from services.context.sources.user_activity import STRANGER, Acquaintance
 from services.llm.tokens import count_tokens
 
 NOW = datetime(2026, 3, 10, 16, 30, tzinfo=UTC)

@@ -20,8 +20,8 @@ from pydantic import SecretStr
 from services.bootstrap import Services
 from services.conversations.turns import Turns
 from services.engines import Engines
-from services.erasure.opening import open_erasure
 from services.erasure.scrub import scrub
+from services.erasure.wiring import open_erasure
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache, StoredCoreMemory

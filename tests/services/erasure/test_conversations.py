@@ -10,7 +10,7 @@ import pytest
 from psycopg.types.json import Jsonb
 from pydantic import SecretStr
 
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from services.bootstrap import Services, open_services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines

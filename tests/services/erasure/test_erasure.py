@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from graph.builder import build_graph
-from graph.turns.opening import TurnRequest
+from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
 from services.conversations.event_log import EventLog

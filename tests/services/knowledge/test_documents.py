@@ -13,7 +13,7 @@ from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.document import BadDocument
-from services.knowledge.opening import make_knowledge
+from services.knowledge.wiring import make_knowledge
 from tests.support.jobs import HURRIED, until
 from tests.support.knowledge import a_base, found, pdf, put
 from tests.support.milvus_server import indexed_chunks

@@ -8,9 +8,9 @@ from langchain_core.embeddings import Embeddings
 from services.bootstrap import Services
 from services.errors import DatabaseUnavailable, Unavailable
 from services.knowledge.evidence import Evidence
-from services.knowledge.forms import Vocabulary
 from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
+from services.knowledge.word_forms import Vocabulary
 from services.llm.embeddings import Embedder
 from services.search.embedding_quality import EmbeddingQuality
 from services.text.language import Language

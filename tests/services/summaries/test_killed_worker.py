@@ -15,7 +15,7 @@ from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from services.summaries.rolling import RollingSummaries
+from services.summaries.rolling_summaries import RollingSummaries
 from services.summaries.schedule import SUMMARISE, SummarySchedule
 from services.summaries.store import SummaryStore
 from services.summaries.writer import SummaryWriter

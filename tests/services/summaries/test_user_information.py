@@ -17,8 +17,8 @@ from services.memory.agent.user_information import Stretch, UserInformation
 from services.memory.agent.user_information_answer import ToldItem, UserMessage, told_items
 from services.memory.operations import Trigger
 from services.platform.settings import Settings
-from services.summaries.opening import make_summaries
 from services.summaries.topic_store import NewTopic
+from services.summaries.wiring import make_summaries
 from tests.support.archiving import answer, archived, topic, with_small_model
 from tests.support.filing import human, logged, owner
 from tests.support.model_server import ModelServer, Reply

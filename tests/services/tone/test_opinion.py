@@ -6,7 +6,7 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import ModelFailed
 from services.platform.settings import Settings, load_settings
-from services.tone.weighing import tone_of
+from services.tone.turn_tone import tone_of
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import new_turn
 

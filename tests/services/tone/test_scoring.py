@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from services.tone.lexicon import EMOTIONS, chinese, english, signs
 from services.tone.scoring import folded_units, scores_of
-from services.tone.weighing import dominant_of
+from services.tone.turn_tone import dominant_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from state.context import TurnContext
-from tests.services.summaries.test_daily import written
+from tests.services.summaries.test_daily_summaries import written
 from tests.support.model_server import ModelServer
 from tests.support.turns import context_of, new_turn
 from tests.support.visits import import_lines, said

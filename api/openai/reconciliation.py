@@ -1,0 +1,265 @@
+"""What of a request is new: the conversation that is stored is the truth, what a client sends along is evidence.
+
+A message is added; or comes in the place of another, whose tail becomes a branch; or is one that is under way
+already. History that is not known is taken in once.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from uuid_utils.compat import uuid7
+
+from api.openai.messages import ClientRequest
+from api.openai.models import expert_of
+from api.openai.sessions import ClientIds
+from graph.turns.runner import TurnRunner
+from services.bootstrap import Services
+from services.conversations.digests import message_digest
+from services.conversations.known_conversations import UNNAMED, KnownConversation
+from services.conversations.resent_history import Meant, Resent, StoredMessage, compare, meant_at
+from services.errors import Conflict, InvalidInput
+from state.conversation import EarlierMessage
+
+_LONGEST_SESSION = 128
+_MOST_SWITCHES = 8
+"""How often a client's history may lead from one branch to another."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a message goes."""
+
+    session: str
+    follow: UUID | None = None
+    """The turn that has the very message."""
+    key: str | None = None
+    """The same for requests with the same message that find the conversation in the same state."""
+
+
+class Reconciling:
+    """Finds the place of a message in what is stored, and prepares it."""
+
+    def __init__(self, services: Services, runner: TurnRunner, tenant_id: UUID, user_id: str, expert: str) -> None:
+        self._services = services
+        self._known = services.known_conversations
+        self._runner = runner
+        self._tenant_id = tenant_id
+        self._user_id = user_id
+        self._expert = expert
+
+    async def place(self, request: ClientRequest, ids: ClientIds) -> Place:
+        """Find out where the message goes; afterwards the conversation ends where the message follows.
+
+        Raises:
+            ModelNotFound: there is no such expert.
+            InvalidInput: the conversation belongs to another model, or a message of the history is not accepted.
+            Conflict: the conversation changes while this looks at it.
+            DatabaseUnavailable: the database does not answer.
+        """
+        resent = _digests_of(request)
+        conversation, session = await self._find(request, resent, ids)
+        if conversation is None and request.earlier:
+            await self._take_in(session, request.earlier, once=True)
+            size = len(resent.earlier)
+            conversation = await self._known.named(self._tenant_id, self._user_id, session, messages=size)
+        if conversation is None:
+            return Place(session, key=_key(None, None, resent.message))
+        for _ in range(_MOST_SWITCHES):
+            meant, branch_id = await self._meant(conversation, resent, ids)
+            if branch_id is None:
+                return await self._act(conversation, meant, request, resent)
+            await self._services.branches.switch(self._tenant_id, conversation.id, branch_id)
+            again = await self._known.named(
+                self._tenant_id, self._user_id, conversation.session_id, messages=len(resent.earlier)
+            )
+            conversation = again or conversation
+        raise Conflict("The conversation changes while this message is looked at; try again.")
+
+    async def _find(
+        self, request: ClientRequest, resent: Resent, ids: ClientIds
+    ) -> tuple[KnownConversation | None, str]:
+        """The conversation, if there is one, and its name."""
+        size = len(resent.earlier)
+        if ids.session is not None:
+            known = await self._known.named(self._tenant_id, self._user_id, ids.session, messages=size)
+            if known is None or known.expert == self._expert:
+                return known, ids.session
+            if ids.after_turn is not None or ids.of_ours:
+                raise InvalidInput("model", f"the conversation belongs to the model {known.expert}")
+            # Several models answer in one chat of the client: each has a conversation of it.
+            session = f"{ids.session}:{self._expert}"[-_LONGEST_SESSION:]
+            return await self._known.named(self._tenant_id, self._user_id, session, messages=size), session
+        new = f"{UNNAMED}{uuid7().hex}"
+        if not request.earlier:
+            begun = await self._known.just_begun(self._tenant_id, self._user_id, self._expert)
+            if begun is not None and compare(begun.messages, resent) != Meant():
+                return begun, begun.session_id
+            return None, new
+        answers = [
+            digest
+            for each, digest in zip(request.earlier, resent.earlier, strict=True)
+            if each["role"] == "assistant"
+        ]
+        found = await self._known.with_answers(
+            self._tenant_id, self._user_id, self._expert, answers, messages=size
+        )
+        if found is not None:
+            return found, found.session_id
+        return None, new
+
+    async def _meant(
+        self, conversation: KnownConversation, resent: Resent, ids: ClientIds
+    ) -> tuple[Meant, UUID | None]:
+        """What the client means, or the branch to which the conversation has to be switched first."""
+        messages = conversation.messages
+        if ids.idempotency_key is not None:
+            for there in reversed(messages):
+                if there.key == ids.idempotency_key:
+                    return Meant(follow=there.turn_id), None
+        if ids.parent and messages and messages[-1].external_id == ids.parent:
+            return Meant(), None  # the ordinary case of a client that names its messages
+        by_id = None
+        if ids.user_message is not None:
+            by_id = await self._by_message_id(conversation, resent, ids.user_message)
+        if by_id is None and (ids.after_turn is not None or ids.parent is not None):
+            by_id = await self._by_parent(conversation, resent, ids)
+        if by_id is not None:
+            return by_id
+        meant = compare(messages, resent)
+        if meant.put_aside is None or meant.unknown_from is None:
+            return meant, None
+        return meant, await self._branch_with(conversation, meant.put_aside, resent.earlier[meant.unknown_from :])
+
+    async def _by_message_id(
+        self, conversation: KnownConversation, resent: Resent, external_id: str
+    ) -> tuple[Meant, UUID | None] | None:
+        """The same where the client's id of the message is known: it is to be answered once more."""
+        said = await self._known.place_of(self._tenant_id, conversation.id, external_id)
+        if said is None:
+            return None
+        there = next((each for each in conversation.messages if each.turn_id == said[0]), None)
+        if there is not None and there.unfinished and there.digest == resent.message:
+            return Meant(follow=said[0]), None
+        return Meant(put_aside=said[0], reason="regenerate"), said[1]
+
+    async def _by_parent(
+        self, conversation: KnownConversation, resent: Resent, ids: ClientIds
+    ) -> tuple[Meant, UUID | None] | None:
+        """The same by what the message follows: a turn of ours, an answer by the client's id, or nothing."""
+        messages, turn_id = conversation.messages, None
+        if ids.after_turn is not None or ids.parent:
+            place = await self._known.place_of(
+                self._tenant_id, conversation.id, ids.parent or None, turn_id=ids.after_turn
+            )
+            if place is None:
+                return None
+            turn_id, branch_id = place
+            if branch_id is not None:
+                return Meant(), branch_id
+        following = await self._services.branches.following(self._tenant_id, conversation.id, turn_id)
+        start = next((n for n, each in enumerate(messages) if each.turn_id == following), None)
+        if following is not None and start is None:
+            return Meant(put_aside=following, reason="edit"), None
+        return (Meant() if start is None else meant_at(messages, start, resent.message)), None
+
+    async def _branch_with(
+        self, conversation: KnownConversation, turn_id: UUID, unknown: Sequence[bytes]
+    ) -> UUID | None:
+        """The branch in the place of a turn that has what the client shows there, question and answer at least."""
+        place = next(n for n, each in enumerate(conversation.messages) if each.turn_id == turn_id)
+        before = conversation.messages[place - 1].turn_id if place else None
+        branches = await self._known.branches_after(self._tenant_id, conversation.id, before)
+        best: tuple[int, UUID | None] = (1, None)
+        for branch_id, messages in branches.items():
+            best = max(best, (_in_common(messages, unknown), branch_id), key=lambda each: each[0])
+        return best[1]
+
+    async def _act(
+        self, conversation: KnownConversation, meant: Meant, request: ClientRequest, resent: Resent
+    ) -> Place:
+        if meant.follow is not None:
+            return Place(conversation.session_id, meant.follow)
+        branch_id, stays = conversation.newest_branch_id, conversation.messages
+        if meant.put_aside is not None:
+            made = await self._runner.put_aside(self._tenant_id, conversation.id, meant.put_aside, meant.reason)
+            branch_id = made or await self._newest_branch(conversation)
+            ends = next((n for n, each in enumerate(stays) if each.turn_id == meant.put_aside), 0)
+            stays = stays[:ends]
+        if meant.unknown_from is not None:
+            await self._take_in(conversation.session_id, request.earlier[meant.unknown_from :])
+        after = stays[-1].turn_id if stays else None
+        return Place(conversation.session_id, key=_key(after, branch_id, resent.message))
+
+    async def _newest_branch(self, conversation: KnownConversation) -> UUID | None:
+        """The newest branch as it is now: a request of the same moment may have made it."""
+        now = await self._known.named(self._tenant_id, self._user_id, conversation.session_id, messages=0)
+        return now.newest_branch_id if now else conversation.newest_branch_id
+
+    async def _take_in(self, session: str, earlier: Sequence[EarlierMessage], *, once: bool = False) -> None:
+        """Import messages of a history that is not known here; `once`, however many requests bring it."""
+        if earlier:
+            await expert_of(self._services, self._tenant_id, self._expert)
+            lines = lines_of(self._user_id, session, self._expert, earlier)
+            if once:
+                for number, (line, said) in enumerate(zip(lines, earlier, strict=True)):
+                    digest = message_digest(said["role"], said["content"], said.get("images", ()))
+                    line["external_id"] = f"resent:{number}:{digest.hex()}"
+            await import_lines(self._services, self._tenant_id, lines, "messages")
+
+
+def lines_of(user_id: str, session: str, expert: str, said: Sequence[EarlierMessage]) -> list[dict[str, Any]]:
+    """Messages from elsewhere as lines of an import: nobody knows when they were said, so it is now, in order."""
+    now = datetime.now(UTC)
+    return [
+        {
+            "user_id": user_id,
+            "session_id": session,
+            "expert": expert,
+            "role": each["role"],
+            "content": each["content"],
+            "parts": [{"type": "image_url", "image_url": {"url": image}} for image in each.get("images", [])],
+            "created_at": (now - timedelta(milliseconds=len(said) - place)).isoformat(),
+        }
+        for place, each in enumerate(said)
+    ]
+
+
+async def import_lines(services: Services, tenant_id: UUID, lines: Sequence[dict[str, Any]], field: str) -> None:
+    """Import lines that were made here.
+
+    Raises:
+        InvalidInput: one of them is not accepted; `field` is where they come from.
+    """
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"\n".join(orjson.dumps(line) for line in lines)
+
+    report = await services.importer.run(tenant_id, chunks())
+    if report.errors:
+        raise InvalidInput(field, report.errors[0].reason)
+
+
+def _key(after: UUID | None, branch_id: UUID | None, message: bytes) -> str:
+    """The idempotency key of a message: by what it follows, and the newest branch of the conversation."""
+    return f"v1:{after.hex if after else ''}:{branch_id.hex if branch_id else ''}:{message.hex()}"
+
+
+def _digests_of(request: ClientRequest) -> Resent:
+    return Resent(
+        [message_digest(each["role"], each["content"], each.get("images", ())) for each in request.earlier],
+        message_digest("user", request.message, request.images),
+    )
+
+
+def _in_common(messages: Sequence[StoredMessage], unknown: Sequence[bytes]) -> int:
+    """How many messages a branch and what a client shows have in common, from the beginning."""
+    count = 0
+    for message, digest in zip(messages, unknown, strict=False):
+        if message.digest != digest:
+            break
+        count += 1
+    return count

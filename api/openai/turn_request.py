@@ -1,0 +1,128 @@
+"""From a client's request to a turn: who speaks, in which conversation, and what of the request is new."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from api.access import StartsTurns
+from api.openai.end_user import NO_USER, Speaker
+from api.openai.errors import ModelNotFound
+from api.openai.messages import ClientRequest, cut_to_tokens
+from api.openai.models import expert_name
+from api.openai.reconciliation import Reconciling
+from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds
+from graph.turns.requests import TurnRequest
+from graph.turns.runner import TurnRunner
+from services.bootstrap import Services
+from services.errors import InvalidInput
+from state.conversation import TurnInput
+
+log = structlog.get_logger(__name__)
+
+MEMORY_HEADER = "X-Anamnesis-Memory"
+NOBODY = "-"
+"""Counts the turns of requests that name no user."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A turn that was started for a request."""
+
+    tenant_id: UUID
+    turn_id: UUID
+    model: str
+    stored: bool
+    session: str | None
+    headers: dict[str, str] = field(default_factory=dict)
+    note: dict[str, str] | None = None
+    """Why nothing is remembered, where that is so."""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a request asks, read."""
+
+    model: str
+    request: ClientRequest
+    ids: ClientIds
+    speaker: Speaker
+    keeps: bool
+    """Whether the client lets it be stored."""
+
+
+class Asker:
+    """Starts turns for requests of OpenAI's clients."""
+
+    def __init__(self, services: Services, runner: TurnRunner, starter: StartsTurns) -> None:
+        self._services = services
+        self._runner = runner
+        self._starter = starter
+
+    async def start(self, asking: Asking) -> Asked:
+        """Start the turn, or find the one that the request has started before.
+
+        Raises:
+            ModelNotFound: there is no such model.
+            RateLimited: the user or the tenant has started too many.
+            Conflict, InvalidInput, DatabaseUnavailable: as `TurnRunner.start`.
+        """
+        caller = await self._starter.caller_for(asking.speaker.user_id or NOBODY)
+        user_id = asking.speaker.user_id
+        stored = user_id is not None and asking.keeps and not asking.ids.passing
+        session, turn_id, key = None, None, None
+        if user_id is not None and stored:
+            expert = expert_name(self._services, asking.model)
+            reconciling = Reconciling(self._services, self._runner, caller.tenant_id, user_id, expert)
+            place = await reconciling.place(asking.request, asking.ids)
+            session, turn_id, key = place.session, place.follow, asking.ids.idempotency_key or place.key
+        turn = TurnRequest(
+            caller.tenant_id,
+            self._input(asking, user_id or NOBODY, session or NOBODY, stored=stored),
+            idempotency_key=key,
+            external_id=asking.ids.user_message,
+            stored=stored,
+        )
+        try:
+            turn_id = turn_id or await self._runner.start(turn)
+        except InvalidInput as error:
+            if error.field == "expert":
+                raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
+            raise
+        headers = {TURN_HEADER: str(turn_id)}
+        if session is not None:
+            headers[SESSION_HEADER] = session
+        note = None
+        if user_id is None:
+            log.warning("answered without memory", reason="the request names no user")
+            headers[MEMORY_HEADER] = "off; no user named"
+            note = {"memory": "off", "reason": NO_USER}
+        return Asked(caller.tenant_id, turn_id, asking.model, stored, session, headers, note)
+
+    def _input(self, asking: Asking, user_id: str, session: str, *, stored: bool) -> TurnInput:
+        settings, request = self._services.settings, asking.request
+        shown = TurnInput(
+            user_id=user_id,
+            session_id=session,
+            message=request.message,
+            images=request.images,
+            agent_type="hybrid_agent",
+            expert=expert_name(self._services, asking.model),
+        )
+        if request.instructions and settings.openai_system_messages == "append":
+            shown["instructions"] = cut_to_tokens(request.instructions, settings.openai_system_tokens)
+        if request.attached:
+            shown["attached"] = request.attached
+        if asking.ids.answer is not None:
+            shown["answer_external_id"] = asking.ids.answer
+        if not stored:
+            shown["earlier"] = request.earlier
+        return shown
+
+
+def usage_of(content: Mapping[str, Any]) -> dict[str, int]:
+    """The tokens of a turn that is done."""
+    usage: dict[str, int] = content["usage"] or {}
+    return {name: usage.get(name, 0) for name in ("input_tokens", "output_tokens", "cached_tokens")}

@@ -1,0 +1,95 @@
+"""Keep the leases of this process's turns, and look after turns whose process is gone."""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import structlog
+from uuid_utils.compat import uuid7
+
+from graph.turns import terminal_events as endings
+from graph.turns.run import TurnRun
+from services.bootstrap import Services
+from services.conversations.leases import AdoptedTurn
+from services.conversations.turn import LEASE, StopReason, TurnOutcome, TurnStatus
+from services.errors import Conflict, DatabaseUnavailable, NotFound, Unavailable
+from services.platform.metrics import TURNS
+from state.events import TurnEvent
+
+log = structlog.get_logger(__name__)
+
+
+async def keep(
+    services: Services,
+    running: Mapping[UUID, TurnRun],
+    stop: Callable[[UUID, StopReason], None],
+    adopt: Callable[[AdoptedTurn], None],
+) -> None:
+    """Until cancelled: renew leases, pass on what is asked to stop, end or adopt what was abandoned."""
+    while True:
+        try:
+            await _renew(services, running, stop)
+            # Only behind a renewal: after an outage of the database every process first says that it lives.
+            await asyncio.sleep(LEASE.total_seconds() / 6)
+            await _recover(services, adopt)
+        except DatabaseUnavailable:
+            log.warning("leases not renewed", reason="database unavailable")
+        await asyncio.sleep(LEASE.total_seconds() / 6)
+
+
+async def _renew(
+    services: Services, running: Mapping[UUID, TurnRun], stop: Callable[[UUID, StopReason], None]
+) -> None:
+    by_tenant: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for run in (each for each in running.values() if each.turn.stored):
+        by_tenant[run.turn.tenant_id].append(run.turn.turn_id)
+    for tenant_id, turn_ids in by_tenant.items():
+        for turn_id, reason in (await services.leases.renew(tenant_id, turn_ids)).items():
+            stop(turn_id, reason)
+
+
+async def _recover(services: Services, adopt: Callable[[AdoptedTurn], None]) -> None:
+    for turn in await services.leases.expired():
+        if turn.status == "waiting":
+            if adopted := await services.leases.adopt(turn.tenant_id, turn.turn_id):
+                adopt(adopted)
+                log.info("waiting turn adopted", turn_id=str(turn.turn_id))
+        elif status := await end_from_outside(
+            services, turn.tenant_id, turn.turn_id, error=endings.LOST_PROCESS, abandoned=True
+        ):
+            TURNS.labels(status).inc()
+            log.warning("turn abandoned by its process", turn_id=str(turn.turn_id), status=status)
+
+
+async def end_from_outside(
+    services: Services,
+    tenant_id: UUID,
+    turn_id: UUID,
+    *,
+    error: dict[str, Any],
+    status: TurnStatus | None = None,
+    abandoned: bool = False,
+) -> TurnStatus | None:
+    """End a turn that another process ran, with what it has streamed, and tell its readers.
+
+    Returns:
+        How it ended; None if it had ended already, or its process lives and it was to be `abandoned`.
+    """
+    answer, last = "", 0
+    with contextlib.suppress(Unavailable):
+        for event in await services.events.read(turn_id, 0):
+            answer += event.content if event.status == "token" else ""
+            last = event.sequence
+    how = status or ("partial" if answer else "failed")
+    outcome = TurnOutcome(status=how, answer=answer, error=error)
+    try:
+        await services.turns.end(tenant_id, turn_id, uuid7(), outcome, abandoned=abandoned)
+        stored = await services.turns.get(tenant_id, turn_id)
+    except (Conflict, NotFound):
+        return None
+    with contextlib.suppress(Unavailable):
+        await services.events.append({turn_id: [TurnEvent(last + 1, *endings.of_stored(stored))]})
+    return how

@@ -1,0 +1,58 @@
+"""What works on memory behind the answers, made once: the memory agent, compression, reflection."""
+
+from dataclasses import dataclass
+
+from services.compression.wiring import Compressing, make_compression
+from services.jobs.queue import JobQueue
+from services.llm.chat_models import ChatModels
+from services.llm.embeddings import Embedder
+from services.memory.agent.agent import MemoryAgent
+from services.memory.agent.decisions import Deciding
+from services.memory.agent.store import AgentStore
+from services.memory.agent.uncertain_commands import HeldTurns
+from services.memory.wiring import Memory
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+from services.reflection.reflection import Reflection
+
+
+@dataclass(frozen=True)
+class BehindAnswers:
+    """What works behind the answers."""
+
+    memory_agent: MemoryAgent
+    compressing: Compressing
+    reflection: Reflection
+    held: HeldTurns
+
+
+def make_behind(
+    settings: Settings,
+    database: Database,
+    memory: Memory,
+    models: ChatModels,
+    embedder: Embedder,
+    jobs: JobQueue,
+) -> BehindAnswers:
+    """Wire it; the jobs are registered in the queue."""
+    core = memory.core if settings.memory_core else None
+    archive = memory.archive if settings.memory_episodes else None
+    store = AgentStore(database, memory.operations)
+    agent = MemoryAgent(
+        store,
+        Deciding(models, store, memory.episodes, core, archive),
+        jobs,
+        episodes=memory.episodes,
+        core_memory=core,
+        archive=archive,
+        resolution=memory.resolution,
+        retraction=memory.retraction,
+        on=settings.memory_agent,
+        pause_s=settings.memory_agent_pause_s,
+    )
+    return BehindAnswers(
+        agent,
+        make_compression(settings, database, models, embedder, memory.operations, jobs),
+        Reflection(database, models, jobs, on=settings.memory_reflection),
+        HeldTurns(database, store, models, memory.resolution, memory.retraction, jobs),
+    )

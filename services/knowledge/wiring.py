@@ -1,0 +1,44 @@
+"""Knowledge bases, made once: the services of this package with one another."""
+
+from dataclasses import dataclass
+
+from services.jobs.queue import JobQueue
+from services.knowledge.bases import KnowledgeBases
+from services.knowledge.document_store import DocumentStore
+from services.knowledge.documents import Documents
+from services.knowledge.evidence import DocumentEvidence
+from services.knowledge.index import ChunkIndex
+from services.knowledge.index_sync import KnowledgeIndexing
+from services.knowledge.search import KnowledgeSearch, Quality
+from services.llm.embeddings import Embedder
+from services.platform.milvus import Milvus
+from services.platform.postgres import Database
+from services.platform.settings import Settings
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What knows of knowledge bases."""
+
+    bases: KnowledgeBases
+    documents: Documents
+    index: ChunkIndex
+    indexing: KnowledgeIndexing
+    search: KnowledgeSearch
+    evidence: DocumentEvidence
+
+
+def make_knowledge(
+    settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue, quality: Quality
+) -> Knowledge:
+    """Wire it; the index's jobs are registered in the queue."""
+    index = ChunkIndex(milvus, model=embedder.model, dimension=embedder.dimension)
+    store = DocumentStore(database, jobs)
+    return Knowledge(
+        bases=KnowledgeBases(database, jobs),
+        documents=Documents.of(settings, database, jobs),
+        index=index,
+        indexing=KnowledgeIndexing(database, index, embedder, jobs),
+        search=KnowledgeSearch(database, store, index, embedder, quality),
+        evidence=DocumentEvidence(database, index),
+    )

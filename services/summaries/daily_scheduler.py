@@ -1,0 +1,208 @@
+"""When the summaries of days are made: at half past midnight of each user's own time zone.
+
+Whoever ends a visit makes it due; a round looks at what is due, and puts off whatever's time has not come. So a
+round that did not take place, a service that was away for days and an import are all caught up by the next one.
+"""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import LiteralString
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import class_row
+
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.memory.blocks import Owner
+from services.platform.postgres import Connection, Database
+from services.summaries.daily_summaries import DailySummaries, Day
+from services.time_reference.local_days import bounds, local_day
+from services.visits.schedule import SUMMARISE_DAYS, defer_days
+
+DAILY_ROUND = "find_days_to_summarise"
+
+_EVERY = "*/5 * * * *"
+"""A cron expression: every five minutes, so that zones with offsets of 30 and 45 minutes are met, too."""
+_AFTER_MIDNIGHT = timedelta(minutes=30)
+_ACTIVE = timedelta(minutes=10)
+"""Who said something so recently is left alone until the next round."""
+_CLAIMED = timedelta(minutes=20)
+"""What a round has given to a job is due again after so long, in case the job is lost or fails."""
+_USERS_AT_ONCE = 5
+_VISITS_AT_ONCE = 500
+_DAYS_AT_ONCE = 5
+_WAIT_S = 20.0
+"""For which somebody who asks for days waits for summaries that are missing."""
+
+log = structlog.get_logger(__name__)
+
+_DUE: LiteralString = """
+SELECT v.id, v.user_id, v.expert_id, v.started_at, u.timezone,
+       v.ended_at IS NULL OR v.message_count = 0 AS has_nothing, EXISTS (
+    SELECT FROM visits other WHERE other.user_id = v.user_id AND other.ended_at IS NULL
+      AND other.started_at >= v.started_at AND other.last_active_at > %(active_since)s
+) AS is_active
+FROM visits v JOIN users u ON u.id = v.user_id
+WHERE v.tenant_id = %(tenant_id)s AND v.daily_due_at <= %(now)s
+ORDER BY v.daily_due_at LIMIT %(limit)s FOR UPDATE OF v SKIP LOCKED
+"""
+
+_POSTPONE: LiteralString = """
+UPDATE visits SET daily_due_at = due.at FROM unnest(%(ids)s::uuid[], %(ats)s::timestamptz[]) AS due (id, at)
+WHERE visits.id = due.id AND visits.tenant_id = %(tenant_id)s
+"""
+
+
+@dataclass(frozen=True)
+class DueVisit:
+    """A visit whose day is to be looked at."""
+
+    id: UUID
+    user_id: UUID
+    expert_id: UUID
+    started_at: datetime
+    has_nothing: bool
+    """Whether it goes on, or holds nothing but answers that broke off."""
+    timezone: str
+    is_active: bool
+    """Whether the user says something at this moment."""
+
+
+_UserDay = tuple[UUID, UUID, date]
+"""A user, an expert and a local day."""
+
+
+class DailyRounds:
+    """Finds the days whose time has come. Every process with a worker has one: it registers the jobs."""
+
+    def __init__(self, database: Database, daily: DailySummaries, jobs: JobQueue, *, on: bool = True) -> None:
+        self._database = database
+        self._daily = daily
+        self._jobs = jobs
+        self._on = on
+        jobs.task(SUMMARISE_DAYS, can_wait=True)(self._summarise)
+        if on:
+            jobs.periodic(DAILY_ROUND, _EVERY)(self._round)
+
+    async def find(self, now: datetime) -> int:
+        """Defer jobs for every day whose summary is due, of all tenants; return how many days.
+
+        While another process does the same there is nothing to do.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.only_one(DAILY_ROUND) as alone:
+            tenants = await self._database.tenants() if alone else []
+            return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
+
+    async def up_to_date(self, owner: Owner, start: date, end: date, timezone: str, *, newest: int) -> list[Day]:
+        """The newest of the days on which something was said, oldest first, their summaries as fresh as can be.
+
+        Those of a few days that are missing or stale are made now, if it does not take long; the others by a job.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        days = (await self._daily.days(owner, start, end, timezone))[-newest:]
+        missing = [day for day in days if day.fresh is None]
+        if not missing or not self._on:
+            return days
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WAIT_S), asyncio.TaskGroup() as group:
+                for day in missing[-_DAYS_AT_ONCE:]:
+                    group.create_task(self._daily.try_to_make(owner, day.date, timezone))
+        days = (await self._daily.days(owner, start, end, timezone))[-newest:]
+        await self.summarise_later(owner.tenant_id, [day.visits[0].id for day in days if day.fresh is None])
+        return days
+
+    async def summarise_later(self, tenant_id: UUID, visit_ids: Sequence[UUID]) -> None:
+        """Have the days of these visits summarised by a job, unless it is waiting to do so already.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if visit_ids and self._on:
+            async with self._database.tenant(tenant_id) as connection:
+                await defer_days(self._jobs, connection, tenant_id, visit_ids)
+
+    async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
+        values = {"tenant_id": tenant_id, "now": now, "active_since": now - _ACTIVE, "limit": _VISITS_AT_ONCE}
+        count = 0
+        while True:
+            async with self._database.tenant(tenant_id) as connection:
+                async with connection.cursor(row_factory=class_row(DueVisit)) as cursor:
+                    due = await (await cursor.execute(_DUE, values)).fetchall()
+                if not due:
+                    return count
+                ready = await self._claim(connection, tenant_id, due, now)
+                for visit_ids in _five_users_each(ready):
+                    await defer_days(self._jobs, connection, tenant_id, visit_ids)
+                count += len(ready)
+
+    async def _claim(
+        self, connection: Connection, tenant_id: UUID, due: Sequence[DueVisit], now: datetime
+    ) -> dict[_UserDay, UUID]:
+        """Put off all of them: to their time, to the next round, or until the job that gets them is lost.
+
+        Returns:
+            The days whose time has come, each with one of its visits.
+        """
+        ready: dict[_UserDay, UUID] = {}
+        ats: list[datetime | None] = []
+        for visit in due:
+            day = local_day(visit.started_at, visit.timezone)
+            _, over = bounds(day, day, visit.timezone)
+            if visit.has_nothing:
+                ats.append(None)  # due again when it ends, or grows
+            elif over + _AFTER_MIDNIGHT > now:
+                ats.append(over + _AFTER_MIDNIGHT)
+            elif visit.is_active:
+                ats.append(now + timedelta(seconds=1))
+            else:
+                ready.setdefault((visit.user_id, visit.expert_id, day), visit.id)
+                ats.append(now + _CLAIMED)
+        postponed = {"tenant_id": tenant_id, "ids": [visit.id for visit in due], "ats": ats}
+        await connection.execute(_POSTPONE, postponed)
+        return ready
+
+    async def _summarise(self, job: RunningJob, *, visit_ids: list[UUID]) -> None:
+        at_once = asyncio.Semaphore(_USERS_AT_ONCE)
+
+        async def one(visit_id: UUID) -> None:
+            async with at_once:
+                await self._day_of(job.tenant_id, visit_id)
+
+        async with asyncio.TaskGroup() as group:
+            for visit_id in visit_ids:
+                group.create_task(one(visit_id))
+
+    async def _day_of(self, tenant_id: UUID, visit_id: UUID) -> None:
+        visit = await self._daily.store.visit(tenant_id, visit_id)
+        timezone = await self._daily.store.timezone(tenant_id, visit.user_id) if visit else None
+        if visit is None or timezone is None:
+            return
+        owner = Owner(tenant_id, visit.user_id, visit.expert_id)
+        await self._daily.try_to_make(owner, local_day(visit.started_at, timezone), timezone)
+
+    async def _round(self, context: procrastinate.JobContext) -> None:
+        days = await self.find(datetime.now(UTC))
+        if days:
+            log.info("days are summarised", days=days)
+        await self._jobs.forget_older_runs(DAILY_ROUND, context)
+
+
+def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:
+    """The days, those of so many users together as are summarised at once."""
+    by_user: dict[UUID, list[UUID]] = defaultdict(list)
+    for (user_id, _, _), visit_id in ready.items():
+        by_user[user_id].append(visit_id)
+    users = list(by_user.values())
+    groups = [users[at : at + _USERS_AT_ONCE] for at in range(0, len(users), _USERS_AT_ONCE)]
+    return [[visit_id for user in group for visit_id in user] for group in groups]

@@ -1,0 +1,136 @@
+"""Import: lines of conversations and memories become what they would be, had they been said here.
+
+Lines are read as they come and stored some hundred at a time, each batch in a transaction of its own. An import
+that breaks off is repeated: what is stored is known again and skipped.
+"""
+
+from collections.abc import AsyncIterable, Sequence
+from uuid import UUID
+
+import structlog
+
+from services.jobs.queue import JobQueue
+from services.platform.postgres import Connection, Database
+from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
+from services.transfer.batch import Batch, Numbered
+from services.transfer.line_reader import LONGEST_LINE, numbered_lines
+from services.transfer.lines import BadLine, Line, parse
+from services.transfer.message_store import ConversationWork, ImportedMessages
+from services.transfer.report import ImportReport
+from services.visits.grouping import VisitGrouping
+from services.visits.visit import VisitSchedule
+
+LINES_AT_ONCE = 250
+_BYTES_AT_ONCE = 4 * 1024 * 1024
+
+log = structlog.get_logger(__name__)
+
+
+class Importer:
+    """Imports lines for a tenant."""
+
+    def __init__(
+        self,
+        database: Database,
+        jobs: JobQueue,
+        schedule: SummarySchedule,
+        visits: VisitSchedule,
+        *,
+        episodes: bool,
+        default_timezone: str = "UTC",
+        longest_line: int = LONGEST_LINE,
+    ) -> None:
+        """Take when summaries are due and visits end, whether exchanges become episodes, the time zone of users
+        who have none, and the longest line in bytes.
+        """
+        self._database = database
+        self._jobs = jobs
+        self._schedule = schedule
+        self._visits = visits
+        self._episodes = episodes
+        self._default_timezone = default_timezone
+        self._longest_line = longest_line
+
+    async def run(
+        self,
+        tenant_id: UUID,
+        chunks: AsyncIterable[bytes],
+        *,
+        only_user: str | None = None,
+    ) -> ImportReport:
+        """Import JSON Lines; what is wrong with a line is in the report, and the others are stored.
+
+        Args:
+            tenant_id: whose users they are.
+            chunks: the bytes, cut anywhere.
+            only_user: lines of other users are refused.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer; what was stored before stays.
+        """
+        report = ImportReport()
+        batch: list[Numbered] = []
+        size = 0
+        async for number, raw in numbered_lines(chunks, longest=self._longest_line):
+            if raw is not None and not raw.strip():
+                continue
+            try:
+                batch.append((number, self._read(raw, only_user)))
+            except BadLine as error:
+                report.refuse(number, str(error))
+                continue
+            size += len(raw or b"")
+            if len(batch) >= LINES_AT_ONCE or size >= _BYTES_AT_ONCE:
+                report.add(await self._store(tenant_id, batch))
+                batch, size = [], 0
+        if batch:
+            report.add(await self._store(tenant_id, batch))
+        report.in_order()
+        counts = {"imported": report.imported, "skipped": report.skipped, "refused": report.refused}
+        log.info("lines imported", tenant_id=str(tenant_id), **counts)
+        return report
+
+    def _read(self, raw: bytes | None, only_user: str | None) -> Line:
+        if raw is None:
+            raise BadLine(f"is longer than {self._longest_line} bytes")
+        line = parse(raw)
+        if only_user is not None and line.user_id != only_user:
+            raise BadLine("user_id: there is no such user")
+        return line
+
+    async def _store(self, tenant_id: UUID, lines: Sequence[Numbered]) -> ImportReport:
+        async with self._database.tenant(tenant_id) as connection:
+            batch = Batch(connection, tenant_id, lines, default_timezone=self._default_timezone)
+            report = await batch.store(episodes=self._episodes)
+            if batch.touched:
+                grouping = VisitGrouping(connection, tenant_id, self._visits)
+                for conversation_id, (first, last) in batch.touched.items():
+                    await grouping.group(conversation_id, first, last)
+                await self._defer(connection, tenant_id, list(batch.touched))
+        return report
+
+    async def _defer(self, connection: Connection, tenant_id: UUID, conversation_ids: Sequence[UUID]) -> None:
+        """Defer the jobs that keep the conversations bounded, as turns do: no first turn has to wait for them."""
+        schedule = self._schedule
+        enough = max(schedule.min_messages, schedule.window_size + max(1, schedule.update_delta))
+        store = ImportedMessages(connection, tenant_id)
+        for work in await store.work_behind(conversation_ids, enough=enough, soon=ARCHIVE_SOON):
+            task = self._task(work)
+            if task is not None:
+                name = f"{task}:{work.conversation_id}"
+                await self._jobs.defer(
+                    connection,
+                    task,
+                    tenant_id=tenant_id,
+                    conversation_id=work.conversation_id,
+                    lock=name,
+                    queueing_lock=name,
+                )
+
+    def _task(self, work: ConversationWork) -> str | None:
+        if work.full_of_topics:
+            return ARCHIVE
+        if work.strategy != "summary" or not self._schedule.on:
+            return None
+        due = work.late or self._schedule.is_due(covered=work.covered, behind=work.behind)
+        return SUMMARISE if due else None

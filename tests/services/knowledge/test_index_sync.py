@@ -1,0 +1,155 @@
+"""The index against what happens while it is written, and against stores that are away."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+from langchain_core.embeddings import Embeddings
+from psycopg.rows import tuple_row
+
+from services.bootstrap import Services, open_services
+from services.engines import Engines
+from services.errors import ConfigurationError, Unavailable
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.knowledge.bases import FORGET_PASSAGES
+from services.knowledge.index import ChunkIndex
+from services.knowledge.index_sync import KnowledgeIndexing
+from services.llm.embeddings import Embedder
+from services.platform.settings import Settings
+from services.text.lexical import LexicalEmbeddings
+from tests.support.jobs import HURRIED
+from tests.support.knowledge import a_base, found, put
+from tests.support.milvus_server import MilvusServer, indexed_chunks
+
+pytestmark = pytest.mark.anyio
+
+QUESTION, ANSWER = "How many days of holidays?", "Thirty days of holidays."
+
+
+class _Interrupted(Embeddings):
+    """Lexical embeddings, before which something happens, once."""
+
+    def __init__(self, meanwhile: Callable[[], Awaitable[object]]) -> None:
+        self._meanwhile: Callable[[], Awaitable[object]] | None = meanwhile
+        self._lexical = LexicalEmbeddings(512)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return self._lexical.embed_documents(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return self._lexical.embed_query(text)
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return self.embed_documents(texts)
+
+
+@pytest.fixture
+async def alone(settings: Settings, engines: Engines, milvus_server: MilvusServer) -> AsyncIterator[Services]:
+    """All services, over an index of the test's own."""
+    async with open_services(settings, replace(engines, milvus_uri=milvus_server.uri)) as opened:
+        yield opened
+
+
+def _interrupted(services: Services, meanwhile: Callable[[], Awaitable[object]]) -> KnowledgeIndexing:
+    model, dimension = services.embedder.model, services.embedder.dimension
+    embedder = Embedder(_Interrupted(meanwhile), model=model, dimension=dimension)
+    index = ChunkIndex(services.milvus, model=model, dimension=dimension)
+    return KnowledgeIndexing(services.database, index, embedder, JobQueue(services.database))
+
+
+async def test_what_is_replaced_while_it_is_indexed_does_not_come_back(
+    alone: Services, milvus_server: MilvusServer
+) -> None:
+    base = await a_base(alone)
+    await put(alone, base, "leave.md", "Forty days of holidays.")
+    indexing = _interrupted(alone, lambda: put(alone, base, "leave.md", ANSWER))
+    assert await indexing.index_waiting() == 2
+    assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
+    assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
+
+
+async def test_what_is_removed_while_the_index_is_made_anew_does_not_come_back(
+    alone: Services, milvus_server: MilvusServer
+) -> None:
+    base = await a_base(alone)
+    gone = await put(alone, base, "gone.md", "Forty days of holidays.")
+    await put(alone, base, "leave.md", ANSWER)
+    documents = alone.knowledge.documents
+    indexing = _interrupted(alone, lambda: documents.delete(DEFAULT_TENANT, base.id, gone.document.id))
+    await indexing.rebuild(lambda _: None)
+    assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
+    assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
+
+
+async def test_a_worker_that_died_before_it_noted_what_it_wrote_writes_it_again(
+    alone: Services, milvus_server: MilvusServer
+) -> None:
+    base = await a_base(alone)
+    await put(alone, base, "leave.md", ANSWER)
+    await alone.knowledge.indexing.index_waiting()
+    async with alone.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE kb_chunks SET indexed_at = NULL")
+    assert await alone.knowledge.indexing.index_waiting() == 1
+    assert list(indexed_chunks(milvus_server.uri, base.id).values()) == [1]
+
+
+async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusServer) -> None:
+    base = await a_base(alone)
+    await put(alone, base, "leave.md", ANSWER)
+    await alone.knowledge.indexing.index_waiting()
+    milvus_server.stop()
+    await alone.knowledge.bases.delete(DEFAULT_TENANT, "handbook")
+    jobs = JobQueue(alone.database, tempo=HURRIED)
+    KnowledgeIndexing(alone.database, alone.knowledge.index, alone.embedder, jobs)
+    await jobs.open()
+    await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
+    again = await alone.database.fetch_without_tenant(
+        "SELECT 1 FROM procrastinate_jobs WHERE task_name = %(name)s AND status = 'todo' AND scheduled_at > now()",
+        {"name": FORGET_PASSAGES},
+        tuple_row,
+    )
+    assert len(again) == 1
+    milvus_server.start()
+    assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
+    async with alone.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
+    for _ in range(100):  # its client may have to connect again
+        await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
+        if not indexed_chunks(milvus_server.uri, base.id):
+            break
+        await asyncio.sleep(0.1)
+        async with alone.database.tenant(DEFAULT_TENANT) as connection:
+            await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
+    assert indexed_chunks(milvus_server.uri, base.id) == {}
+
+
+async def test_what_waits_while_milvus_is_away_is_indexed_when_it_is_back(
+    alone: Services, milvus_server: MilvusServer
+) -> None:
+    milvus_server.stop()
+    base = await a_base(alone)
+    await put(alone, base, "leave.md", ANSWER)
+    with pytest.raises(Unavailable):
+        await alone.knowledge.indexing.index_waiting()
+    assert await found(alone, QUESTION) == [("leave.md", ANSWER)]
+    milvus_server.start()
+    for _ in range(100):
+        with contextlib.suppress(Unavailable):
+            await alone.knowledge.indexing.index_waiting()
+            break
+        await asyncio.sleep(0.1)
+    assert len(indexed_chunks(milvus_server.uri, base.id)) == 1
+
+
+async def test_another_embedding_model_is_refused_and_told_what_to_do(alone: Services) -> None:
+    await put(alone, await a_base(alone), "leave.md", ANSWER)
+    await alone.knowledge.indexing.index_waiting()
+    await alone.knowledge.index.check()
+    with pytest.raises(ConfigurationError, match="The index of knowledge bases was made"):
+        await ChunkIndex(alone.milvus, model="another", dimension=16).check()

@@ -1,0 +1,230 @@
+"""Each user's day is summarised once, at half past midnight of their own zone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from services.bootstrap import Services, open_services
+from services.engines import Engines
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.platform.settings import Settings, load_settings
+from services.summaries.daily_scheduler import DailyRounds
+from services.visits.schedule import SUMMARISE_DAYS
+from tests.services.summaries.test_daily_summaries import written
+from tests.support.jobs import HURRIED, has_ended, statuses, until
+from tests.support.model_server import ModelServer, Reply
+from tests.support.turns import exchange
+from tests.support.visits import days_of, import_lines, talk_at, visits_of
+
+pytestmark = pytest.mark.anyio
+
+ZONES = ("Asia/Shanghai", "America/New_York", "Asia/Kathmandu", "Pacific/Kiritimati", "Pacific/Pago_Pago")
+FIVE_MINUTES = timedelta(minutes=5)
+
+
+def _today() -> datetime:
+    """A noon that is still to come, so that what is said before it is recent, whenever the tests run."""
+    return datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+
+async def _as_if_then(services: Services) -> None:
+    """Visits are due since they ended, not since they were imported."""
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE visits SET daily_due_at = ended_at")
+
+
+async def _work(services: Services) -> None:
+    """Run the jobs that wait, as a worker would that makes no rounds of its own: it would go by the real clock."""
+    jobs = JobQueue(services.database)
+    DailyRounds(services.database, services.daily, jobs, on=False)
+    await jobs.open()
+    await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
+
+
+async def _user(services: Services, user: str, zone: str, starts: list[datetime]) -> None:
+    line = {"kind": "user", "user_id": user, "timezone": zone, "created_at": starts[0].isoformat()}
+    lines = [each for at in starts for each in talk_at(at, f"day {at:%d}", user_id=user)]
+    await import_lines(services, line, *lines)
+
+
+async def test_a_week_with_users_in_five_zones_gives_each_one_summary_a_day(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = written("A summary.")
+    end = _today()
+    mornings: dict[str, list[date]] = {}
+    for zone in ZONES:
+        local = [(end - timedelta(days=number)).astimezone(ZoneInfo(zone)) for number in range(9, 2, -1)]
+        starts = [day.replace(hour=hour) for day in local for hour in (9, 20)]
+        await _user(services, zone.replace("/", "-"), zone, [at.astimezone(UTC) for at in starts])
+        mornings[zone] = sorted({at.date() for at in starts})
+    await _as_if_then(services)
+    made: list[tuple[str, date, datetime]] = []
+    now = end - timedelta(days=10)
+    while now < end:
+        before = {(day["user"], day["date"]) for day in await days_of(services.database)}
+        if await services.daily_rounds.find(now):
+            await _work(services)
+            made += [
+                (day["user"], day["date"], now)
+                for day in await days_of(services.database)
+                if (day["user"], day["date"]) not in before
+            ]
+        now += FIVE_MINUTES
+    for zone in ZONES:
+        of_user = [(day, at) for user, day, at in made if user == zone.replace("/", "-")]
+        assert [day for day, _ in of_user] == mornings[zone], zone
+        for day, at in of_user:
+            clock = at.astimezone(ZoneInfo(zone))
+            assert (clock.date(), clock.hour, clock.minute) == (day + timedelta(days=1), 0, 30), zone
+    # Of each day: two visits, and the two together.
+    assert len(model_server.requests) == 3 * 7 * len(ZONES)
+
+
+async def test_two_schedulers_at_once_make_one_summary(
+    services: Services, engines: Engines, settings: Settings, model_server: ModelServer
+) -> None:
+    model_server.default = written("A summary.")
+    at = _today() - timedelta(days=2)
+    await _user(services, "u-1", "UTC", [at, at + timedelta(hours=3)])
+    async with open_services(settings, engines) as other:
+        both = [services.daily_rounds, other.daily_rounds] * 3
+        found = await asyncio.gather(*(rounds.find(_today()) for rounds in both))
+        assert sum(found) == 1
+        await asyncio.gather(_work(services), _work(other))
+    assert len(await days_of(services.database)) == 1
+    assert len(model_server.requests) == 3
+
+
+async def test_who_is_talking_is_left_alone_until_a_later_round(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = written("A summary.")
+    await _user(services, "u-1", "UTC", [datetime.now(UTC) - timedelta(days=1, minutes=50)])
+    await exchange(services.turns, "Hello", "Hi", session_key="s-2")
+    now = datetime.now(UTC)
+    if (now + timedelta(minutes=12)).date() != now.date():
+        pytest.skip("midnight is near")
+    assert await services.daily_rounds.find(now) == 0
+    assert await services.daily_rounds.find(now + FIVE_MINUTES) == 0
+    assert await services.daily_rounds.find(now + timedelta(minutes=11)) == 1
+
+
+async def test_days_on_which_the_service_was_away_are_caught_up(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = written("A summary.")
+    starts = [_today() - timedelta(days=number) for number in range(9, 2, -1)]
+    await _user(services, "u-1", "Asia/Shanghai", starts)
+    assert await services.daily_rounds.find(_today()) == 7
+    await _work(services)
+    assert len(await days_of(services.database)) == 7
+    assert [visit["daily_due_at"] for visit in await visits_of(services.database)] == [None] * 7
+    assert await services.daily_rounds.find(_today() + timedelta(days=1)) == 0
+
+
+async def test_what_was_imported_from_long_ago_is_not_summarised_by_itself(services: Services) -> None:
+    await _user(services, "u-1", "UTC", [_today() - timedelta(days=400)])
+    assert await services.daily_rounds.find(_today()) == 0
+
+
+async def test_a_day_that_gets_another_visit_is_summarised_again(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = written("A summary.")
+    at = _today() - timedelta(days=2)
+    await _user(services, "u-1", "UTC", [at])
+    await services.daily_rounds.find(_today())
+    await _work(services)
+    await import_lines(services, *talk_at(at + timedelta(hours=4), "a late thought"))
+    assert await services.daily_rounds.find(_today()) == 1
+    await _work(services)
+    (day,) = await days_of(services.database)
+    assert day["session_count"] == 2
+
+
+async def test_one_users_failure_does_not_keep_the_others_from_theirs(
+    services: Services, model_server: ModelServer
+) -> None:
+    at = _today() - timedelta(days=2)
+    for number in range(7):
+        topic = "POISON" if number == 3 else "tea"
+        await import_lines(services, *talk_at(at, topic, user_id=f"u-{number}"))
+    model_server.default = lambda request: (
+        Reply(status=400) if "POISON" in str(request.prompt) else written("A summary.")
+    )
+    assert await services.daily_rounds.find(_today()) == 7
+    assert await statuses(services.database, SUMMARISE_DAYS) == ["todo", "todo"], "five users, then two"
+    await _work(services)
+    assert [day["user"] for day in await days_of(services.database)] == [f"u-{n}" for n in range(7) if n != 3]
+    model_server.default = written("A summary.")
+    assert await services.daily_rounds.find(_today() + timedelta(minutes=10)) == 0, "not at once again"
+    assert await services.daily_rounds.find(_today() + timedelta(minutes=25)) == 1
+    await _work(services)
+    assert len(await days_of(services.database)) == 7
+
+
+async def test_a_model_that_answers_nonsense_is_not_asked_every_five_minutes(
+    services: Services, model_server: ModelServer
+) -> None:
+    model_server.default = Reply(["nonsense"])
+    await _user(services, "u-1", "UTC", [_today() - timedelta(days=2)])
+    await services.daily_rounds.find(_today())
+    await _work(services)
+    asked = len(model_server.requests)
+    assert asked == 2
+    for minutes in (25, 50, 24 * 60):
+        assert await services.daily_rounds.find(_today() + timedelta(minutes=minutes)) == 0
+    assert await days_of(services.database) == []
+
+
+async def test_five_users_are_summarised_at_once_and_no_more(
+    services: Services, model_server: ModelServer
+) -> None:
+    at = _today() - timedelta(days=2)
+    for number in range(12):
+        await import_lines(services, *talk_at(at, "tea", user_id=f"u-{number}"))
+    model_server.default = written("A summary.")
+    await services.daily_rounds.find(_today())
+    assert await statuses(services.database, SUMMARISE_DAYS) == ["todo"] * 3
+
+
+@pytest.fixture
+async def hurried(settings: Settings, engines: Engines) -> AsyncIterator[Any]:
+    """A worker that looks for work all the time."""
+    async with open_services(settings, engines) as opened:
+        jobs = JobQueue(opened.database, tempo=HURRIED)
+        rounds = DailyRounds(opened.database, opened.daily, jobs)
+        await jobs.open()
+        jobs.start_worker()
+        yield opened, rounds
+        await jobs.close()
+
+
+async def test_a_worker_does_what_a_round_found(hurried: Any, model_server: ModelServer) -> None:
+    services, rounds = hurried
+    model_server.default = written("A summary.")
+    await _user(services, "u-1", "UTC", [_today() - timedelta(days=2)])
+    await rounds.find(_today())
+    await until(lambda: has_ended(services.database, SUMMARISE_DAYS, "succeeded"))
+    assert len(await days_of(services.database)) == 1
+
+
+async def test_switched_off_nothing_is_found_by_itself(
+    settings: Settings, engines: Engines, model_server: ModelServer
+) -> None:
+    values = {**settings.model_dump(exclude_unset=True), "memory_visits": False}
+    async with open_services(load_settings(**values), engines) as off:
+        await exchange(off.turns, "I moved to Bergen", "Nice")
+        await exchange(off.turns, "It rains", "It does")
+        assert await off.visits.end_idle(datetime.now(UTC) + timedelta(hours=1)) == 1
+        assert "find_days_to_summarise" not in off.jobs.app.tasks
+        async with off.database.tenant(DEFAULT_TENANT) as connection:
+            row = await (await connection.execute("SELECT count(*) FROM procrastinate_jobs")).fetchone()
+    assert row == (0,)
+    assert model_server.requests == []

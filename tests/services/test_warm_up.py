@@ -1,0 +1,66 @@
+"""What a fresh process has imported and loaded, step by step until its first turn."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+_BEGIN = """
+import asyncio, os, sys, threading
+
+def loaded(*names):
+    print(*(name for name in names if name in sys.modules), sep=",")
+
+def made():
+    from openai.types.responses import ResponseCompletedEvent
+    print(ResponseCompletedEvent.__pydantic_complete__)
+"""
+_WITHOUT_A_MODEL = """
+import api.cli.main
+loaded("redis", "langchain_core", "langgraph", "fastapi", "numpy")
+import api.app, graph.builder, services.background, services.bootstrap, services.llm.chat_models
+import services.memory.wiring, services.knowledge.wiring, services.summaries.wiring
+from services.text import tokenizer as terms
+from services.platform.pandas_placeholder import import_pymilvus
+from services.platform.settings import load_settings
+from services.warm_up import warm_up
+heavy = ("openai", "langchain_openai", "aiohttp", "pymilvus", "pandas", "sqlalchemy", "alembic", "jieba", "opencc")
+loaded(*heavy)
+asyncio.run(warm_up(load_settings()))
+assert terms._loaded
+print(len(os.listdir("/proc/self/task")) - threading.active_count())
+import_pymilvus()
+loaded(*heavy)
+"""
+_WITH_A_MODEL = """
+from services.platform.settings import load_settings
+from services.warm_up import warm_up
+model = dict(llm_model="m", llm_base_url="http://127.0.0.1:1", llm_api_key="k")
+for api in ("chat", "responses"):
+    asyncio.run(warm_up(load_settings(**model, llm_api=api)))
+    loaded("langchain_openai", "aiohttp")
+    made()
+"""
+
+
+def _lines(code: str) -> list[str]:
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _BEGIN + code]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.splitlines()
+
+
+def test_commands_and_a_start_without_a_model_import_nothing_that_they_do_not_need() -> None:
+    commands, start, threads, warm = _lines(_WITHOUT_A_MODEL)
+    assert commands == ""
+    assert start == ""
+    assert threads == "0", "numpy has threads of its own, which spin"
+    assert warm == "pymilvus,jieba,opencc"
+
+
+def test_the_models_client_is_loaded_before_the_first_turn_and_its_types_where_its_api_needs_them() -> None:
+    assert _lines(_WITH_A_MODEL) == ["langchain_openai,aiohttp", "False", "langchain_openai,aiohttp", "True"]
