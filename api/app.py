@@ -32,7 +32,7 @@ from api import (
 )
 from api.admission import Admission
 from api.draining import Draining
-from api.early_authentication import EarlyRefusal
+from api.early_authentication import EarlyAuthentication
 from api.openai import chat as openai_chat
 from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models
@@ -65,7 +65,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(RequestBodies, settings=services.settings)
     app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:
-        app.add_middleware(EarlyRefusal, authenticator=services.authenticator, limits=services.rate_limits)
+        app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
     else:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)

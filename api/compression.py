@@ -34,7 +34,7 @@ async def compress(user_id: User, body: CompressionRequest, services: ServicesOf
     """
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
-    return await services.compressing.compression.request(owner, dry_run=body.dry_run)
+    return await services.compression.request(owner, dry_run=body.dry_run)
 
 
 @router.get("", response_model=CompressionRunPage)
@@ -43,10 +43,8 @@ async def runs(
 ) -> Any:
     """Runs with what they did, newest first."""
     caller.act_for(user_id)
-    user = await services.compressing.compression.store.user_id(caller.tenant_id, user_id)
-    items = await services.compressing.compression.store.runs(
-        caller.tenant_id, user, after=cursor_of(after), limit=limit
-    )
+    user = await services.compression.store.user_id(caller.tenant_id, user_id)
+    items = await services.compression.store.runs(caller.tenant_id, user, after=cursor_of(after), limit=limit)
     return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], limit)}
 
 
@@ -54,6 +52,6 @@ async def runs(
 async def undo(user_id: User, run_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring back exactly what a run superseded; 409 when it cannot be undone, or a later run builds on it."""
     caller.act_for(user_id)
-    user = await services.compressing.compression.store.user_id(caller.tenant_id, user_id)
-    await services.compressing.compression.undoing.undo(caller.tenant_id, user, run_id)
-    return await services.compressing.compression.run(caller.tenant_id, user, run_id)
+    user = await services.compression.store.user_id(caller.tenant_id, user_id)
+    await services.compression.undo.undo(caller.tenant_id, user, run_id)
+    return await services.compression.run(caller.tenant_id, user, run_id)

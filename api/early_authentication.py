@@ -17,7 +17,7 @@ _SMALL_BYTES = 64 * 1024
 """Bodies up to this size are read before the tenant's limit is looked at, which saves a question to Redis."""
 
 
-class EarlyRefusal:
+class EarlyAuthentication:
     """ASGI middleware: every request that may have a body must come from a known caller."""
 
     def __init__(self, app: ASGIApp, *, authenticator: Authenticator, limits: RateLimits) -> None:

@@ -26,7 +26,7 @@ from services.memory.catalog import EpisodeFilter
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.index import Scope
 from services.memory.operations import Trigger
-from services.search.queries import Said
+from services.search.queries import Utterance
 
 router = APIRouter(
     prefix="/api/v1/users/{user_id}/episodes",
@@ -83,7 +83,7 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
         since=body.since,
         until=body.until,
     )
-    said = [Said(each.role, each.content, each.speaker) for each in body.recent]
+    said = [Utterance(each.role, each.content, each.speaker) for each in body.recent]
     now = body.asked_at or datetime.now(UTC)
     return await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
 

@@ -10,7 +10,7 @@ from api.access import MemoryWriter, ServicesOf
 from api.problems import documented
 from api.schemas import MemoryChangeView
 from services.conversations.values import Id, Text
-from services.memory.editor import Editing
+from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 
 router = APIRouter(
@@ -36,4 +36,4 @@ async def forget(
     """Remove what a text describes from core memory and recall; messages stay in their conversation."""
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
-    return await services.memory.editor.forget(Editing.outside_of_turns(owner, Trigger("user")), body.what)
+    return await services.memory.editor.forget(EditContext.outside_of_turns(owner, Trigger("user")), body.what)

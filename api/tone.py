@@ -53,7 +53,7 @@ async def persona(
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
     content = {block.section: block.content for block in await services.memory.core.read(owner)}
-    known = await services.acquaintances.read(owner)
+    known = await services.user_activity.read(owner)
     user = await services.users.get(caller.tenant_id, user_id)
     human, self_image = content.get("human", {}), content.get("persona", {})
     language = language_of(str(value) for fields in content.values() for value in fields.values())

@@ -77,7 +77,7 @@ async def daily_summaries(
         end = min(end, _days_before(after, 1))
     days: list[Day] = []
     if begin <= end:
-        days = await services.daily_rounds.up_to_date(owner, begin, end, user.timezone, newest=limit)
+        days = await services.daily_scheduler.up_to_date(owner, begin, end, user.timezone, newest=limit)
     return {
         "items": [_view(day, user.timezone, expert) for day in reversed(days) if day.stored],
         "pending": [day.date for day in reversed(days) if day.fresh is None],

@@ -19,7 +19,7 @@ from uuid import uuid4
 from rich.console import Console
 
 from api.openai.messages import ClientMessage, read_messages
-from api.openai.reconciliation import Reconciling, import_lines, lines_of
+from api.openai.reconciliation import Reconciliation, import_lines, lines_of
 from api.openai.sessions import ClientIds
 from benchmarks.dialogue import answer_to, message_of
 from benchmarks.load_client import Load
@@ -108,7 +108,7 @@ async def reconciling_ms(messages: int) -> dict[str, list[float]]:
                 request = read_messages([*shown, ClientMessage(role="user", content=_SAID)])
                 lines = lines_of(_USER, "s", "default", request.earlier)
                 await import_lines(services, DEFAULT_TENANT, lines, "messages")
-                reconciling = Reconciling(services, runner, DEFAULT_TENANT, _USER, "default")
+                reconciling = Reconciliation(services, runner, DEFAULT_TENANT, _USER, "default")
                 found: dict[str, list[float]] = {"read the request": [], "named": [], "unnamed": []}
                 for _ in range(_TRIES):
                     begun = time.perf_counter()

@@ -27,7 +27,7 @@ from services.conversations.turn import NewTurn
 from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.index import Scope
-from services.memory.recall.recall import TurnAsked
+from services.memory.recall.recall import TurnQuery
 from services.platform.settings import load_settings
 
 _SCALE = 0.4
@@ -57,7 +57,7 @@ async def _measure(services: Services, user: str, searches: int) -> dict[str, fl
     scope = Scope(opened.tenant_id, opened.user_id, opened.expert_id)
 
     async def recall() -> float:
-        asked = TurnAsked(
+        asked = TurnQuery(
             scope,
             opened.conversation_id,
             opened.user_message_id,

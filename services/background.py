@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from services.compression.wiring import Compressing, make_compression
+from services.compression.wiring import CompressionServices, make_compression
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.memory.agent.agent import MemoryAgent
-from services.memory.agent.decisions import Deciding
+from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.store import AgentStore
-from services.memory.agent.uncertain_commands import HeldTurns
+from services.memory.agent.uncertain_commands import UncertainCommands
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -17,30 +17,30 @@ from services.reflection.reflection import Reflection
 
 
 @dataclass(frozen=True)
-class BehindAnswers:
-    """What works behind the answers."""
+class BackgroundServices:
+    """Services that work on memory in the background."""
 
     memory_agent: MemoryAgent
-    compressing: Compressing
+    compression: CompressionServices
     reflection: Reflection
-    held: HeldTurns
+    uncertain_commands: UncertainCommands
 
 
-def make_behind(
+def make_background(
     settings: Settings,
     database: Database,
     memory: Memory,
     models: ChatModels,
     embedder: Embedder,
     jobs: JobQueue,
-) -> BehindAnswers:
+) -> BackgroundServices:
     """Wire it; the jobs are registered in the queue."""
     core = memory.core if settings.memory_core else None
     archive = memory.archive if settings.memory_episodes else None
     store = AgentStore(database, memory.operations)
     agent = MemoryAgent(
         store,
-        Deciding(models, store, memory.episodes, core, archive),
+        DecisionMaker(models, store, memory.episodes, core, archive),
         jobs,
         episodes=memory.episodes,
         core_memory=core,
@@ -50,9 +50,9 @@ def make_behind(
         on=settings.memory_agent,
         pause_s=settings.memory_agent_pause_s,
     )
-    return BehindAnswers(
+    return BackgroundServices(
         agent,
         make_compression(settings, database, models, embedder, memory.operations, jobs),
         Reflection(database, models, jobs, on=settings.memory_reflection),
-        HeldTurns(database, store, models, memory.resolution, memory.retraction, jobs),
+        UncertainCommands(database, store, models, memory.resolution, memory.retraction, jobs),
     )

@@ -33,7 +33,7 @@ from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from services.summaries.past_transcript import SaidThen
+from services.summaries.past_transcript import PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE, summary_schedule
 from services.tone.states import ToneStates
 from services.tools.executor import ToolExecutor
@@ -46,21 +46,22 @@ from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
 if TYPE_CHECKING:
-    from services.background import BehindAnswers
-    from services.compression.wiring import Compressing
+    from services.background import BackgroundServices
+    from services.compression.compression import Compression
+    from services.compression.scheduler import CompressionScheduler
     from services.context.conversation import Conversation
     from services.context.source import Source
-    from services.context.sources.user_activity import Acquaintances
+    from services.context.sources.user_activity import UserActivityReader
     from services.knowledge.routing import KnowledgeRouting
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
     from services.memory.agent.agent import MemoryAgent
-    from services.memory.agent.uncertain_commands import HeldTurns
+    from services.memory.agent.uncertain_commands import UncertainCommands
     from services.memory.inquiry import MemoryInquiry
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
-    from services.summaries.daily_scheduler import DailyRounds
+    from services.summaries.daily_scheduler import DailyScheduler
     from services.summaries.daily_summaries import DailySummaries
     from services.summaries.past_days import PastDays
     from services.summaries.rolling_summaries import RollingSummaries
@@ -99,19 +100,20 @@ class Services:
     summaries: "RollingSummaries"
     topics: "TopicArchive"
     daily: "DailySummaries"
-    daily_rounds: "DailyRounds"
+    daily_scheduler: "DailyScheduler"
     visits: Visits
     users: Users
     memory: "Memory"
     memory_inquiry: "MemoryInquiry"
-    acquaintances: "Acquaintances"
+    user_activity: "UserActivityReader"
     tones: ToneStates
     tone_opinions: "ToneOpinions"
     past_days: "PastDays"
     memory_agent: "MemoryAgent"
-    compressing: "Compressing"
+    compression: "Compression"
+    compression_scheduler: "CompressionScheduler"
     reflection: "Reflection"
-    held: "HeldTurns"
+    uncertain_commands: "UncertainCommands"
     experiments: Experiments
     experiment_reports: ExperimentReports
     jobs: JobQueue
@@ -152,9 +154,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         )
         tool_executor = ToolExecutor(tools)
         tones = ToneStates(database)
-        acquaintances = _acquaintances(database)
-        conversation, sources = _prompt_sources(settings, database, memory, acquaintances, days)
-        behind = _make_behind(settings, connected, memory)
+        user_activity = _user_activity(database)
+        conversation, sources = _prompt_sources(settings, database, memory, user_activity, days)
+        background = _make_background(settings, connected, memory)
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
@@ -191,19 +193,20 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             summaries=summaries.rolling,
             topics=summaries.topics,
             daily=summaries.daily,
-            daily_rounds=summaries.daily_rounds,
+            daily_scheduler=summaries.daily_scheduler,
             users=Users(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memory_inquiry=_memory_inquiry(memory, models),
-            acquaintances=acquaintances,
+            user_activity=user_activity,
             tones=tones,
             tone_opinions=_tone_opinions(settings, tones, models, jobs),
             past_days=days,
-            memory_agent=behind.memory_agent,
-            compressing=behind.compressing,
-            reflection=behind.reflection,
-            held=behind.held,
+            memory_agent=background.memory_agent,
+            compression=background.compression.compression,
+            compression_scheduler=background.compression.scheduler,
+            reflection=background.reflection,
+            uncertain_commands=background.uncertain_commands,
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
@@ -275,19 +278,19 @@ def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http:
     )
 
 
-def _acquaintances(database: Database) -> "Acquaintances":
+def _user_activity(database: Database) -> "UserActivityReader":
     # Commands that answer nobody do without the words of feeling and the dictionaries below them.
-    from services.context.sources.user_activity import Acquaintances  # noqa: PLC0415
+    from services.context.sources.user_activity import UserActivityReader  # noqa: PLC0415
 
-    return Acquaintances(database)
+    return UserActivityReader(database)
 
 
 def _prompt_sources(
-    settings: Settings, database: Database, memory: "Memory", acquaintances: "Acquaintances", days: "PastDays"
+    settings: Settings, database: Database, memory: "Memory", user_activity: "UserActivityReader", days: "PastDays"
 ) -> "tuple[Conversation, Sequence[Source[Any]]]":
     from services.context.wiring import make_conversation, make_sources  # noqa: PLC0415 — they need the embedder
 
-    return make_conversation(settings, database), make_sources(settings, database, memory, acquaintances, days)
+    return make_conversation(settings, database), make_sources(settings, database, memory, user_activity, days)
 
 
 def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
@@ -301,10 +304,10 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
 def _make_memory(
     settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: "Embedder", jobs: JobQueue
 ) -> "Memory":
-    from services.memory.retraction import Remaking  # noqa: PLC0415
+    from services.memory.retraction import RebuildTasks  # noqa: PLC0415
     from services.memory.wiring import make_memory  # noqa: PLC0415 — it needs the embedder
 
-    remaking = Remaking(summarise=SUMMARISE, archive=ARCHIVE)
+    remaking = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
     return make_memory(settings, database, cache, milvus, embedder, jobs, remaking)
 
 
@@ -321,10 +324,12 @@ def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory")
     )
 
 
-def _make_behind(settings: Settings, connected: _Connected, memory: "Memory") -> "BehindAnswers":
-    from services.background import make_behind  # noqa: PLC0415 — it needs the models
+def _make_background(settings: Settings, connected: _Connected, memory: "Memory") -> "BackgroundServices":
+    from services.background import make_background  # noqa: PLC0415 — it needs the models
 
-    return make_behind(settings, connected.database, memory, connected.models, connected.embedder, connected.jobs)
+    return make_background(
+        settings, connected.database, memory, connected.models, connected.embedder, connected.jobs
+    )
 
 
 def _memory_inquiry(memory: "Memory", models: "ChatModels") -> "MemoryInquiry":
@@ -342,7 +347,7 @@ def _tone_opinions(settings: Settings, states: ToneStates, models: "ChatModels",
 def _past_days(settings: Settings, database: Database, summaries: "Summaries") -> "PastDays":
     from services.summaries.past_days import PastDays  # noqa: PLC0415 — it needs the models
 
-    return PastDays(summaries.daily, SaidThen(database), most_tokens=settings.memory_days_tokens)
+    return PastDays(summaries.daily, PastTranscript(database), most_tokens=settings.memory_days_tokens)
 
 
 def _knowledge_routing(

@@ -70,12 +70,12 @@ async def _compress(
         owner = await services.memory.core.owner(found.id, user, expert)
         if run_id is None:
             return await _run(services, owner, dry_run=dry_run)
-        restored = await services.compressing.compression.undoing.undo(found.id, owner.user_id, run_id)
+        restored = await services.compression.undo.undo(found.id, owner.user_id, run_id)
         return {"run": str(run_id), "restored": restored}
 
 
 async def _run(services: "Services", owner: "Owner", *, dry_run: bool) -> dict[str, Any]:
-    compression = services.compressing.compression
+    compression = services.compression
     run = await compression.request(owner, dry_run=dry_run, job=False)
     with _progress() as progress:
         bar = progress.add_task("groups", total=None)

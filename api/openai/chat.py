@@ -13,12 +13,12 @@ from uuid_utils.compat import uuid7
 from api.access import RunnerOf, ServicesOf, StartsTurns, TurnStarter
 from api.openai.chat_schemas import ChatCompletionRequest
 from api.openai.chunks import chunks, completion
-from api.openai.end_user import speaker_of
+from api.openai.end_user import end_user_of
 from api.openai.errors import documented_errors, error_of_turn
 from api.openai.messages import ClientMessage, read_messages, text_of
 from api.openai.models import expert_of
 from api.openai.sessions import ids_of
-from api.openai.turn_request import NOBODY, Asked, Asker, Asking
+from api.openai.turn_request import NOBODY, ReadRequest, RequestStarter, StartedTurn
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
 from api.streams import EventStream, last_event
@@ -66,14 +66,14 @@ async def chat_completions(
         return await _utility(body, services, starter, by)
     caller = starter.caller
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
-    asking = Asking(
+    asking = ReadRequest(
         model=body.model,
         request=read_messages(body.messages),
         ids=ids_of(connection.headers, body.metadata),
-        speaker=speaker_of(caller, connection.headers, services.settings, *named),
+        speaker=end_user_of(caller, connection.headers, services.settings, *named),
         keeps=body.store is not False,
     )
-    asked = await Asker(services, runner, starter).start(asking)
+    asked = await RequestStarter(services, runner, starter).start(asking)
     events = runner.follow(asked.tenant_id, asked.turn_id)
     if body.stream:
         with_usage = bool(body.stream_options and body.stream_options.include_usage)
@@ -82,7 +82,7 @@ async def chat_completions(
     return _whole(asked, await last_event(events))
 
 
-def _whole(asked: Asked, last: TurnEvent) -> JSONResponse:
+def _whole(asked: StartedTurn, last: TurnEvent) -> JSONResponse:
     if last.status == "error":
         retry = {"Retry-After": "1"} if last.content["retryable"] else {}
         status = status_of_failure(last.content["code"])
@@ -109,7 +109,7 @@ async def _utility(
         "sources": [],
         "usage": {"input_tokens": used, "output_tokens": count_tokens(answer), "cached_tokens": 0},
     }
-    asked = Asked(caller.tenant_id, uuid7(), body.model, stored=False, session=None)
+    asked = StartedTurn(caller.tenant_id, uuid7(), body.model, stored=False, session=None)
     last = TurnEvent(2, "done", content)
     if not body.stream:
         return JSONResponse(completion(asked, last))

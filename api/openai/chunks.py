@@ -9,14 +9,14 @@ import orjson
 
 from api.openai.citations import citations_of
 from api.openai.errors import error_of_turn
-from api.openai.turn_request import Asked, usage_of
+from api.openai.turn_request import StartedTurn, usage_of
 from api.streams import TurnEvents
 from state.events import TurnEvent
 
 _DONE = b"data: [DONE]\n\n"
 
 
-def completion(asked: Asked, last: TurnEvent) -> dict[str, Any]:
+def completion(asked: StartedTurn, last: TurnEvent) -> dict[str, Any]:
     """A whole answer, from the event `done`."""
     content = last.content
     message: dict[str, Any] = {"role": "assistant", "content": content["answer"], "refusal": None}
@@ -26,7 +26,7 @@ def completion(asked: Asked, last: TurnEvent) -> dict[str, Any]:
     return {**_head(asked, "chat.completion"), "choices": [choice], "usage": usage_view(content), **_note(asked)}
 
 
-async def chunks(asked: Asked, events: TurnEvents, *, with_usage: bool) -> AsyncIterator[bytes]:
+async def chunks(asked: StartedTurn, events: TurnEvents, *, with_usage: bool) -> AsyncIterator[bytes]:
     """The turn's events as chunks; tools that the service runs itself are not among them."""
     head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
     usage = b',"usage":null' if with_usage else b""
@@ -72,7 +72,7 @@ def created_at(turn_id: UUID) -> int:
     return (turn_id.int >> 80) // 1000
 
 
-def _head(asked: Asked, kind: str) -> dict[str, Any]:
+def _head(asked: StartedTurn, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{asked.turn_id}",
         "object": kind,
@@ -86,7 +86,7 @@ def _chunk(head: bytes, delta: dict[str, Any], finish: str | None, usage: bytes,
     return b"data: " + head + b',"choices":' + choice + usage + (b"," + more if more else b"") + b"}\n\n"
 
 
-def _note(asked: Asked) -> dict[str, Any]:
+def _note(asked: StartedTurn) -> dict[str, Any]:
     return {"anamnesis": asked.note} if asked.note else {}
 
 

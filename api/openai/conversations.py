@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.openai.chat import ERRORS
-from api.openai.end_user import NO_USER, speaker_of
+from api.openai.end_user import NO_USER, end_user_of
 from api.openai.messages import read_all
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
@@ -54,7 +54,7 @@ async def create(
     """Begin a conversation, with messages from elsewhere or empty."""
     metadata = body.metadata or {}
     named = str(metadata["user"]) if metadata.get("user") is not None else None
-    speaker = speaker_of(caller, connection.headers, services.settings, ("metadata.user", named))
+    speaker = end_user_of(caller, connection.headers, services.settings, ("metadata.user", named))
     if speaker.user_id is None:
         raise InvalidInput("metadata.user", NO_USER)
     expert = await expert_of(services, caller.tenant_id, str(metadata.get("model") or "default"))

@@ -20,7 +20,7 @@ _ISSUER = "open-webui"
 
 
 @dataclass(frozen=True)
-class Speaker:
+class EndUser:
     """For whom a request is; without a user it is answered without memory."""
 
     user_id: str | None
@@ -28,9 +28,9 @@ class Speaker:
     """Whether the caller may act for every user of the tenant."""
 
 
-def speaker_of(
+def end_user_of(
     caller: Caller, headers: Mapping[str, str], settings: Settings, *named: tuple[str, str | None]
-) -> Speaker:
+) -> EndUser:
     """Find out for whom a request is.
 
     In this order: the token's own user; the user of a signed header; a plain header, of callers that act for
@@ -51,21 +51,21 @@ def speaker_of(
     if caller.user_id is not None:
         if header is not None and header[1] != caller.user_id:
             raise Forbidden(f"{header[0]} names another user than the token.")
-        return Speaker(caller.user_id, tenant_wide=False)
+        return EndUser(caller.user_id, tenant_wide=False)
     if (token := headers.get(USER_JWT_HEADER, "").strip()) and settings.openwebui_jwt_secret:
         subject = _subject_of(token, settings.openwebui_jwt_secret.get_secret_value())
-        return Speaker(_checked(USER_JWT_HEADER, subject))
+        return EndUser(_checked(USER_JWT_HEADER, subject))
     if header is not None:
         if not caller.acts_for_headers:
             raise Forbidden(
                 f"The header {header[0]} names a user, and this key may not act for others. Make one with "
                 "anamnesis keys create --acts-for-headers, or do not forward the header."
             )
-        return Speaker(_checked(*header))
+        return EndUser(_checked(*header))
     for field, given in named:
         if given is not None and given.strip():
-            return Speaker(_checked(field, given.strip()))
-    return Speaker(caller.default_user or settings.openai_default_user)
+            return EndUser(_checked(field, given.strip()))
+    return EndUser(caller.default_user or settings.openai_default_user)
 
 
 def _checked(field: str, name: str) -> str:

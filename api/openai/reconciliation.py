@@ -20,7 +20,7 @@ from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.digests import message_digest
 from services.conversations.known_conversations import UNNAMED, KnownConversation
-from services.conversations.resent_history import Meant, Resent, StoredMessage, compare, meant_at
+from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare, meant_at
 from services.errors import Conflict, InvalidInput
 from state.conversation import EarlierMessage
 
@@ -40,7 +40,7 @@ class Place:
     """The same for requests with the same message that find the conversation in the same state."""
 
 
-class Reconciling:
+class Reconciliation:
     """Finds the place of a message in what is stored, and prepares it."""
 
     def __init__(self, services: Services, runner: TurnRunner, tenant_id: UUID, user_id: str, expert: str) -> None:
@@ -80,7 +80,7 @@ class Reconciling:
         raise Conflict("The conversation changes while this message is looked at; try again.")
 
     async def _find(
-        self, request: ClientRequest, resent: Resent, ids: ClientIds
+        self, request: ClientRequest, resent: ResentHistory, ids: ClientIds
     ) -> tuple[KnownConversation | None, str]:
         """The conversation, if there is one, and its name."""
         size = len(resent.earlier)
@@ -96,7 +96,7 @@ class Reconciling:
         new = f"{UNNAMED}{uuid7().hex}"
         if not request.earlier:
             begun = await self._known.just_begun(self._tenant_id, self._user_id, self._expert)
-            if begun is not None and compare(begun.messages, resent) != Meant():
+            if begun is not None and compare(begun.messages, resent) != HistoryMatch():
                 return begun, begun.session_id
             return None, new
         answers = [
@@ -112,16 +112,16 @@ class Reconciling:
         return None, new
 
     async def _meant(
-        self, conversation: KnownConversation, resent: Resent, ids: ClientIds
-    ) -> tuple[Meant, UUID | None]:
+        self, conversation: KnownConversation, resent: ResentHistory, ids: ClientIds
+    ) -> tuple[HistoryMatch, UUID | None]:
         """What the client means, or the branch to which the conversation has to be switched first."""
         messages = conversation.messages
         if ids.idempotency_key is not None:
             for there in reversed(messages):
                 if there.key == ids.idempotency_key:
-                    return Meant(follow=there.turn_id), None
+                    return HistoryMatch(follow=there.turn_id), None
         if ids.parent and messages and messages[-1].external_id == ids.parent:
-            return Meant(), None  # the ordinary case of a client that names its messages
+            return HistoryMatch(), None  # the ordinary case of a client that names its messages
         by_id = None
         if ids.user_message is not None:
             by_id = await self._by_message_id(conversation, resent, ids.user_message)
@@ -135,20 +135,20 @@ class Reconciling:
         return meant, await self._branch_with(conversation, meant.put_aside, resent.earlier[meant.unknown_from :])
 
     async def _by_message_id(
-        self, conversation: KnownConversation, resent: Resent, external_id: str
-    ) -> tuple[Meant, UUID | None] | None:
+        self, conversation: KnownConversation, resent: ResentHistory, external_id: str
+    ) -> tuple[HistoryMatch, UUID | None] | None:
         """The same where the client's id of the message is known: it is to be answered once more."""
         said = await self._known.place_of(self._tenant_id, conversation.id, external_id)
         if said is None:
             return None
         there = next((each for each in conversation.messages if each.turn_id == said[0]), None)
         if there is not None and there.unfinished and there.digest == resent.message:
-            return Meant(follow=said[0]), None
-        return Meant(put_aside=said[0], reason="regenerate"), said[1]
+            return HistoryMatch(follow=said[0]), None
+        return HistoryMatch(put_aside=said[0], reason="regenerate"), said[1]
 
     async def _by_parent(
-        self, conversation: KnownConversation, resent: Resent, ids: ClientIds
-    ) -> tuple[Meant, UUID | None] | None:
+        self, conversation: KnownConversation, resent: ResentHistory, ids: ClientIds
+    ) -> tuple[HistoryMatch, UUID | None] | None:
         """The same by what the message follows: a turn of ours, an answer by the client's id, or nothing."""
         messages, turn_id = conversation.messages, None
         if ids.after_turn is not None or ids.parent:
@@ -159,12 +159,12 @@ class Reconciling:
                 return None
             turn_id, branch_id = place
             if branch_id is not None:
-                return Meant(), branch_id
+                return HistoryMatch(), branch_id
         following = await self._services.branches.following(self._tenant_id, conversation.id, turn_id)
         start = next((n for n, each in enumerate(messages) if each.turn_id == following), None)
         if following is not None and start is None:
-            return Meant(put_aside=following, reason="edit"), None
-        return (Meant() if start is None else meant_at(messages, start, resent.message)), None
+            return HistoryMatch(put_aside=following, reason="edit"), None
+        return (HistoryMatch() if start is None else meant_at(messages, start, resent.message)), None
 
     async def _branch_with(
         self, conversation: KnownConversation, turn_id: UUID, unknown: Sequence[bytes]
@@ -179,7 +179,7 @@ class Reconciling:
         return best[1]
 
     async def _act(
-        self, conversation: KnownConversation, meant: Meant, request: ClientRequest, resent: Resent
+        self, conversation: KnownConversation, meant: HistoryMatch, request: ClientRequest, resent: ResentHistory
     ) -> Place:
         if meant.follow is not None:
             return Place(conversation.session_id, meant.follow)
@@ -248,8 +248,8 @@ def _key(after: UUID | None, branch_id: UUID | None, message: bytes) -> str:
     return f"v1:{after.hex if after else ''}:{branch_id.hex if branch_id else ''}:{message.hex()}"
 
 
-def _digests_of(request: ClientRequest) -> Resent:
-    return Resent(
+def _digests_of(request: ClientRequest) -> ResentHistory:
+    return ResentHistory(
         [message_digest(each["role"], each["content"], each.get("images", ())) for each in request.earlier],
         message_digest("user", request.message, request.images),
     )

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 
 from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
 from api.openai.chat import ERRORS
-from api.openai.end_user import Speaker, speaker_of
+from api.openai.end_user import EndUser, end_user_of
 from api.openai.errors import error_of_turn
 from api.openai.messages import read_messages
 from api.openai.response_events import (
@@ -21,7 +21,7 @@ from api.openai.response_events import (
 )
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sessions import ClientIds, ids_of, uuid_in
-from api.openai.turn_request import Asked, Asker, Asking
+from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn
 from api.problems import status_of_failure
 from api.streams import EventStream, last_event
 from graph.turns.runner import TurnRunner
@@ -53,16 +53,16 @@ async def create(
     body.refuse_unsupported()
     caller = starter.caller
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
-    speaker = speaker_of(caller, connection.headers, services.settings, *named)
+    speaker = end_user_of(caller, connection.headers, services.settings, *named)
     ids = ids_of(connection.headers, body.metadata)
-    asking = Asking(
+    asking = ReadRequest(
         model=body.model,
         request=read_messages(body.messages(), "input"),
         ids=await _in_conversation(services, caller, speaker, body, ids),
         speaker=speaker,
         keeps=body.store is not False,
     )
-    asked = await Asker(services, runner, starter).start(asking)
+    asked = await RequestStarter(services, runner, starter).start(asking)
     background = bool(body.background)
     head = await _head_of(services, asked, background=background)
     events = runner.follow(asked.tenant_id, asked.turn_id)
@@ -136,7 +136,7 @@ async def input_items(response_id: ResponseId, services: ServicesOf, caller: Cha
 
 
 async def _in_conversation(
-    services: Services, caller: Caller, speaker: Speaker, body: ResponseRequest, ids: ClientIds
+    services: Services, caller: Caller, speaker: EndUser, body: ResponseRequest, ids: ClientIds
 ) -> ClientIds:
     """The ids with the conversation that the body names, which must be the user's."""
     named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
@@ -167,7 +167,7 @@ async def _head(services: Services, caller: Caller, turn: StoredTurn) -> Respons
     return ResponseHead(turn.id, conversation.expert, turn.conversation_id)
 
 
-async def _head_of(services: Services, asked: Asked, *, background: bool) -> ResponseHead:
+async def _head_of(services: Services, asked: StartedTurn, *, background: bool) -> ResponseHead:
     if not asked.stored:
         return ResponseHead(asked.turn_id, asked.model, note=asked.note)
     stored = await services.turns.get(asked.tenant_id, asked.turn_id)

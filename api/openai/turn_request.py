@@ -8,11 +8,11 @@ from uuid import UUID
 import structlog
 
 from api.access import StartsTurns
-from api.openai.end_user import NO_USER, Speaker
+from api.openai.end_user import NO_USER, EndUser
 from api.openai.errors import ModelNotFound
 from api.openai.messages import ClientRequest, cut_to_tokens
 from api.openai.models import expert_name
-from api.openai.reconciliation import Reconciling
+from api.openai.reconciliation import Reconciliation
 from api.openai.sessions import SESSION_HEADER, TURN_HEADER, ClientIds
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
@@ -28,7 +28,7 @@ NOBODY = "-"
 
 
 @dataclass(frozen=True)
-class Asked:
+class StartedTurn:
     """A turn that was started for a request."""
 
     tenant_id: UUID
@@ -42,18 +42,18 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Asking:
+class ReadRequest:
     """What a request asks, read."""
 
     model: str
     request: ClientRequest
     ids: ClientIds
-    speaker: Speaker
+    speaker: EndUser
     keeps: bool
     """Whether the client lets it be stored."""
 
 
-class Asker:
+class RequestStarter:
     """Starts turns for requests of OpenAI's clients."""
 
     def __init__(self, services: Services, runner: TurnRunner, starter: StartsTurns) -> None:
@@ -61,7 +61,7 @@ class Asker:
         self._runner = runner
         self._starter = starter
 
-    async def start(self, asking: Asking) -> Asked:
+    async def start(self, asking: ReadRequest) -> StartedTurn:
         """Start the turn, or find the one that the request has started before.
 
         Raises:
@@ -75,7 +75,7 @@ class Asker:
         session, turn_id, key = None, None, None
         if user_id is not None and stored:
             expert = expert_name(self._services, asking.model)
-            reconciling = Reconciling(self._services, self._runner, caller.tenant_id, user_id, expert)
+            reconciling = Reconciliation(self._services, self._runner, caller.tenant_id, user_id, expert)
             place = await reconciling.place(asking.request, asking.ids)
             session, turn_id, key = place.session, place.follow, asking.ids.idempotency_key or place.key
         turn = TurnRequest(
@@ -99,9 +99,9 @@ class Asker:
             log.warning("answered without memory", reason="the request names no user")
             headers[MEMORY_HEADER] = "off; no user named"
             note = {"memory": "off", "reason": NO_USER}
-        return Asked(caller.tenant_id, turn_id, asking.model, stored, session, headers, note)
+        return StartedTurn(caller.tenant_id, turn_id, asking.model, stored, session, headers, note)
 
-    def _input(self, asking: Asking, user_id: str, session: str, *, stored: bool) -> TurnInput:
+    def _input(self, asking: ReadRequest, user_id: str, session: str, *, stored: bool) -> TurnInput:
         settings, request = self._services.settings, asking.request
         shown = TurnInput(
             user_id=user_id,

@@ -12,7 +12,7 @@ from langgraph.graph.state import CompiledStateGraph
 from graph.turns import terminal_events as endings
 from graph.turns.log import TurnLog
 from graph.turns.requests import LONGEST_TURN_S, initial_state, turn_context
-from graph.turns.turn_queue import Places
+from graph.turns.turn_queue import TurnQueue
 from services.conversations.turn import OpenTurn, StopReason, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
@@ -68,7 +68,7 @@ class TurnRun:
 class TurnDriver:
     """Drives turns through the graph to their one last event."""
 
-    def __init__(self, graph: CompiledTurnGraph, turns: Turns, places: Places) -> None:
+    def __init__(self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue) -> None:
         self._graph = graph
         self._turns = turns
         self._places = places

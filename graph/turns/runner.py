@@ -20,7 +20,7 @@ from graph.turns.lease_keeper import end_from_outside, keep
 from graph.turns.log import TurnLog
 from graph.turns.requests import TurnRequest, adopted_request, new_turn
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
-from graph.turns.turn_queue import Places
+from graph.turns.turn_queue import TurnQueue
 from graph.turns.writer import EventWriter
 from services.bootstrap import Services
 from services.conversations.digests import message_digest
@@ -51,7 +51,7 @@ class TurnRunner:
     def __init__(self, graph: CompiledTurnGraph, services: Services) -> None:
         self._services = services
         self._turns, self._leases, self._events = services.turns, services.leases, services.events
-        self._places = Places(services.leases)
+        self._places = TurnQueue(services.leases)
         self._driver = TurnDriver(graph, services.turns, self._places)
         self._writer = EventWriter(services.events)
         self._running: dict[UUID, TurnRun] = {}

@@ -12,7 +12,7 @@ _LOOK_AGAIN_S = 1.0
 """A turn that waits looks so often whether its place is free, in case that nobody tells it."""
 
 
-class Places:
+class TurnQueue:
     """The turns of this process that wait."""
 
     def __init__(self, leases: TurnLeases) -> None:

@@ -17,7 +17,7 @@ _SENSELESS = 0.99
 """An embedding that finds unrelated sentences so alike cannot tell what belongs together."""
 
 
-class Alike:
+class ClusterFinder:
     """Finds groups of episodes that are much alike."""
 
     def __init__(self, embedder: Embedder) -> None:

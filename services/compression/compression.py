@@ -1,7 +1,7 @@
 """Compression: episodes that say the same become one, and what nobody asked for in months is retired.
 
 A run stages what it makes beside what is there, and swaps in one transaction: a crash at any step leaves memory as
-it was, and so does whatever a model answers that will not do. Undoing a run brings back exactly what was.
+it was, and so does whatever a model answers that will not do. CompressionUndo a run brings back exactly what was.
 """
 
 import time
@@ -11,13 +11,13 @@ from uuid import UUID
 
 import structlog
 
-from services.compression.clusters import Alike
-from services.compression.merging import Refining
-from services.compression.models import LONGEST_TEXT, Member, Refined, Report
+from services.compression.clusters import ClusterFinder
+from services.compression.merging import GroupMerger
+from services.compression.models import LONGEST_TEXT, Member, MergedText, Report
 from services.compression.rules import CompressionRules
 from services.compression.run import Fading, LostRun, Run, StoredRun
 from services.compression.store import COMPRESS, CompressionStore
-from services.compression.undo import Undoing
+from services.compression.undo import CompressionUndo
 from services.errors import BadModelOutput, Conflict, DatabaseUnavailable, NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
@@ -43,15 +43,15 @@ class Compression:
         self,
         database: Database,
         store: CompressionStore,
-        undoing: Undoing,
+        undo: CompressionUndo,
         models: ChatModels,
-        alike: Alike,
+        alike: ClusterFinder,
         jobs: JobQueue,
         rules: CompressionRules,
     ) -> None:
         self._database = database
         self.store = store
-        self.undoing = undoing
+        self.undo = undo
         self._models = models
         self._alike = alike
         self.rules = rules
@@ -120,7 +120,7 @@ class Compression:
         # What is longer than a model is shown would not be merged as a whole.
         readable = [member for member in members if len(member.text) <= LONGEST_TEXT]
         groups = await self._alike.groups(readable, self.rules)
-        refining = Refining(self._models)
+        refining = GroupMerger(self._models)
         report.by = "rules" if refining.by_rules else "model"
         report.clusters = len(groups)
         made = await self._refine_all(run, groups, refining, report, begun, on_step)
@@ -147,12 +147,12 @@ class Compression:
         self,
         run: Run,
         groups: Sequence[Sequence[Member]],
-        refining: Refining,
+        refining: GroupMerger,
         report: Report,
         begun: float,
         on_step: OnStep,
-    ) -> list[Refined]:
-        made: list[Refined] = []
+    ) -> list[MergedText]:
+        made: list[MergedText] = []
         silent = 0
         for number, group in enumerate(groups):
             if _since(begun) > _LONGEST_S or silent >= _MOST_FAILURES:

@@ -8,13 +8,13 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from services.compression import prompts
-from services.compression.models import LONGEST_TEXT, Dropped, Member, Refined
+from services.compression.models import LONGEST_TEXT, Dropped, Member, MergedText
 from services.errors import BadModelOutput
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
 from services.memory.recall.superseded import contradicted
-from services.search.duplicates import say_the_same
+from services.search.duplicates import are_duplicates
 from services.text.tokenizer import terms
 
 _LEAST = 2
@@ -37,7 +37,7 @@ class _Answer(BaseModel):
     apart: list[Number] = []
 
 
-class Refining:
+class GroupMerger:
     """Refines groups, and counts the tokens that it takes."""
 
     def __init__(self, models: ChatModels) -> None:
@@ -49,7 +49,7 @@ class Refining:
         """Whether there is no model that understands anything."""
         return self._models.offline
 
-    async def refine(self, group: Sequence[Member]) -> Refined | None:
+    async def refine(self, group: Sequence[Member]) -> MergedText | None:
         """One text in the place of a group; None where its memories had better stay apart.
 
         Raises:
@@ -62,14 +62,14 @@ class Refining:
         asked = prompts.about(members, _LONGEST_MEMORY)
         size = sum(count_tokens(str(message.content)) for message in asked)
 
-        def check(text: str) -> Refined | None:
+        def check(text: str) -> MergedText | None:
             self.tokens += size + count_tokens(text)
             return checked(text, members)
 
         return await ask_for(self._models, asked, check, schema=_Answer, purpose="merged_memory")
 
 
-def checked(text: str, members: Sequence[Member]) -> Refined | None:
+def checked(text: str, members: Sequence[Member]) -> MergedText | None:
     """What a model's answer says of these memories, oldest first.
 
     Raises:
@@ -87,21 +87,21 @@ def checked(text: str, members: Sequence[Member]) -> Refined | None:
     represented = [members[number - 1] for number in answer.represented]
     _check_source(answer.memory, represented)
     gone = [(members[each.memory - 1], each.reason) for each in answer.dropped]
-    return Refined(answer.memory.replace("\x00", ""), represented, gone)
+    return MergedText(answer.memory.replace("\x00", ""), represented, gone)
 
 
-def by_rules(members: Sequence[Member]) -> Refined | None:
+def by_rules(members: Sequence[Member]) -> MergedText | None:
     """The newest in the place of those that say the same, and of written ones that it contradicts.
 
     A turn is never dropped by rules: what else it says would be lost with it.
     """
     newest = members[-1]
-    same = [member for member in members if member is newest or say_the_same(member.said, newest.said)]
+    same = [member for member in members if member is newest or are_duplicates(member.said, newest.said)]
     others = [member for member in members if member not in same and member.written]
     gone: list[tuple[Member, Dropped]] = [
         (member, "contradicted") for member in others if contradicted(member.said, [newest.said])
     ]
-    return Refined(newest.text, same, gone) if len(same) + len(gone) >= _LEAST else None
+    return MergedText(newest.text, same, gone) if len(same) + len(gone) >= _LEAST else None
 
 
 def _check_source(text: str, represented: Sequence[Member]) -> None:

@@ -37,7 +37,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Refined:
+class MergedText:
     """One text in the place of several episodes."""
 
     text: str

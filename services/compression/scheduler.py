@@ -57,7 +57,7 @@ ORDER BY last.at, u.id, x.id LIMIT %(limit)s
 """
 
 
-class CompressionRounds:
+class CompressionScheduler:
     """Finds whose memory is to be compressed. Every process with a worker has one: it registers the jobs."""
 
     def __init__(self, database: Database, compression: Compression, jobs: JobQueue) -> None:
@@ -79,7 +79,7 @@ class CompressionRounds:
             count = 0
             for tenant_id in tenants:
                 kept = now - timedelta(days=self._compression.rules.keep_days)
-                await self._compression.undoing.forget_older(tenant_id, kept)
+                await self._compression.undo.forget_older(tenant_id, kept)
                 count += await self._find_of(tenant_id, now) if self._compression.rules.on else 0
         return count
 

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.compression import sql
-from services.compression.models import Member, Refined, Report
+from services.compression.models import Member, MergedText, Report
 from services.compression.run import Fading, LostRun, Reason, Run, StoredRun
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
@@ -108,7 +108,7 @@ class CompressionStore:
         if not await self._database.fetch(run.tenant_id, sql.KEEP, values, tuple_row):
             raise LostRun
 
-    async def stage(self, run: Run, refined: Refined) -> None:
+    async def stage(self, run: Run, refined: MergedText) -> None:
         """Put a text beside the episodes that it is to stand for; nobody recalls it yet.
 
         Raises:

@@ -17,7 +17,7 @@ from services.platform.postgres import Database
 _RUNS_AT_ONCE = 100
 
 
-class Undoing:
+class CompressionUndo:
     """Undoes runs."""
 
     def __init__(self, database: Database, log: OperationLog, jobs: JobQueue) -> None:

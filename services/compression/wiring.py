@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from services.compression.clusters import Alike
+from services.compression.clusters import ClusterFinder
 from services.compression.compression import Compression
 from services.compression.rules import compression_rules
-from services.compression.scheduler import CompressionRounds
+from services.compression.scheduler import CompressionScheduler
 from services.compression.store import CompressionStore
-from services.compression.undo import Undoing
+from services.compression.undo import CompressionUndo
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
@@ -17,11 +17,11 @@ from services.platform.settings import Settings
 
 
 @dataclass(frozen=True)
-class Compressing:
+class CompressionServices:
     """What compresses memory, and when."""
 
     compression: Compression
-    rounds: CompressionRounds
+    scheduler: CompressionScheduler
 
 
 def make_compression(
@@ -31,15 +31,15 @@ def make_compression(
     embedder: Embedder,
     operations: OperationLog,
     jobs: JobQueue,
-) -> Compressing:
+) -> CompressionServices:
     """Wire it; the jobs are registered in the queue."""
     compression = Compression(
         database,
         CompressionStore(database, operations, jobs),
-        Undoing(database, operations, jobs),
+        CompressionUndo(database, operations, jobs),
         models,
-        Alike(embedder),
+        ClusterFinder(embedder),
         jobs,
         compression_rules(settings),
     )
-    return Compressing(compression, CompressionRounds(database, compression, jobs))
+    return CompressionServices(compression, CompressionScheduler(database, compression, jobs))

@@ -9,13 +9,13 @@ from psycopg.rows import class_row, tuple_row
 
 from services.context import epochs
 from services.context.epochs import Moment, NewestSummary
-from services.context.prompt_prefix import BEGINNING, Beginning
+from services.context.prompt_prefix import BEGINNING, StoredPrefix
 from services.context.source import PromptTurn, ShownConversation, Source
 from services.context.sources.core_memory import CoreMemorySource, changes_since, last_talk, memory_text
 from services.context.sources.history import size_of_stored
 from services.context.sources.summary import topic_line
 from services.context.sources.system import system_text
-from services.context.sources.user_activity import STRANGER, AcquaintanceSource
+from services.context.sources.user_activity import NO_ACTIVITY, UserActivitySource
 from services.conversations.messages import image_part, message_tokens
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import MESSAGE_OVERHEAD
@@ -68,7 +68,7 @@ ORDER BY created_at, id
 class FetchedConversation:
     """What is stored of a conversation."""
 
-    beginning: Beginning
+    beginning: StoredPrefix
     history: list[HistoryMessage]
     late: frozenset[str]
     """Ids of the messages that came late and that no summary covers."""
@@ -146,7 +146,7 @@ class Conversation(Source[FetchedConversation]):
         if "persona_card" not in turn.features:
             epoch = Epoch(**{**epoch, "persona_card": ""})
         elif reason:
-            known = data.get(AcquaintanceSource) or STRANGER
+            known = data.get(UserActivitySource) or NO_ACTIVITY
             epoch = Epoch(**{**epoch, "persona_card": last_talk(known, turn.now, turn.timezone, language)})
         full, jobs = self._due(turn, whole, epoch, shown, summary, late, language)
         return ShownConversation(
@@ -160,7 +160,7 @@ class Conversation(Source[FetchedConversation]):
             DatabaseUnavailable: the database does not answer.
         """
         if turn.begins:
-            return FetchedConversation(Beginning(), _sent_along(turn), frozenset())
+            return FetchedConversation(StoredPrefix(), _sent_along(turn), frozenset())
         tenant_id = turn.owner.tenant_id
         values = {
             "tenant_id": tenant_id,
@@ -173,7 +173,7 @@ class Conversation(Source[FetchedConversation]):
         }
         beginnings, rows = await self._database.fetch_each(
             tenant_id,
-            Query(BEGINNING, values, class_row(Beginning)),
+            Query(BEGINNING, values, class_row(StoredPrefix)),
             Query(_HISTORY, values, tuple_row),
         )
         history = [
@@ -187,7 +187,7 @@ class Conversation(Source[FetchedConversation]):
             )
             for row in rows
         ]
-        beginning = beginnings[0] if beginnings else Beginning()  # the user was erased at this moment
+        beginning = beginnings[0] if beginnings else StoredPrefix()  # the user was erased at this moment
         late = frozenset(str(row[0]) for row in rows if row[6])
         return FetchedConversation(beginning, history, late)
 

@@ -11,10 +11,10 @@ from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
 from services.context.wording import inert
 from services.memory.commands.change_wording import note_for_model
-from services.memory.commands.resolution import Asking, Resolution
+from services.memory.commands.resolution import Resolution, ResolutionRequest
 from services.memory.items import ItemChange, apply_changes
 from services.memory.recall.recall import RecallResult
-from services.summaries.past_days import DaysFound
+from services.summaries.past_days import DaysResult
 from services.text.mentions import Subject
 from state.memory import MemoryChange, PlannedChange, PlannedItem
 from state.prompt import CoreMemoryBlock, CoreMemorySections, HistoryMessage
@@ -40,7 +40,7 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
         if not turn.commands.plain:
             return []
         return await self._resolution.plan(
-            Asking(
+            ResolutionRequest(
                 owner=turn.owner,
                 conversation_id=turn.conversation_id,
                 message_id=turn.message_id,
@@ -115,6 +115,6 @@ def _recalled(found: RecallResult, texts: Mapping[str, str | None], episodes: se
     return replace(found, ranking=replace(found.ranking, results=kept))
 
 
-def _days(found: DaysFound, texts: Mapping[str, str | None], subjects: Sequence[Subject]) -> DaysFound:
+def _days(found: DaysResult, texts: Mapping[str, str | None], subjects: Sequence[Subject]) -> DaysResult:
     days = [day for day in found.days if not any(subject.touches(day.text) for subject in subjects)]
     return replace(found, days=days, said=[each for each in found.said if str(each.id) not in texts])

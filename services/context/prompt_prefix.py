@@ -34,7 +34,7 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 
 
 @dataclass(frozen=True)
-class Beginning:
+class StoredPrefix:
     """A row of it; all None where there is nothing."""
 
     number: int | None = None

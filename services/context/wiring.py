@@ -18,7 +18,7 @@ from services.context.sources.summary import SummarySource
 from services.context.sources.system import SystemSource
 from services.context.sources.time import TimeSource
 from services.context.sources.tone import ToneSource
-from services.context.sources.user_activity import Acquaintances, AcquaintanceSource
+from services.context.sources.user_activity import UserActivityReader, UserActivitySource
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
@@ -27,12 +27,12 @@ from services.summaries.schedule import summary_schedule
 
 
 def make_sources(
-    settings: Settings, database: Database, memory: Memory, acquaintances: Acquaintances, days: PastDays
+    settings: Settings, database: Database, memory: Memory, user_activity: UserActivityReader, days: PastDays
 ) -> Sequence[Source[Any]]:
     """The sources of a prompt, in order."""
     most = {"max_items": settings.memory_recall_items, "max_tokens": settings.memory_recall_tokens}
     return (
-        AcquaintanceSource(acquaintances),
+        UserActivitySource(user_activity),
         SystemSource(),
         ClientSource(),
         CoreMemorySource(memory.core),

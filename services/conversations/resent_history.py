@@ -34,7 +34,7 @@ class StoredMessage:
 
 
 @dataclass(frozen=True)
-class Resent:
+class ResentHistory:
     """What a client sends, as digests."""
 
     earlier: Sequence[bytes]
@@ -44,7 +44,7 @@ class Resent:
 
 
 @dataclass(frozen=True)
-class Meant:
+class HistoryMatch:
     """What the client means."""
 
     follow: UUID | None = None
@@ -58,7 +58,7 @@ class Meant:
     """Whether anything that was sent along is known; an unrelated history is no evidence."""
 
 
-def compare(stored: Sequence[StoredMessage], resent: Resent) -> Meant:
+def compare(stored: Sequence[StoredMessage], resent: ResentHistory) -> HistoryMatch:
     """Say what a client means, from the conversation as it is stored and what the client sends.
 
     Args:
@@ -73,15 +73,15 @@ def compare(stored: Sequence[StoredMessage], resent: Resent) -> Meant:
         return meant_at(stored, place, resent.message)
     inside = _of_cut_history(stored, resent)
     if inside is not None or matched == 0:
-        return inside or Meant(related=False)
+        return inside or HistoryMatch(related=False)
     if place == len(stored):  # it went on elsewhere
-        return Meant(unknown_from=matched)
+        return HistoryMatch(unknown_from=matched)
     if stored[place].role == "assistant":  # an answer that the client changed: its question comes again with it
         matched -= 1
-    return Meant(put_aside=stored[place].turn_id, reason="edit", unknown_from=matched)
+    return HistoryMatch(put_aside=stored[place].turn_id, reason="edit", unknown_from=matched)
 
 
-def _of_cut_history(stored: Sequence[StoredMessage], resent: Resent) -> Meant | None:
+def _of_cut_history(stored: Sequence[StoredMessage], resent: ResentHistory) -> HistoryMatch | None:
     """What is meant by a history whose beginning was cut off, or compacted into other words; None = it is none."""
     earlier = resent.earlier
     for start in range(len(stored) - 1, 0, -1):
@@ -95,17 +95,17 @@ def _of_cut_history(stored: Sequence[StoredMessage], resent: Resent) -> Meant | 
     return None
 
 
-def meant_at(stored: Sequence[StoredMessage], place: int, message: bytes, *, sure: bool = True) -> Meant:
+def meant_at(stored: Sequence[StoredMessage], place: int, message: bytes, *, sure: bool = True) -> HistoryMatch:
     """What a message means that follows what stands before `place`; not `sure` of the place, it is only added."""
     for there in stored[place:]:
         if there.role == "user" and there.digest == message and (sure or not there.answered):
             return _again(there)
         if there.answered:
-            return Meant(put_aside=there.turn_id, reason="edit") if sure else Meant()
-    return Meant()
+            return HistoryMatch(put_aside=there.turn_id, reason="edit") if sure else HistoryMatch()
+    return HistoryMatch()
 
 
-def _without_history(stored: Sequence[StoredMessage], message: bytes) -> Meant:
+def _without_history(stored: Sequence[StoredMessage], message: bytes) -> HistoryMatch:
     """What a message alone means: the client may show no history at all, so that only one place is certain."""
     for there in reversed(stored):
         if there.answered:
@@ -113,12 +113,16 @@ def _without_history(stored: Sequence[StoredMessage], message: bytes) -> Meant:
         if there.role == "user" and there.digest == message:
             return _again(there)
     is_one_turn = bool(stored) and all(each.turn_id == stored[0].turn_id for each in stored)
-    return _again(stored[0]) if is_one_turn and stored[0].digest == message else Meant()
+    return _again(stored[0]) if is_one_turn and stored[0].digest == message else HistoryMatch()
 
 
-def _again(there: StoredMessage) -> Meant:
+def _again(there: StoredMessage) -> HistoryMatch:
     """The message comes again: its turn is under way, or is to be answered once more."""
-    return Meant(follow=there.turn_id) if there.unfinished else Meant(put_aside=there.turn_id, reason="regenerate")
+    return (
+        HistoryMatch(follow=there.turn_id)
+        if there.unfinished
+        else HistoryMatch(put_aside=there.turn_id, reason="regenerate")
+    )
 
 
 def _match(stored: Sequence[StoredMessage], start: int, earlier: Sequence[bytes]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from services.errors import InvalidInput
-from services.search.queries import Said
+from services.search.queries import Utterance
 
 CONVERSATIONS, QUESTIONS = "conversations.jsonl", "questions.jsonl"
 
@@ -56,7 +56,7 @@ class Question:
     """Ids of the messages."""
     day: str | None
     """Where no messages are named: the local day of which everything found should be."""
-    said: tuple[Said, ...]
+    said: tuple[Utterance, ...]
     """What was said just before."""
     speaker: str
     """Who asks, where that is known."""
@@ -145,11 +145,11 @@ def _times(messages: list[_Message]) -> list[datetime]:
     return times
 
 
-def _said(text: str) -> Said:
+def _said(text: str) -> Utterance:
     speaker, separator, words = text.partition(": ")
     if not separator:
-        return Said("user", text)
-    return Said("assistant" if speaker.lower() in {"assistant", "ai"} else "user", words, speaker)
+        return Utterance("user", text)
+    return Utterance("assistant" if speaker.lower() in {"assistant", "ai"} else "user", words, speaker)
 
 
 def _name(text: str) -> str:

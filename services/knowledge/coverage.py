@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.candidates import Field
+from services.search.candidates import CandidateSet
 from services.search.queries import RecallQuery
 from services.search.term_matrix import Values, weighted
 from services.text.tokenizer import informative_terms, lone_characters
@@ -22,7 +22,9 @@ _SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
 _Question = tuple[tuple[str, float], ...]
 
 
-def coverage(queries: Sequence[RecallQuery], field: Field, coherence: float, echoing: NDArray[np.bool_]) -> Values:
+def coverage(
+    queries: Sequence[RecallQuery], field: CandidateSet, coherence: float, echoing: NDArray[np.bool_]
+) -> Values:
     """For each unit the share (0..1), by weight, of the informative terms of a query or a sentence it holds.
 
     Of those that only its neighbours hold a part counts, as much as the talk is coherent (0..1), and nothing

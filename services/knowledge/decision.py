@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.knowledge.evidence import Evidence
-from services.knowledge.message_intent import Manner
+from services.knowledge.message_intent import MessageIntent
 from services.knowledge.overlap import Overlap, overlaps, wanted
 from services.knowledge.profile import BaseProfile
 from services.knowledge.profile_match import Hit, Profiles
@@ -57,7 +57,7 @@ class Closeness:
     passages: Sequence[Evidence] = ()
 
 
-def by_profile(profiles: Profiles, views: Sequence[str], manner: Manner) -> Decision | None:
+def by_profile(profiles: Profiles, views: Sequence[str], manner: MessageIntent) -> Decision | None:
     """The base that a keyword of the message names beyond doubt; None where its documents have to be looked into.
 
     Args:
@@ -74,7 +74,7 @@ def by_profile(profiles: Profiles, views: Sequence[str], manner: Manner) -> Deci
 
 
 def by_closeness(
-    profiles: Profiles, views: Sequence[str], manner: Manner, closeness: Closeness
+    profiles: Profiles, views: Sequence[str], manner: MessageIntent, closeness: Closeness
 ) -> Decision | None:
     """The bases that fit by all that is known; None where none does. Arguments as for `by_profile`."""
     points, reasons = _points(profiles, views, closeness)

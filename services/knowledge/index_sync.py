@@ -48,7 +48,7 @@ class ChunkToIndex:
     terms: str
 
 
-class KnowledgeIndexing:
+class ChunkIndexSync:
     """Puts chunks into the index, takes them out, and makes the index anew."""
 
     def __init__(self, database: Database, index: ChunkIndex, embedder: Embedder, jobs: JobQueue) -> None:

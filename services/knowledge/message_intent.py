@@ -18,7 +18,7 @@ _MOST_WORDS = {"en": 5, "zh": 8}
 """Of a bare phrase ("refund policy"); in Chinese, characters."""
 
 
-class Manner(Enum):
+class MessageIntent(Enum):
     """What a message wants; the value is `needed`."""
 
     SERVICE = 0.24
@@ -139,20 +139,20 @@ _POINTS_BACK = {
 }
 
 
-def manner_of(message: str) -> Manner:
+def manner_of(message: str) -> MessageIntent:
     """What a message wants; the clause that asks counts, whatever feelings and courtesies stand around it."""
     text = simplified(message).lower().replace("’", "'").strip()
     language = language_of([text])
     if _MADE[language].search(text) or _SAID[language].search(text):
-        return Manner.ELSEWHERE
+        return MessageIntent.ELSEWHERE
     if _OF_THE_WORLD[language].search(text):
-        return Manner.QUESTION
+        return MessageIntent.QUESTION
     if _SERVICE[language].search(text.rstrip("?？。.!！~ ")) or _is_bare_phrase(text, language):
-        return Manner.SERVICE
+        return MessageIntent.SERVICE
     if "?" in text or "？" in text:
-        return Manner.QUESTION if _OF_ONESELF[language].search(text) else Manner.SERVICE
+        return MessageIntent.QUESTION if _OF_ONESELF[language].search(text) else MessageIntent.SERVICE
     of_oneself = _OF_ONESELF[language].search(text) is not None
-    return Manner.TOLD if of_oneself and not _TROUBLE[language].search(text) else Manner.TROUBLE
+    return MessageIntent.TOLD if of_oneself and not _TROUBLE[language].search(text) else MessageIntent.TROUBLE
 
 
 def _is_bare_phrase(text: str, language: Language) -> bool:
@@ -160,15 +160,16 @@ def _is_bare_phrase(text: str, language: Language) -> bool:
     return length <= _MOST_WORDS[language] and not _OF_ONESELF[language].search(text)
 
 
-def views_of(message: str, manner: Manner) -> list[str]:
+def views_of(message: str, manner: MessageIntent) -> list[str]:
     """The message, and its clauses that ask or say what is wrong, which feelings beside them must not hide."""
-    if manner is not Manner.SERVICE:
+    if manner is not MessageIntent.SERVICE:
         return [message]
     clauses = [clause.strip() for clause in _CLAUSE_ENDS.split(message)]
     asking = [
         clause
         for clause in clauses
-        if len(wanted(clause).terms) >= _SEVERAL_TERMS and manner_of(clause) in {Manner.SERVICE, Manner.TROUBLE}
+        if len(wanted(clause).terms) >= _SEVERAL_TERMS
+        and manner_of(clause) in {MessageIntent.SERVICE, MessageIntent.TROUBLE}
     ]
     return list(dict.fromkeys([message, *asking]))
 

@@ -11,7 +11,7 @@ from services.knowledge.coverage import coverage
 from services.knowledge.message_intent import manner_of, views_of
 from services.knowledge.overlap import overlaps, wanted
 from services.knowledge.word_forms import Vocabulary
-from services.search.candidates import Field
+from services.search.candidates import CandidateSet
 from services.search.columns import Columns
 from services.search.embedding_quality import EmbeddingQuality, cosine_floor
 from services.search.hits import Unit
@@ -68,7 +68,7 @@ def judged(
     """
     if not candidates:
         return []
-    field = Field(Columns.of([_unit(candidate) for candidate in candidates]), timedelta(0))
+    field = CandidateSet(Columns.of([_unit(candidate) for candidate in candidates]), timedelta(0))
     names = tuple(dict.fromkeys(terms(question)))
     lexical = _scaled(field.matching_passages(names, field.weights(names))[0] if names else _zeros(field))
     dense = _dense(candidates, lexical)
@@ -126,7 +126,7 @@ def _scaled(values: Values) -> Values:
     return values / highest if highest > 0 else values
 
 
-def _zeros(field: Field) -> Values:
+def _zeros(field: CandidateSet) -> Values:
     return np.zeros(field.size)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from services.errors import BadModelOutput, ModelFailed, Unavailable
 from services.knowledge.decision import Closeness, Decision, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
-from services.knowledge.message_intent import Manner, manner_of, views_of
+from services.knowledge.message_intent import MessageIntent, manner_of, views_of
 from services.knowledge.model_choice import ask_which
 from services.knowledge.profile import BaseProfile
 from services.knowledge.profile_match import Profiles, ends_of
@@ -122,7 +122,7 @@ class KnowledgeRouting:
         if requested is not None:
             return _explicit(requested, profiles.get(requested))
         manner = manner_of(ends_of(message))
-        if not open_question or is_small_talk(message) or manner is Manner.ELSEWHERE:
+        if not open_question or is_small_talk(message) or manner is MessageIntent.ELSEWHERE:
             return general("nothing is asked that a knowledge base would answer")
         if decision := by_profile(profiles, views_of(ends_of(message), manner), manner):
             return _to(decision, "keywords")

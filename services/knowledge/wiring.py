@@ -8,7 +8,7 @@ from services.knowledge.document_store import DocumentStore
 from services.knowledge.documents import Documents
 from services.knowledge.evidence import DocumentEvidence
 from services.knowledge.index import ChunkIndex
-from services.knowledge.index_sync import KnowledgeIndexing
+from services.knowledge.index_sync import ChunkIndexSync
 from services.knowledge.search import KnowledgeSearch, Quality
 from services.llm.embeddings import Embedder
 from services.platform.milvus import Milvus
@@ -23,7 +23,7 @@ class Knowledge:
     bases: KnowledgeBases
     documents: Documents
     index: ChunkIndex
-    indexing: KnowledgeIndexing
+    indexing: ChunkIndexSync
     search: KnowledgeSearch
     evidence: DocumentEvidence
 
@@ -38,7 +38,7 @@ def make_knowledge(
         bases=KnowledgeBases(database, jobs),
         documents=Documents.of(settings, database, jobs),
         index=index,
-        indexing=KnowledgeIndexing(database, index, embedder, jobs),
+        indexing=ChunkIndexSync(database, index, embedder, jobs),
         search=KnowledgeSearch(database, store, index, embedder, quality),
         evidence=DocumentEvidence(database, index),
     )

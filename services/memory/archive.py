@@ -19,7 +19,7 @@ from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
 from services.platform.postgres import Database
-from services.search.queries import Said
+from services.search.queries import Utterance
 from services.search.selection import by_episode
 
 _DEPTH = 2
@@ -68,7 +68,7 @@ class Archive:
         top_k: int,
         now: datetime,
         timezone: str | None = None,
-        said: Sequence[Said] = (),
+        said: Sequence[Utterance] = (),
         speaker: str = "",
     ) -> FoundEpisodes:
         """The `top_k` best episodes for a query, by the recall that a turn uses.

@@ -11,7 +11,7 @@ from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
 from services.memory.commands.change_wording import summary_of
 from services.memory.commands.recogniser import kind_of
-from services.memory.commands.resolution import Asking, Resolution
+from services.memory.commands.resolution import Resolution, ResolutionRequest
 from services.memory.operations import Trigger
 from services.memory.retraction import Retraction
 from services.platform.postgres import Database
@@ -20,7 +20,7 @@ from state.memory import Command, MemoryChange, PlannedChange, Recognised
 
 
 @dataclass(frozen=True)
-class Editing:
+class EditContext:
     """For whom memory is changed, and in which turn."""
 
     owner: Owner
@@ -42,7 +42,7 @@ class MemoryEditor:
         self._resolution = resolution
         self._retraction = retraction
 
-    async def remember(self, editing: Editing, text: str, *, replaces: str = "") -> MemoryChange:
+    async def remember(self, editing: EditContext, text: str, *, replaces: str = "") -> MemoryChange:
         """Keep a fact or a standing wish; with `replaces`, in place of what is remembered otherwise.
 
         Raises:
@@ -61,7 +61,7 @@ class MemoryEditor:
         await self._commit(editing, planned[0])
         return planned[0]["change"]
 
-    async def forget(self, editing: Editing, what: str) -> MemoryChange:
+    async def forget(self, editing: EditContext, what: str) -> MemoryChange:
         """Remove what an id or a description names, from core memory and from recall; messages stay to be read.
 
         Without `operation_id` in the result nothing matched, and nothing changed.
@@ -77,14 +77,14 @@ class MemoryEditor:
         await self._commit(editing, planned)
         return planned["change"]
 
-    async def _commit(self, editing: Editing, planned: PlannedChange) -> None:
+    async def _commit(self, editing: EditContext, planned: PlannedChange) -> None:
         planned["own"] = "keep"
         if planned["change"]["operation_id"] is None:
             return
         async with self._database.tenant(editing.owner.tenant_id) as connection:
             await self._retraction.commit(connection, editing.owner, planned, editing.trigger)
 
-    async def _by_id(self, editing: Editing, what: str) -> PlannedChange | None:
+    async def _by_id(self, editing: EditContext, what: str) -> PlannedChange | None:
         """The plan for a memory that is named by its id."""
         try:
             episode_id = UUID(what.strip())
@@ -114,8 +114,8 @@ class MemoryEditor:
         )
 
 
-def _asking(editing: Editing, text: str, *commands: Command) -> Asking:
-    return Asking(
+def _asking(editing: EditContext, text: str, *commands: Command) -> ResolutionRequest:
+    return ResolutionRequest(
         owner=editing.owner,
         conversation_id=editing.conversation_id,
         message_id=editing.message_id,

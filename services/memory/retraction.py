@@ -28,7 +28,7 @@ COMMAND = "memory_command"
 
 
 @dataclass(frozen=True)
-class Remaking:
+class RebuildTasks:
     """Names of the tasks that make again what is withdrawn."""
 
     summarise: str
@@ -58,7 +58,7 @@ class Retraction:
     """Carries out planned changes of memory, within a transaction of the caller's."""
 
     def __init__(
-        self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue, remaking: Remaking
+        self, core: CoreMemory, episodes: EpisodeStore, log: OperationLog, jobs: JobQueue, remaking: RebuildTasks
     ) -> None:
         self._core = core
         self._episodes = episodes

@@ -14,12 +14,12 @@ from services.memory.commands.resolution import Resolution
 from services.memory.core import CoreMemory
 from services.memory.editor import MemoryEditor
 from services.memory.episodes.index import EpisodeIndex
-from services.memory.episodes.index_sync import Indexing
+from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
 from services.memory.operations import OperationLog
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
-from services.memory.retraction import Remaking, Retraction
+from services.memory.retraction import RebuildTasks, Retraction
 from services.memory.undo import Undo
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -37,7 +37,7 @@ class Memory:
     operations: OperationLog
     episodes: EpisodeStore
     index: EpisodeIndex
-    indexing: Indexing
+    indexing: EpisodeIndexSync
     working_sets: WorkingSets
     recall: Recall
     archive: Archive
@@ -56,7 +56,7 @@ def make_memory(
     milvus: Milvus,
     embedder: Embedder,
     jobs: JobQueue,
-    remaking: Remaking,
+    remaking: RebuildTasks,
 ) -> Memory:
     """Wire it, and register the jobs of the index; `remaking` names those that make again what is withdrawn."""
     operations = OperationLog(database)
@@ -89,7 +89,7 @@ def make_memory(
         operations=operations,
         episodes=episodes,
         index=index,
-        indexing=Indexing(database, index, embedder, jobs, on_indexed=working_sets.learn),
+        indexing=EpisodeIndexSync(database, index, embedder, jobs, on_indexed=working_sets.learn),
         working_sets=working_sets,
         recall=recall,
         archive=Archive(database, episodes, recall, operations),

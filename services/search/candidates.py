@@ -10,7 +10,7 @@ from services.search.columns import Columns
 from services.search.parameters import BM25_B, BM25_K1
 from services.search.passages import Passages
 from services.search.sequences import Places
-from services.search.term_matrix import Incidence, Values, weighted
+from services.search.term_matrix import TermMatrix, Values, weighted
 
 # A term that a message repeats says little more than one that it has once.
 _SATURATION = 0.9
@@ -21,7 +21,7 @@ is about may well be in most."""
 _COMMON_PAIRS = 0.25
 
 
-class Field:
+class CandidateSet:
     """The units at their places 0..n-1, and what follows from their terms and their order alone.
 
     Terms are weighed by how rare they are among these units (the probabilistic idf of Robertson and
@@ -38,7 +38,7 @@ class Field:
         self.following[self.previous[later]] = later
         self._pairs = len(later)
         self._visit_gap_s = visit_gap.total_seconds()
-        self._incidence = Incidence(units.terms)
+        self._incidence = TermMatrix(units.terms)
         self.passages = Passages(units.terms, self._incidence)
 
     @property

@@ -47,7 +47,7 @@ def _alike(said: Sequence[frozenset[str]], overlap: float) -> NDArray[np.bool_]:
     return found
 
 
-def say_the_same(one: str, other: str, overlap: float = 0.9) -> bool:
+def are_duplicates(one: str, other: str, overlap: float = 0.9) -> bool:
     """Whether two texts say the same, as of two memories one is enough."""
     its, others = frozenset(words(one)), frozenset(words(other))
     alike = bool(its) and len(its & others) >= overlap * len(its | others)

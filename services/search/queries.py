@@ -74,7 +74,7 @@ _ONESELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|me|my|mine|we|we're|we've|us
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Utterance:
     """A message of the conversation at hand; the speaker as in what is indexed, or empty."""
 
     role: Literal["user", "assistant"]
@@ -92,7 +92,7 @@ class RecallQuery:
 
 
 def make_queries(
-    message: str, recent: Sequence[Said] = (), language: Language | None = None, *, speaker: str = ""
+    message: str, recent: Sequence[Utterance] = (), language: Language | None = None, *, speaker: str = ""
 ) -> list[RecallQuery]:
     """The queries for a message, the message itself the first; none for a message without a letter.
 
@@ -158,7 +158,7 @@ def is_small_talk(message: str) -> bool:
     return all(word in PLEASANTRIES["en"] for word in _english_words(message))
 
 
-def _with_context(message: str, speaker: str, recent: Sequence[Said]) -> str:
+def _with_context(message: str, speaker: str, recent: Sequence[Utterance]) -> str:
     last = list(recent)[-2 * _RECENT_MESSAGES :]
     answers = [place for place, said in enumerate(last) if said.role == "assistant"]
     asked = [place for place, said in enumerate(last) if said.role == "user"]

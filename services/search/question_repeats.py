@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.candidates import Field
+from services.search.candidates import CandidateSet
 from services.search.columns import ASKS
 from services.search.sequences import Places
 from services.search.term_matrix import Values, weighted
@@ -17,7 +17,7 @@ _HOLDS = 0.5
 _HELD_AT_LEAST = 0.5
 
 
-def echoes(names: Sequence[str], frequencies: Values, field: Field) -> NDArray[np.bool_]:
+def repeated_questions(names: Sequence[str], frequencies: Values, field: CandidateSet) -> NDArray[np.bool_]:
     """For each unit whether it is a question that says what a query says, and nothing else.
 
     Args:
@@ -35,7 +35,7 @@ def echoes(names: Sequence[str], frequencies: Values, field: Field) -> NDArray[n
     return found
 
 
-def _says_nothing_else(place: int, asked: Places, field: Field) -> bool:
+def _says_nothing_else(place: int, asked: Places, field: CandidateSet) -> bool:
     said = field.units.terms.at(place)[field.units.named[place] :]
     own = np.unique(said).astype(np.intp)
     weights = field.weights_of(own)

@@ -10,14 +10,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.candidates import Field, matching
+from services.search.candidates import CandidateSet, matching
 from services.search.columns import BY_ASSISTANT, OF_FEATURE, WAITING, WRITTEN, Columns
 from services.search.duplicates import duplicates
 from services.search.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
 from services.search.likelihood import Observed, likelihood, observe
 from services.search.parameters import RankingParameters
 from services.search.queries import RecallQuery, asks, asks_in_general, is_about_oneself, is_about_the_assistant
-from services.search.question_repeats import echoes
+from services.search.question_repeats import repeated_questions
 from services.search.relevance import relevance
 from services.search.sequences import Places
 from services.search.term_matrix import Values
@@ -77,9 +77,9 @@ class _Factors:
 class _Situation:
     """What all legs need: the units, how much neighbours are trusted, and which units only ask the same."""
 
-    field: Field
+    field: CandidateSet
     coherence: float
-    echoes: NDArray[np.bool_]
+    repeated_questions: NDArray[np.bool_]
     parameters: RankingParameters
 
 
@@ -215,7 +215,7 @@ def score(
         quality: of the embedding, by language.
         parameters: weights.
     """
-    field = Field(units, timedelta(minutes=parameters.visit_gap_minutes))
+    field = CandidateSet(units, timedelta(minutes=parameters.visit_gap_minutes))
     asked = _asked(queries, field, quality)
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
     echoing = _echoing(queries, asked, field)
@@ -263,12 +263,12 @@ def score(
     )
 
 
-def _answers(field: Field) -> Places:
+def _answers(field: CandidateSet) -> Places:
     """For each answer of the assistant the place of the message that it answers; else -1."""
     return np.where(field.units.are(BY_ASSISTANT), field.previous, -1)
 
 
-def _replies(field: Field) -> Places:
+def _replies(field: CandidateSet) -> Places:
     """For each short message of a user the place of the assistant's one that it replies to; else -1."""
     by_assistant = field.units.are(BY_ASSISTANT)
     replying = (field.previous >= 0) & ~by_assistant & (field.lengths <= _SHORT_REPLY)
@@ -291,7 +291,7 @@ def _newer_first(
     return found
 
 
-def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Language, float]) -> list[_Asked]:
+def _asked(queries: Sequence[RecallQuery], field: CandidateSet, quality: Mapping[Language, float]) -> list[_Asked]:
     total = sum(query.weight for query in queries) or 1.0
     found = []
     for place, query in enumerate(queries):
@@ -304,12 +304,12 @@ def _asked(queries: Sequence[RecallQuery], field: Field, quality: Mapping[Langua
     return found
 
 
-def _echoing(queries: Sequence[RecallQuery], asked: Sequence[_Asked], field: Field) -> NDArray[np.bool_]:
+def _echoing(queries: Sequence[RecallQuery], asked: Sequence[_Asked], field: CandidateSet) -> NDArray[np.bool_]:
     found = np.zeros(field.size, dtype=np.bool_)
     for query in asked:
         # What was said before it holds too much to tell.
         if queries[query.place].kind != "context":
-            found |= echoes(query.names, query.frequencies, field)
+            found |= repeated_questions(query.names, query.frequencies, field)
     return found
 
 
@@ -323,9 +323,9 @@ def _legs(asked: Sequence[_Asked], cosines: Values, at: _Situation) -> list[_Leg
         # The index's own scores only chose the units: they are those of its segments, each with statistics of
         # its own, and there are none of what is not indexed yet.
         raw = query.matched
-        lexical = _scaled(raw, (raw > 0) & ~at.echoes, parameters)
-        lexical[at.echoes & (raw > 0)] = _ECHO
-        answering = np.where(at.echoes[:, np.newaxis], 0.0, query.frequencies)
+        lexical = _scaled(raw, (raw > 0) & ~at.repeated_questions, parameters)
+        lexical[at.repeated_questions & (raw > 0)] = _ECHO
+        answering = np.where(at.repeated_questions[:, np.newaxis], 0.0, query.frequencies)
         share = query.share / whole
         legs.append(_Leg("lexical", query.place, share, lexical, raw))
         if window > 0:
@@ -345,12 +345,12 @@ def _dense_legs(query: _Asked, raw: Values, lexical: Values, whole: float, at: _
     scaled = np.zeros(field.size)
     if known.any():
         lowest = float(raw[known].min())
-        scaled = _scaled(np.where(known, raw - lowest, 0.0), known & ~at.echoes, parameters)
+        scaled = _scaled(np.where(known, raw - lowest, 0.0), known & ~at.repeated_questions, parameters)
     # What has no vector yet is not to suffer from it: its words stand for it.
     waiting = field.units.are(WAITING) & ~known
     scaled[waiting] = lexical[waiting]
-    answering = np.where(at.echoes, 0.0, scaled)
-    scaled[at.echoes & known] = _ECHO
+    answering = np.where(at.repeated_questions, 0.0, scaled)
+    scaled[at.repeated_questions & known] = _ECHO
     share = query.share * query.quality / whole
     legs = [_Leg("dense", query.place, share, scaled, raw)]
     around = share * at.coherence * parameters.window_dense

@@ -65,7 +65,7 @@ class Occurrences:
         return found
 
 
-class Incidence(TermCounts):
+class TermMatrix(TermCounts):
     """The terms of units 0..n-1, and how alike the units are by them.
 
     Two units are alike by the terms they share, each weighed by how rare it is among the units: the

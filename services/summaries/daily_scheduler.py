@@ -78,7 +78,7 @@ _UserDay = tuple[UUID, UUID, date]
 """A user, an expert and a local day."""
 
 
-class DailyRounds:
+class DailyScheduler:
     """Finds the days whose time has come. Every process with a worker has one: it registers the jobs."""
 
     def __init__(self, database: Database, daily: DailySummaries, jobs: JobQueue, *, on: bool = True) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 from services.memory.blocks import Owner
 from services.summaries.daily_summaries import DailySummaries, Day
 from services.summaries.day_store import DayVisit
-from services.summaries.past_transcript import SaidMessage, SaidThen
+from services.summaries.past_transcript import PastTranscript, SaidMessage
 from services.time_reference.local_days import bounds, hours_of, local_day
 from state.prompt import TimeReference
 
@@ -27,7 +27,7 @@ _MOST_PREPARED = 10
 
 
 @dataclass(frozen=True)
-class DaysAsked:
+class DaysQuery:
     """Whose days are asked for, in which turn."""
 
     owner: Owner
@@ -52,7 +52,7 @@ class ToldDay:
 
 
 @dataclass(frozen=True)
-class DaysFound:
+class DaysResult:
     """What was found of the days that were asked for."""
 
     start: date
@@ -77,23 +77,23 @@ class DaysFound:
         return self.known and not self.days and not self.said
 
 
-def not_known(asked: DaysAsked) -> DaysFound:
+def not_known(asked: DaysQuery) -> DaysResult:
     """What stands for days that cannot be read."""
     today = local_day(asked.now, asked.timezone)
     reference = asked.reference
-    return DaysFound(reference["start_date"] or today, reference["end_date"] or today, known=False)
+    return DaysResult(reference["start_date"] or today, reference["end_date"] or today, known=False)
 
 
 class PastDays:
     """Reads what was said on days, or in the last visit."""
 
-    def __init__(self, daily: DailySummaries, said: SaidThen, *, most_tokens: int) -> None:
+    def __init__(self, daily: DailySummaries, said: PastTranscript, *, most_tokens: int) -> None:
         """Take how many tokens of a prompt the days may have."""
         self._daily = daily
         self._said = said
         self.most_tokens = most_tokens
 
-    async def read(self, asked: DaysAsked) -> DaysFound:
+    async def read(self, asked: DaysQuery) -> DaysResult:
         """What there is to tell.
 
         Raises:
@@ -107,7 +107,7 @@ class PastDays:
             lower, upper = hours_of(start, hours, asked.timezone)
             said = await self._said.newest(asked.owner, lower, upper, but=asked.message_id, limit=_MOST_RAW)
             if said:
-                return DaysFound(start, end, [ToldDay(start, "", (), said)], said, unprepared)
+                return DaysResult(start, end, [ToldDay(start, "", (), said)], said, unprepared)
         told = await self._told(asked, days)
         lower, upper = bounds(start, end, asked.timezone)
         said = []
@@ -118,9 +118,9 @@ class PastDays:
             until, _ = bounds(today, today, asked.timezone)
             nearest = await self._daily.store.nearest(asked.owner, lower, upper, until)
             closest = [local_day(each, asked.timezone) for each in nearest]
-        return DaysFound(start, end, told, said, unprepared, closest, whole_day=bool(hours and told))
+        return DaysResult(start, end, told, said, unprepared, closest, whole_day=bool(hours and told))
 
-    async def _days(self, asked: DaysAsked) -> tuple[list[Day], date, date]:
+    async def _days(self, asked: DaysQuery) -> tuple[list[Day], date, date]:
         start, end = asked.reference["start_date"], asked.reference["end_date"]
         if start is not None and end is not None:
             return await self._daily.days(asked.owner, start, end, asked.timezone), start, end
@@ -133,7 +133,7 @@ class PastDays:
         day = local_day(visit.started_at, asked.timezone)
         return [Day(day, [visit], None)], day, day
 
-    async def _told(self, asked: DaysAsked, days: Sequence[Day]) -> list[ToldDay]:
+    async def _told(self, asked: DaysQuery, days: Sequence[Day]) -> list[ToldDay]:
         visits = [visit for day in days if day.fresh is None for visit in day.visits if not visit.is_summarised]
         samples = await self._sampled(asked.owner.tenant_id, visits, but=asked.message_id)
         told = [_told(day, samples) for day in days]

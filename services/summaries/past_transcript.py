@@ -54,7 +54,7 @@ class SaidMessage:
     created_at: datetime
 
 
-class SaidThen:
+class PastTranscript:
     """Reads messages of one tenant's users by their time."""
 
     def __init__(self, database: Database) -> None:

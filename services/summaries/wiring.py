@@ -8,7 +8,7 @@ from services.memory.agent.user_information import UserInformation
 from services.memory.core import CoreMemory
 from services.platform.postgres import Database
 from services.platform.settings import Settings
-from services.summaries.daily_scheduler import DailyRounds
+from services.summaries.daily_scheduler import DailyScheduler
 from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.day_writer import DayWriter
@@ -29,7 +29,7 @@ class Summaries:
     rolling: RollingSummaries
     topics: TopicArchive
     daily: DailySummaries
-    daily_rounds: DailyRounds
+    daily_scheduler: DailyScheduler
 
 
 def make_summaries(
@@ -56,5 +56,5 @@ def make_summaries(
             keep_newest=settings.memory_summary_window_size,
         ),
         daily=daily,
-        daily_rounds=DailyRounds(database, daily, jobs, on=schedule.summaries),
+        daily_scheduler=DailyScheduler(database, daily, jobs, on=schedule.summaries),
     )

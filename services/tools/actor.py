@@ -6,7 +6,7 @@ from uuid import UUID
 from langgraph.prebuilt import ToolRuntime
 
 from services.memory.blocks import Owner
-from services.memory.editor import Editing
+from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 from services.text.mentions import Subject
 from state.context import TurnContext
@@ -17,10 +17,10 @@ def owner_of(context: TurnContext) -> Owner:
     return Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id))
 
 
-def editing_of(runtime: "ToolRuntime[TurnContext, Any]") -> Editing:
+def editing_of(runtime: "ToolRuntime[TurnContext, Any]") -> EditContext:
     """For which turn a tool changes memory."""
     context = runtime.context
-    return Editing(
+    return EditContext(
         owner_of(context), UUID(context.conversation_id), UUID(context.user_message_id), trigger_of(runtime)
     )
 

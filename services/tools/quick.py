@@ -46,7 +46,7 @@ class QuickMatch:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuickQuestion:
     """A call of a quick tool."""
 
     name: str
@@ -55,12 +55,12 @@ class Asked:
 
 def calls_in(
     message: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool] = lambda _: False
-) -> list[Asked]:
+) -> list[QuickQuestion]:
     """The calls that a message asks for, in the order of the tools; none when it says anything else as well.
 
     `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
     """
-    found: list[Asked] = []
+    found: list[QuickQuestion] = []
     for sentence in _sentences(message):
         asked = _asked(sentence, tools) or _asked_in_parts(sentence, tools, besides)
         if not asked and not besides(sentence):
@@ -71,13 +71,13 @@ def calls_in(
     return sorted(found, key=lambda each: order[each.name]) if len(found) <= MOST_CALLS else []
 
 
-def _asked(sentence: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[Asked]:
-    return [Asked(name, arguments) for name, quick in tools for arguments in quick.calls(sentence)]
+def _asked(sentence: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[QuickQuestion]:
+    return [QuickQuestion(name, arguments) for name, quick in tools for arguments in quick.calls(sentence)]
 
 
 def _asked_in_parts(
     sentence: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool]
-) -> list[Asked]:
+) -> list[QuickQuestion]:
     """Of questions with a comma or an “and” between them; none unless each part is one."""
     parts = [bare for part in _BETWEEN.split(sentence) if (bare := _bare(part))]
     asked = [_asked(part, tools) for part in parts]

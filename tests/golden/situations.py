@@ -13,17 +13,17 @@ from services.context.assemble import Prompt, assemble
 from services.context.conversation import Conversation, FetchedConversation
 from services.context.features import FEATURES
 from services.context.gather import select_all
-from services.context.prompt_prefix import Beginning
+from services.context.prompt_prefix import StoredPrefix
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource
 from services.context.sources.knowledge import HANDLERS, USUAL
 from services.context.sources.recall import RecallSource, recall_section
-from services.context.sources.user_activity import STRANGER, Acquaintance, AcquaintanceSource
+from services.context.sources.user_activity import NO_ACTIVITY, UserActivity, UserActivitySource
 from services.llm.message_form import MessageForm, in_form
 from services.llm.token_estimates import TokenEstimator
 from services.memory.blocks import Owner
-from services.summaries.past_days import DaysFound, ToldDay
+from services.summaries.past_days import DaysResult, ToldDay
 from services.text.language import language_of
 from state.prompt import (
     ContextPolicy,
@@ -54,11 +54,11 @@ class Situation:
     system_prompt: str = ""
     policy: ContextPolicy = field(default_factory=policy)
     core_memory: dict[str, dict[str, Any]] = field(default_factory=dict)
-    acquaintance: Acquaintance = STRANGER
+    user_activity: UserActivity = NO_ACTIVITY
     recalled: Sequence[RecalledEpisode] = ()
     topics: Sequence[TopicSummary] = ()
     reference: TimeReference | None = None
-    days: DaysFound | None = None
+    days: DaysResult | None = None
     passages: Sequence[Passage] = ()
     handler: str = ""
     kb_instructions: str = ""
@@ -98,10 +98,10 @@ def prompt_of(situation: Situation, services: Services) -> Prompt:
     sources = [_Recalled(situation.recalled) if type(each) is RecallSource else each for each in services.sources]
     data: dict[type[Source[Any]], Any] = {
         Conversation: FetchedConversation(
-            Beginning(topics=list(situation.topics)), _history(situation.said), frozenset()
+            StoredPrefix(topics=list(situation.topics)), _history(situation.said), frozenset()
         ),
         CoreMemorySource: _blocks(situation.core_memory),
-        AcquaintanceSource: situation.acquaintance,
+        UserActivitySource: situation.user_activity,
         DaysSource: situation.days,
     }
     known = Known(data, services.conversation.show(turn, data))
@@ -214,7 +214,7 @@ SITUATIONS = (
         "I'm so nervous, which shoes should I wear on Sunday?",
         "Europe/Berlin",
         core_memory=_ANNA,
-        acquaintance=Acquaintance(
+        user_activity=UserActivity(
             visit_count=4,
             last_visit=NOW - timedelta(days=3),
             last_topics=("running shoes", "marathon training"),
@@ -236,7 +236,7 @@ SITUATIONS = (
             detail=False,
             plain=True,
         ),
-        days=DaysFound(
+        days=DaysResult(
             date(2026, 11, 20),
             date(2026, 11, 20),
             days=[ToldDay(date(2026, 11, 20), "用户问了怎么给阳台的番茄搭架子，决定用竹竿。", ["番茄"])],

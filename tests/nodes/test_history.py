@@ -8,7 +8,7 @@ from services.bootstrap import Services
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.sources.days import DaysSource, days_text
 from services.context.sources.system import rules_text
-from services.context.sources.user_activity import Acquaintances, AcquaintanceSource
+from services.context.sources.user_activity import UserActivityReader, UserActivitySource
 from services.conversations.turn import OpenTurn, TurnOutcome
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
@@ -24,7 +24,7 @@ from services.summaries.daily_summaries import DailySummaries
 from services.summaries.day_store import DayStore
 from services.summaries.day_writer import DayWriter
 from services.summaries.past_days import PastDays
-from services.summaries.past_transcript import SaidThen
+from services.summaries.past_transcript import PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.summaries.visit_summaries import VisitSummaries
 from services.summaries.writer import SummaryWriter
@@ -49,13 +49,13 @@ async def _history(
     *,
     core: CoreMemory | None = None,
     days: PastDays | None = None,
-    acquaintances: Acquaintances | None = None,
+    user_activity: UserActivityReader | None = None,
     **values: Any,
 ) -> ConversationState:
     replaced = {
         CoreMemorySource: CoreMemorySource(core) if core else None,
         DaysSource: DaysSource(days) if days else None,
-        AcquaintanceSource: AcquaintanceSource(acquaintances) if acquaintances else None,
+        UserActivitySource: UserActivitySource(user_activity) if user_activity else None,
     }
     return await history(
         state(user_message_id=str(turn.user_message_id), **values),
@@ -375,7 +375,7 @@ async def test_days_that_cannot_be_read_are_unknown_and_not_empty(services: Serv
     writer = DayWriter(services.models, SummaryWriter(services.models, most_tokens=1), chunk_tokens=1)
     store = DayStore(nowhere)
     visits = VisitSummaries(store, writer, VisitSchedule(), JobQueue(nowhere))
-    away = PastDays(DailySummaries(store, visits, writer), SaidThen(nowhere), most_tokens=500)
+    away = PastDays(DailySummaries(store, visits, writer), PastTranscript(nowhere), most_tokens=500)
     update = await _history(services, turn, days=away, time_reference=asked)
     assert update["degraded"] == ["daily_summaries"]
     assert not update["told_without_model"]
@@ -418,7 +418,7 @@ async def test_a_detail_is_found_by_its_words_where_recall_is_too_late(services:
 async def test_where_earlier_tones_cannot_be_read_the_message_alone_is_heard(services: Services) -> None:
     turn = await services.turns.open(new_turn("I'm so worried"))
     away = Database("postgresql://nobody@127.0.0.1:1/none")
-    update = await _history(services, turn, acquaintances=Acquaintances(away), message="I'm so worried")
+    update = await _history(services, turn, user_activity=UserActivityReader(away), message="I'm so worried")
     assert update["degraded"] == ["tone"]
     tone = update["tone"]
     assert tone

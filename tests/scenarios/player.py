@@ -83,7 +83,7 @@ class Player:
         """End visits that are idle, and have the days summarised of which it is time."""
         now = datetime.now(UTC)
         await self.house.services.visits.end_idle(now)
-        await self.house.services.daily_rounds.find(now + timedelta(seconds=1))
+        await self.house.services.daily_scheduler.find(now + timedelta(seconds=1))
 
     async def _play(self, number: int, step: Step) -> None:
         await self.tenant(step.tenant)

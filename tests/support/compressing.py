@@ -53,7 +53,7 @@ async def write(
 
 async def compress(services: Services, owner: Owner, *, dry_run: bool = False) -> tuple[StoredRun, Report]:
     """One run, here and now."""
-    compression = services.compressing.compression
+    compression = services.compression
     run = await compression.request(owner, dry_run=dry_run, job=False)
     report = await compression.carry_out(owner.tenant_id, run.id)
     assert report
@@ -62,7 +62,7 @@ async def compress(services: Services, owner: Owner, *, dry_run: bool = False) -
 
 async def undo(services: Services, owner: Owner, run: StoredRun) -> int:
     """Take a run back."""
-    return await services.compressing.compression.undoing.undo(owner.tenant_id, owner.user_id, run.id)
+    return await services.compression.undo.undo(owner.tenant_id, owner.user_id, run.id)
 
 
 async def everything(services: Services, owner: Owner) -> dict[UUID, dict[str, Any]]:

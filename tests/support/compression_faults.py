@@ -125,7 +125,7 @@ async def one_case(services: Services, server: ModelServer, seed: int, tally: Ta
 
 
 async def _broken_run(services: Services, owner: Owner, chance: Random, tally: Tally) -> set[UUID]:
-    compression = services.compressing.compression
+    compression = services.compression
     async with services.database.tenant(owner.tenant_id) as connection:
         await connection.execute(_EXPIRE, [owner.user_id])  # whoever had crashed is gone for long
     state = await everything(services, owner)
@@ -197,9 +197,9 @@ async def _violations(services: Services, owner: Owner, before: Stored, removed:
 
 async def _undo_all(services: Services, owner: Owner) -> None:
     """From the newest run to the oldest; after it nothing is staged either."""
-    compression = services.compressing.compression
+    compression = services.compression
     async with services.database.tenant(owner.tenant_id) as connection:
         runs = await (await connection.execute(_RUNS, [owner.user_id])).fetchall()
     for run_id, _ in runs:
         with contextlib.suppress(Conflict):
-            await compression.undoing.undo(owner.tenant_id, owner.user_id, run_id)
+            await compression.undo.undo(owner.tenant_id, owner.user_id, run_id)

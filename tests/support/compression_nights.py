@@ -58,7 +58,7 @@ async def nights(
         said |= dict(zip(await write(services, owner, *texts), texts, strict=True))
         _, report = await compress(services, owner)
         if night % 30 == 29:  # retention
-            await services.compressing.compression.undoing.forget_older(owner.tenant_id, datetime.now(UTC))
+            await services.compression.undo.forget_older(owner.tenant_id, datetime.now(UTC))
         stored = await everything(services, owner)
         wrong += [f"night {night}: {each}" for each in _wrong(stored, said)]
         living = sum(row["superseded_by"] is None for row in stored.values())

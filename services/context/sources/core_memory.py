@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from services.context.source import Known, PromptTurn, Source
-from services.context.sources.user_activity import Acquaintance
+from services.context.sources.user_activity import UserActivity
 from services.context.wording import MEMORY, WEEKDAYS, readable, tagged
 from services.llm.tokens import MESSAGE_OVERHEAD, count_tokens
 from services.memory.content import FIELD_LABELS
@@ -186,7 +186,7 @@ def changes_text(changes: Content, language: Language) -> str:
     return tagged(MEMORY, "\n".join([_HEADINGS[language]["since"], *lines])) if lines else ""
 
 
-def last_talk(known: Acquaintance, now: datetime, timezone: str, language: Language) -> str:
+def last_talk(known: UserActivity, now: datetime, timezone: str, language: Language) -> str:
     """When the user was here before today, about what, and in which mood; empty where they were not."""
     if known.last_visit is None:
         return ""

@@ -11,7 +11,7 @@ from services.context.sources.recall import SPEAKERS, RecallSource, excerpt
 from services.context.wording import MEMORY, WEEKDAYS, inert, tagged
 from services.llm.token_estimates import TokenEstimator
 from services.memory.recall.recall import RecallResult
-from services.summaries.past_days import DaysAsked, DaysFound, PastDays, ToldDay, not_known
+from services.summaries.past_days import DaysQuery, DaysResult, PastDays, ToldDay, not_known
 from services.text.language import Language, language_of
 from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, hours_of
@@ -73,7 +73,7 @@ _NO_RECORD: dict[Language, Mapping[str, str]] = {
 }
 
 
-class DaysSource(Source[DaysFound]):
+class DaysSource(Source[DaysResult]):
     """Reads what was said on the days that the message asks about."""
 
     name = "daily_summaries"
@@ -81,7 +81,7 @@ class DaysSource(Source[DaysFound]):
     def __init__(self, days: PastDays) -> None:
         self._days = days
 
-    async def load(self, turn: PromptTurn) -> DaysFound | None:
+    async def load(self, turn: PromptTurn) -> DaysResult | None:
         """What there is to tell, if days are asked about.
 
         Raises:
@@ -109,13 +109,13 @@ class DaysSource(Source[DaysFound]):
         )
 
 
-def days_asked(turn: PromptTurn) -> DaysAsked | None:
+def days_asked(turn: PromptTurn) -> DaysQuery | None:
     """The days that a turn's message asks about; None = it asks about none."""
     reference = turn.reference
     # What was said a moment ago is in the conversation itself, unless that has only begun.
     if reference is None or reference["kind"] == "past" or (reference["kind"] == "just_now" and not turn.begins):
         return None
-    return DaysAsked(
+    return DaysQuery(
         owner=turn.owner,
         conversation_id=turn.conversation_id,
         message_id=turn.message_id,
@@ -127,7 +127,7 @@ def days_asked(turn: PromptTurn) -> DaysAsked | None:
 
 
 def shown_days(
-    asked: DaysAsked, found: DaysFound, recalled: RecallResult, tokens: TokenEstimator, *, most_tokens: int
+    asked: DaysQuery, found: DaysResult, recalled: RecallResult, tokens: TokenEstimator, *, most_tokens: int
 ) -> AskedDays:
     """What the prompt tells: days' summaries within `most_tokens`, and for a detail up to 20 messages.
 
@@ -167,7 +167,7 @@ class _Day:
     message_ids: Sequence[str] = ()
 
     @classmethod
-    def of(cls, asked: DaysAsked, day: ToldDay, tokens: TokenEstimator) -> "_Day":
+    def of(cls, asked: DaysQuery, day: ToldDay, tokens: TokenEstimator) -> "_Day":
         words, speakers = set(terms(asked.message)), SPEAKERS[language_of([asked.message])]
         zone = time_zone(asked.timezone)
         exchanges: list[list[str]] = []
@@ -239,7 +239,7 @@ def _some_lines(day: _Day, most: int, count: Callable[[str], int]) -> str:
 
 
 def _said(
-    asked: DaysAsked, found: DaysFound, recalled: RecallResult, tokens: TokenEstimator
+    asked: DaysQuery, found: DaysResult, recalled: RecallResult, tokens: TokenEstimator
 ) -> list[SaidThenLine]:
     """The best of that time first, as many as fit; then in order."""
     hours = asked.reference["hours"] if not found.whole_day else None

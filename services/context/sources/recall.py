@@ -11,11 +11,11 @@ from services.context.sources.core_memory import CoreMemorySource
 from services.context.wording import MEMORY, inert
 from services.llm.token_estimates import TokenEstimator
 from services.memory.episodes.index import Scope
-from services.memory.recall.recall import Recall, RecallResult, TurnAsked
+from services.memory.recall.recall import Recall, RecallResult, TurnQuery
 from services.memory.recall.superseded import Superseded, superseded
 from services.platform.metrics import RECALLED
 from services.search.hits import Ranked, Ranking
-from services.search.queries import Said
+from services.search.queries import Utterance
 from services.search.selection import Recalled, likeliest, select
 from services.text.language import Language, language_of
 from services.text.tokenizer import terms
@@ -92,7 +92,7 @@ class RecallSource(Source[RecallResult]):
             if asked["hours"]:
                 since, until = hours_of(asked["start_date"], asked["hours"], turn.timezone)
         return await self._recall.for_turn(
-            TurnAsked(
+            TurnQuery(
                 scope=Scope(turn.owner.tenant_id, turn.owner.user_id, turn.owner.expert_id),
                 conversation_id=turn.conversation_id,
                 message_id=turn.message_id,
@@ -103,7 +103,7 @@ class RecallSource(Source[RecallResult]):
                 until=until,
                 only_then=asked is not None and asked["plain"],
                 about_past=asked is not None,
-                said=[Said(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]],
+                said=[Utterance(each["role"], each["content"][:_MOST_SAID]) for each in shown[-_RECENT_MESSAGES:]],
                 shown_since=shown[0]["created_at"] if shown else None,
                 generation=turn.memory_generation,
             )

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from services.context.source import Known, PromptTurn, Source
-from services.context.sources.user_activity import AcquaintanceSource
+from services.context.sources.user_activity import UserActivitySource
 from services.context.wording import WEEKDAYS
 from services.text.language import Language
 from services.time_reference.zones import time_zone
@@ -43,8 +43,8 @@ class TimeSource(Source[None]):
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """One line."""
-        acquaintance = known.of(AcquaintanceSource)
-        last_visit = acquaintance.last_visit if acquaintance else None
+        user_activity = known.of(UserActivitySource)
+        last_visit = user_activity.last_visit if user_activity else None
         note = time_note(turn.now, turn.timezone, last_visit, known.conversation.language)
         return (Section("time", items=[Item(note)], priority=_PRIORITY),)
 

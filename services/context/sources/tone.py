@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from services.context.source import Known, PromptTurn, Source
-from services.context.sources.user_activity import AcquaintanceSource
+from services.context.sources.user_activity import UserActivitySource
 from services.text.language import Language
 from services.tone.turn_tone import tone_of
 from state.prompt import DominantTone, Tone
@@ -63,8 +63,8 @@ class ToneSource(Source[None]):
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
         """How to answer; the section's data is the tone itself, also where nothing is said of it."""
-        acquaintance = known.of(AcquaintanceSource)
-        tone = tone_of(turn.message, acquaintance.earlier if acquaintance else ())
+        user_activity = known.of(UserActivitySource)
+        tone = tone_of(turn.message, user_activity.earlier if user_activity else ())
         return (tone_section(tone, known.conversation.language),)
 
 

@@ -37,7 +37,7 @@ SELECT (SELECT count(*) FROM (
 
 
 @dataclass(frozen=True)
-class Acquaintance:
+class UserActivity:
     """What is known of a user's time with an expert."""
 
     visit_count: int = 0
@@ -52,16 +52,16 @@ class Acquaintance:
     """How the last messages of the conversation sounded, the newest first."""
 
 
-STRANGER = Acquaintance()
+NO_ACTIVITY = UserActivity()
 
 
-class Acquaintances:
+class UserActivityReader:
     """Reads how a user and an expert know each other."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def read(self, owner: Owner, conversation_id: UUID | None = None) -> Acquaintance:
+    async def read(self, owner: Owner, conversation_id: UUID | None = None) -> UserActivity:
         """What is known of a user's visits and moods, and how the conversation's last messages sounded.
 
         Raises:
@@ -75,26 +75,26 @@ class Acquaintances:
         }
         known, earlier = await self._database.fetch_each(
             owner.tenant_id,
-            Query(_KNOWN, values, class_row(Acquaintance)),
+            Query(_KNOWN, values, class_row(UserActivity)),
             Query(EARLIER, values, class_row(EarlierTone)),
         )
         return replace(known[0], earlier=earlier)
 
 
-class AcquaintanceSource(Source[Acquaintance]):
+class UserActivitySource(Source[UserActivity]):
     """Reads it for the persona card, the tone and the present time."""
 
     name = "tone"
     features = frozenset({"tone", "persona_card", "time"})
 
-    def __init__(self, acquaintances: Acquaintances) -> None:
-        self._acquaintances = acquaintances
+    def __init__(self, user_activity: UserActivityReader) -> None:
+        self._acquaintances = user_activity
 
-    def when_off(self) -> Acquaintance:
+    def when_off(self) -> UserActivity:
         """Nobody is known."""
-        return STRANGER
+        return NO_ACTIVITY
 
-    async def load(self, turn: PromptTurn) -> Acquaintance:
+    async def load(self, turn: PromptTurn) -> UserActivity:
         """How the user and the expert know each other.
 
         Raises:

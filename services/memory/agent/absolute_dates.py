@@ -24,7 +24,7 @@ _PARTS_OF_DAY = (
 )
 
 
-def with_absolute_dates(text: str, at: datetime, timezone: str, *, upcoming: bool = False) -> str:
+def make_dates_absolute(text: str, at: datetime, timezone: str, *, upcoming: bool = False) -> str:
     """Return a text with its relative dates as dates (2026-11-23; a month as 2026-11, a year as 2026).
 
     What the calendar fixes stays as it is (May 3, 5月3号), and so does what is repeated (every Friday).

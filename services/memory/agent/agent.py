@@ -13,7 +13,7 @@ import structlog
 from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.agent.decisions import WRITTEN, Deciding
+from services.memory.agent.decisions import WRITTEN, DecisionMaker
 from services.memory.agent.plan import (
     CoreChange,
     Forgetting,
@@ -28,7 +28,7 @@ from services.memory.agent.schedule import REMEMBER
 from services.memory.agent.store import AgentStore, Exchange
 from services.memory.agent.triggers import is_worth_filing
 from services.memory.archive import Archive
-from services.memory.commands.resolution import Asking, Resolution
+from services.memory.commands.resolution import Resolution, ResolutionRequest
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.store import EpisodeStore
@@ -55,7 +55,7 @@ class MemoryAgent:
     def __init__(
         self,
         store: AgentStore,
-        deciding: Deciding,
+        deciding: DecisionMaker,
         jobs: JobQueue,
         *,
         episodes: EpisodeStore,
@@ -188,7 +188,7 @@ class MemoryAgent:
     async def _forget(self, exchange: Exchange, number: str, forgetting: Forgetting) -> None:
         """Retract what the user asked to forget; done again, it finds nothing more."""
         language = language_of([exchange.said])
-        asking = Asking(
+        asking = ResolutionRequest(
             exchange.owner, exchange.conversation_id, exchange.message_id, exchange.said, language, Recognised()
         )
         planned = await self._resolution.named(asking, "forget", forgetting.target)

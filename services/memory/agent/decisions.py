@@ -11,7 +11,7 @@ from services.errors import BadModelOutput, Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.agent import prompts as agent_prompts
-from services.memory.agent.absolute_dates import with_absolute_dates
+from services.memory.agent.absolute_dates import make_dates_absolute
 from services.memory.agent.answer import Operations, plan_of_answer
 from services.memory.agent.fact_filing import plan_of_facts
 from services.memory.agent.facts import facts_of
@@ -36,7 +36,7 @@ from services.memory.core import CoreMemory
 from services.memory.episodes.episode import WrittenEpisode
 from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
-from services.search.duplicates import say_the_same
+from services.search.duplicates import are_duplicates
 from services.text.tokenizer import informative_terms, terms
 
 _NEAREST = 8
@@ -59,7 +59,7 @@ _OF_THE_USER = re.compile(r"^(?:the )?user(?: has)? |^用户(?:已经)?", re.IGN
 log = structlog.get_logger(__name__)
 
 
-class Deciding:
+class DecisionMaker:
     """Decides what of exchanges is filed."""
 
     def __init__(
@@ -218,10 +218,10 @@ def dated(planned: Planned, at: datetime, timezone: str) -> Planned:
     """Return an operation with its relative dates as dates, as they were when and where it was said."""
     if isinstance(planned, CoreChange) and isinstance(planned.value, str) and planned.field not in _NEVER_DATED:
         upcoming = planned.field in _UPCOMING
-        value = with_absolute_dates(planned.value, at, timezone, upcoming=upcoming)
+        value = make_dates_absolute(planned.value, at, timezone, upcoming=upcoming)
         return planned.model_copy(update={"value": value})
     if isinstance(planned, NewMemory):
-        content = with_absolute_dates(planned.content, at, timezone)
+        content = make_dates_absolute(planned.content, at, timezone)
         return planned.model_copy(update={"content": content})
     return planned
 
@@ -237,7 +237,7 @@ def _may_be_done(planned: Planned, core: Content, newer: Collection[str]) -> boo
 
 
 def _say_the_same(one: str, other: str) -> bool:
-    return say_the_same(_OF_THE_USER.sub("", one), _OF_THE_USER.sub("", other))
+    return are_duplicates(_OF_THE_USER.sub("", one), _OF_THE_USER.sub("", other))
 
 
 def _is_repeated(text: str, exchanges: Sequence[Exchange]) -> bool:

@@ -131,7 +131,7 @@ class EarlierMessage:
 
 
 @dataclass(frozen=True)
-class Noted:
+class StoredPlan:
     """What the agent has done about a turn before."""
 
     plan_id: UUID | None = None
@@ -202,7 +202,7 @@ class AgentStore:
         at: datetime | None = rows[0][0]
         return at
 
-    async def noted(self, exchange: Exchange) -> Noted:
+    async def noted(self, exchange: Exchange) -> StoredPlan:
         """What was planned and done about a turn.
 
         Raises:
@@ -215,7 +215,7 @@ class AgentStore:
                 plan_id, plan, planned_at = row_id, value, at
             elif kind in ("episode_insert", "core_memory_change") and call is not None:
                 calls[call] = UUID(value["id"]) if kind == "episode_insert" and value else None
-        return Noted(plan_id, plan, planned_at, calls)
+        return StoredPlan(plan_id, plan, planned_at, calls)
 
     async def note_plan(
         self,

@@ -17,7 +17,7 @@ from services.llm.structured_output import ask_for, json_answer
 from services.memory.agent.schedule import DECIDE_COMMAND
 from services.memory.agent.store import AgentStore, Exchange
 from services.memory.commands.recogniser import recognise
-from services.memory.commands.resolution import Asking, Resolution
+from services.memory.commands.resolution import Resolution, ResolutionRequest
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
 from services.platform.postgres import Database
@@ -49,7 +49,7 @@ class Decision(BaseModel):
     command: Literal["forget", "correct", "leave_out", "none"]
 
 
-class HeldTurns:
+class UncertainCommands:
     """Decides about held turns. Every process with a worker has one: it registers the job."""
 
     def __init__(
@@ -113,7 +113,7 @@ class HeldTurns:
             return
         else:
             made = Command("do_not_remember", "present")
-        asking = Asking(
+        asking = ResolutionRequest(
             owner=exchange.owner,
             conversation_id=exchange.conversation_id,
             message_id=exchange.message_id,

@@ -23,7 +23,7 @@ from services.memory.core import CoreMemory
 from services.memory.items import LIST_FIELDS, SINGLE_FIELDS
 from services.memory.operations import Trigger
 from services.platform.postgres import Connection
-from services.search.duplicates import say_the_same
+from services.search.duplicates import are_duplicates
 from services.text.mentions import Subject, known_in
 from services.text.tokenizer import informative_terms, lone_characters, terms
 
@@ -189,7 +189,7 @@ def _says(content: Mapping[str, Any], change: CoreChange) -> bool:
     if is_known(change, content):
         return True
     texts = texts_of(content)
-    if any(say_the_same(change.value, text) for text in texts):
+    if any(are_duplicates(change.value, text) for text in texts):
         return True
     words = informative_terms(change.value) or lone_characters(change.value)
     if change.field in SINGLE_FIELDS | LIST_FIELDS:

@@ -74,7 +74,7 @@ class Stored:
     created_at: datetime
 
 
-class Sought:
+class CandidateScorer:
     """What some words of the user's are about."""
 
     def __init__(self, words: str) -> None:
@@ -129,12 +129,12 @@ class Sought:
             return chosen if len(texts) <= _MOST_MEANT or best > _SAME_CONCEPT else []
         return chosen if len(texts) == 1 and nearest <= _STANDS_OUT * best else []
 
-    def keeps(self, text: str, sought: "Sought") -> bool:
+    def keeps(self, text: str, sought: "CandidateScorer") -> bool:
         """Whether a text tells as much of this, which is to stay, as of what is to go."""
         own = self.scores([text], by_shape=False)[0]
         return own >= _LEAST and own >= sought.scores([text], by_shape=False)[0]
 
-    def left_of(self, text: str, gone: Sequence[str], kept: "Sought") -> str:
+    def left_of(self, text: str, gone: Sequence[str], kept: "CandidateScorer") -> str:
         """A text without the statements that are meant, and what goes on about them; empty = nothing is left."""
         left: list[str] = []
         follows = False
@@ -147,7 +147,7 @@ class Sought:
                 follows = False
         return worth_keeping("".join(left))
 
-    def _left_of_statement(self, statement: str, kept: "Sought") -> str:
+    def _left_of_statement(self, statement: str, kept: "CandidateScorer") -> str:
         """The pieces between commas that are to stay, or tell of another matter of the user's."""
         pieces = pieces_of(statement)
         if len(pieces) == 1:

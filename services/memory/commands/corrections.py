@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from services.memory.commands.candidates import Sought, Stored
+from services.memory.commands.candidates import CandidateScorer, Stored
 from services.memory.commands.substitution import Substitution, substitute
 from services.text.mentions import statements_of
 from services.text.tokenizer import informative_terms
@@ -29,7 +29,9 @@ def corrected_in(
     if command.reach == "last":
         return _first(just_said, command.replacement)
     said = f"{command.about} {command.replacement}"
-    by_subject = _about_subject(told, Sought(command.about)) or _about_subject(told, Sought(said))
+    by_subject = _about_subject(told, CandidateScorer(command.about)) or _about_subject(
+        told, CandidateScorer(said)
+    )
     if command.target:
         elsewhere = [pair for pair in told if pair not in by_subject]
         found = _first((*just_said, *by_subject, *elsewhere), command.replacement, old=command.target)
@@ -48,7 +50,9 @@ def _by_value(
     """The statement whose value is of the kind of the one that holds."""
     new = command.replacement
     statements = [statement for _, statement in told]
-    places = Sought(command.about).meant(statements) or Sought(f"{command.about} {new}").meant(statements)
+    places = CandidateScorer(command.about).meant(statements) or CandidateScorer(f"{command.about} {new}").meant(
+        statements
+    )
     meant = [told[place] for place in places]
     said = f"{command.about} {new}"
     if denied := _denied_member(meant or by_subject, message):
@@ -119,7 +123,7 @@ def _tail_shared(statement: str, clause: str) -> str:
     return ""
 
 
-def _about_subject(told: Sequence[tuple[Stored, str]], about: Sought) -> list[tuple[Stored, str]]:
+def _about_subject(told: Sequence[tuple[Stored, str]], about: CandidateScorer) -> list[tuple[Stored, str]]:
     """Those that tell something of a subject, what tells most of it first."""
     scores = about.scores([statement for _, statement in told])
     order = sorted(range(len(told)), key=lambda place: -scores[place])

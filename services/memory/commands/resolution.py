@@ -14,7 +14,7 @@ from uuid_utils.compat import uuid7
 from services.errors import InvalidInput
 from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
-from services.memory.commands.candidates import Sought, Stored
+from services.memory.commands.candidates import CandidateScorer, Stored
 from services.memory.commands.change_wording import previous_exchange, summary_of, this_message
 from services.memory.commands.corrections import corrected_in, stated_in
 from services.memory.commands.substitution import Substitution, substitute
@@ -41,7 +41,7 @@ _LONGEST_ITEM = 300
 
 
 @dataclass(frozen=True)
-class Asking:
+class ResolutionRequest:
     """The message with the commands."""
 
     owner: Owner
@@ -82,7 +82,7 @@ class Resolution:
         self._database = database
         self._core = core
 
-    async def plan(self, asking: Asking) -> list[PlannedChange]:
+    async def plan(self, asking: ResolutionRequest) -> list[PlannedChange]:
         """The changes that the plain commands of a message make; one that changes nothing has no operation.
 
         Raises:
@@ -104,7 +104,7 @@ class Resolution:
         return _one_own(planned)
 
     async def named(
-        self, asking: Asking, kind: Literal["forget", "correct"], target: str, new: str = ""
+        self, asking: ResolutionRequest, kind: Literal["forget", "correct"], target: str, new: str = ""
     ) -> PlannedChange:
         """The change for what a tool or an agent names.
 
@@ -117,7 +117,7 @@ class Resolution:
         return _planned(command, found, asking)
 
     async def _resolve(
-        self, command: Command, asking: Asking, core: CoreContent, before: Sequence[Stored]
+        self, command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]
     ) -> _Found:
         if command.kind in {"remember", "standing"}:
             return _to_keep(command, asking, core, before)
@@ -137,11 +137,11 @@ class Resolution:
             return _Found(own="off the record", told=[this_message(asking.language)])
         return found
 
-    async def _stated(self, command: Command, asking: Asking, core: CoreContent) -> _Found:
+    async def _stated(self, command: Command, asking: ResolutionRequest, core: CoreContent) -> _Found:
         """What shares nearly all words with what the user names; else what is meant by it."""
         subject = Subject.of(command.target)
         found = _Found(gives_away=command.target)
-        kept, named = Sought(command.kept), Sought(command.target)
+        kept, named = CandidateScorer(command.kept), CandidateScorer(command.target)
         if subject.terms:
             for stored in await self._mentions(asking, subject.patterns()):
                 rest = without(stored.content, subject)
@@ -161,12 +161,14 @@ class Resolution:
         if found or command.certainty == "likely":
             return found
         for words in dict.fromkeys((command.named or command.target, command.about)):
-            meant = await self._meant(Sought(words), kept, asking, core)
+            meant = await self._meant(CandidateScorer(words), kept, asking, core)
             if meant:
                 return meant
         return found
 
-    async def _meant(self, sought: Sought, kept: Sought, asking: Asking, core: CoreContent) -> _Found:
+    async def _meant(
+        self, sought: CandidateScorer, kept: CandidateScorer, asking: ResolutionRequest, core: CoreContent
+    ) -> _Found:
         """What stands out as what is meant, among all that memory holds of the user."""
         found = _Found()
         if not sought.facets:
@@ -200,7 +202,7 @@ class Resolution:
         ]
         return found
 
-    async def _told(self, sought: Sought, asking: Asking) -> list[tuple[Stored, str]]:
+    async def _told(self, sought: CandidateScorer, asking: ResolutionRequest) -> list[tuple[Stored, str]]:
         """The user's statements that may be meant: those that share a word, and the newest."""
         stored = {
             each.id: each
@@ -215,7 +217,7 @@ class Resolution:
             for statement in (stated_in(each.content) if each.kind == "message" else [each.content])
         ]
 
-    async def _previous(self, asking: Asking, core: CoreContent, before: Sequence[Stored]) -> _Found:
+    async def _previous(self, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]) -> _Found:
         """The last exchange before the message, and what core memory was given for it."""
         found = self._previous_of(before)
         if not found:
@@ -235,17 +237,17 @@ class Resolution:
         return _Found(messages={each.id: None for each in exchange}, told=[last.content], gives_away=last.content)
 
     async def _correction(
-        self, command: Command, asking: Asking, core: CoreContent, before: Sequence[Stored]
+        self, command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]
     ) -> _Found:
         """The old value replaced wherever it stands; else the statement that does not hold any more removed."""
-        told = await self._told(Sought(f"{command.target} {command.about}"), asking)
+        told = await self._told(CandidateScorer(f"{command.target} {command.about}"), asking)
         corrected = corrected_in(command, told, _said_before(before), asking.message)
         found = _Found()
         if corrected is None and command.reach != "any":
             return found
         if corrected is None:
             # What is said of the subject holds no more; what holds instead stands in the message.
-            found = await self._meant(Sought(command.about), Sought(""), asking, core)
+            found = await self._meant(CandidateScorer(command.about), CandidateScorer(""), asking, core)
             if found:
                 found.own = "keep"
                 return found
@@ -282,7 +284,7 @@ class Resolution:
         return found
 
     async def _answers_of(
-        self, asking: Asking, found: _Found, subject: Subject, *, only: Subject | None = None
+        self, asking: ResolutionRequest, found: _Found, subject: Subject, *, only: Subject | None = None
     ) -> None:
         """Leave out the answers of exchanges whose question is gone, and what else gives away what is gone."""
         ids = list(found.messages)
@@ -300,7 +302,7 @@ class Resolution:
             if rest is not None:
                 found.messages[answer_id] = rest or None
 
-    async def _mentions(self, asking: Asking, patterns: list[str]) -> list[Stored]:
+    async def _mentions(self, asking: ResolutionRequest, patterns: list[str]) -> list[Stored]:
         values = {
             **vars(asking.owner),
             "message_id": asking.message_id,
@@ -309,7 +311,7 @@ class Resolution:
         }
         return await self._database.fetch(asking.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
 
-    async def _before(self, asking: Asking) -> list[Stored]:
+    async def _before(self, asking: ResolutionRequest) -> list[Stored]:
         values = {
             "tenant_id": asking.owner.tenant_id,
             "conversation_id": asking.conversation_id,
@@ -319,7 +321,7 @@ class Resolution:
         return await self._database.fetch(asking.owner.tenant_id, sql.BEFORE, values, class_row(Stored))
 
 
-def _planned(command: Command, found: _Found, asking: Asking) -> PlannedChange:
+def _planned(command: Command, found: _Found, asking: ResolutionRequest) -> PlannedChange:
     told = list(dict.fromkeys(text.strip() for text in found.told if text.strip()))
     target = command.target or (this_message if command.scope == "present" else previous_exchange)(asking.language)
     has_changes = bool(found)
@@ -363,7 +365,7 @@ def _one_own(planned: list[PlannedChange]) -> list[PlannedChange]:
     return planned
 
 
-def _to_keep(command: Command, asking: Asking, core: CoreContent, before: Sequence[Stored]) -> _Found:
+def _to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]) -> _Found:
     """A statement or a wish as an item of core memory; as a memory of its own where that has no room."""
     text = command.target
     if command.scope == "present":

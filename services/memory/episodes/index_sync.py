@@ -54,7 +54,7 @@ def _written(units: Sequence[UnitToIndex]) -> dict[UUID, _Written]:
     return {unit.episode_id: _Written(unit.source_count, unit.content_hash, unit.is_living) for unit in units}
 
 
-class Indexing:
+class EpisodeIndexSync:
     """Puts episodes into the index, takes them out, and makes the index anew."""
 
     def __init__(

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 _SPARE = 0.25
 
 
-class Growing:
+class GrowableArray:
     """Rows of one type, with room for more: adding a few costs no copy of the others."""
 
     def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from services.errors import Unavailable
 from services.memory.episodes.index import EpisodeIndex, Scope, UnitHit
 from services.memory.episodes.store import EpisodeStore
-from services.memory.recall.request import Found, Sought, unit_of
+from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.platform.milvus import CollectionMissing
 from services.search.hits import SearchLeg, SearchList
 from services.search.index_terms import marked, sought_terms
@@ -27,7 +27,7 @@ class IndexSearch:
         self._index = index
         self._places = asyncio.Semaphore(_AT_ONCE)
 
-    async def find(self, sought: Sought) -> Found:
+    async def find(self, sought: SearchRequest) -> SearchResult:
         """Find and rank; what is not indexed yet is ranked by its words.
 
         Raises:
@@ -56,10 +56,10 @@ class IndexSearch:
         ranking = rank(
             sought.queries, lists, units, now=sought.now, quality=sought.quality, parameters=sought.parameters
         )
-        return Found(ranking, stored, degraded)
+        return SearchResult(ranking, stored, degraded)
 
     async def _search(
-        self, scope: Scope, sought: Sought, degraded: list[str]
+        self, scope: Scope, sought: SearchRequest, degraded: list[str]
     ) -> tuple[list[SearchList], dict[str, UnitHit]]:
         words = [
             sought_terms(query.text) if query.kind == "message" else terms(query.text) for query in sought.queries

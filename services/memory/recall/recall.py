@@ -20,7 +20,7 @@ from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.index import EpisodeIndex, Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.index_search import IndexSearch
-from services.memory.recall.request import Sought
+from services.memory.recall.request import SearchRequest
 from services.memory.recall.working_set_search import find_in_set
 from services.memory.recall.working_sets import Loaded, WorkingSets
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
@@ -30,7 +30,7 @@ from services.search.likelihood import concerns_nobody
 from services.search.parameters import PREFERRED, SEARCH_DEPTH, RankingParameters
 from services.search.queries import (
     RecallQuery,
-    Said,
+    Utterance,
     asks,
     is_small_talk,
     make_queries,
@@ -57,7 +57,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class TurnAsked:
+class TurnQuery:
     """For which turn is recalled."""
 
     scope: Scope
@@ -74,7 +74,7 @@ class TurnAsked:
     """Whether it asks for that time and nothing else: then nothing else is recalled."""
     about_past: bool = False
     """Whether the message refers to what was said before, at whatever time."""
-    said: Sequence[Said] = ()
+    said: Sequence[Utterance] = ()
     """What was said just before in its conversation, the newest last."""
     shown_since: datetime | None = None
     """From when on the prompt shows its conversation anyway; None = it shows none of it."""
@@ -123,7 +123,7 @@ class Recall:
         self._budget_s = budget_s
         self._parameters = parameters or RankingParameters()
 
-    async def for_turn(self, asked: TurnAsked) -> RecallResult:
+    async def for_turn(self, asked: TurnQuery) -> RecallResult:
         """Recall for a message in its conversation; never fails a turn: what is broken is left out."""
         begun = perf_counter()
         try:
@@ -137,7 +137,7 @@ class Recall:
         RECALL_SECONDS.observe(seconds)
         return replace(found, milliseconds=round(seconds * 1000, 1))
 
-    async def _for_turn(self, asked: TurnAsked) -> RecallResult:
+    async def _for_turn(self, asked: TurnQuery) -> RecallResult:
         queries = [] if is_small_talk(asked.message) else make_queries(asked.message, asked.said)
         if not queries:
             return RecallResult()
@@ -167,7 +167,7 @@ class Recall:
         *,
         now: datetime,
         timezone: str | None = None,
-        said: Sequence[Said] = (),
+        said: Sequence[Utterance] = (),
         speaker: str = "",
         depth: int = _DEPTH,
     ) -> RecallResult:
@@ -226,7 +226,7 @@ class Recall:
             if known := weights(quality):
                 most = max(known.get(language, 0.0) for language in _languages(queries))
             vectors = await self._vectors(queries, degraded, patience_s) if most > 0 else []
-        sought = Sought(
+        sought = SearchRequest(
             scope=scope,
             then=then if then != scope else None,
             queries=queries,

@@ -14,7 +14,7 @@ from services.text.language import Language
 
 
 @dataclass(frozen=True)
-class Sought:
+class SearchRequest:
     """What is sought, where.
 
     Attributes:
@@ -42,7 +42,7 @@ class Sought:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What was found, ranked."""
 
     ranking: Ranking

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.growable_array import Growing
+from services.memory.recall.growable_array import GrowableArray
 from services.search.columns import WAITING, WRITTEN, Columns
 from services.search.parameters import BM25_B, BM25_K1
 from services.search.sequences import Places, TermSequences, boundaries, stretches
@@ -84,11 +84,11 @@ class WorkingSet:
         self._vocabulary: dict[str, int] = {}
         self._names: list[str] = []
         self._concepts: list[Mapping[str, float]] = []
-        self._units = Growing(np.uint64, 2)
-        self._episodes = Growing(np.uint64, 2)
-        self._numbers = Growing(np.int32)
-        self._ends = Growing(np.int64)
-        self._columns = Growing(
+        self._units = GrowableArray(np.uint64, 2)
+        self._episodes = GrowableArray(np.uint64, 2)
+        self._numbers = GrowableArray(np.int32)
+        self._ends = GrowableArray(np.int64)
+        self._columns = GrowableArray(
             [
                 ("said_at", np.float64),
                 ("importance", np.float64),
@@ -102,8 +102,8 @@ class WorkingSet:
                 ("embedded", np.bool_),
             ]
         )
-        self._vectors = Growing(np.int8, dimension)
-        self._scales = Growing(np.float32)
+        self._vectors = GrowableArray(np.int8, dimension)
+        self._scales = GrowableArray(np.float32)
         self._postings = _Postings.of(np.zeros(0, np.int32), np.zeros(1, np.intp), 0)
         self._previous: Places | None = None
 

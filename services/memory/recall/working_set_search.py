@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
-from services.memory.recall.request import Found, Sought, unit_of
+from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.memory.recall.working_set import WorkingSet
 from services.search.columns import OF_FEATURE, WAITING
 from services.search.hits import Ranking
@@ -27,7 +27,7 @@ _MOST_WAITING = 200
 """Units that the index has yet to get, and that are ranked in any case: the newest."""
 
 
-async def find_in_set(units: WorkingSet, sought: Sought, episodes: EpisodeStore) -> Found:
+async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
     """Find and rank units of a working set, and read the best of them; what is gone by then is left out.
 
     Raises:
@@ -36,7 +36,7 @@ async def find_in_set(units: WorkingSet, sought: Sought, episodes: EpisodeStore)
     masks = [units.within(**_part(within)) for within in (sought.scope, sought.then) if within is not None]
     places, cosines = _candidates(units, sought, masks)
     if not len(places):
-        return Found(Ranking((), 0.0))
+        return SearchResult(Ranking((), 0.0))
     scored = score(
         sought.queries,
         cosines,
@@ -58,10 +58,10 @@ async def find_in_set(units: WorkingSet, sought: Sought, episodes: EpisodeStore)
     for unit_id, unit in stored.items():
         at, indexed, content = known[unit_id]
         ranked[at] = unit_of(unit, content, indexed=indexed)
-    return Found(scored.ranking(ranked), {str(unit_id): unit for unit_id, unit in stored.items()})
+    return SearchResult(scored.ranking(ranked), {str(unit_id): unit for unit_id, unit in stored.items()})
 
 
-def _candidates(units: WorkingSet, sought: Sought, masks: list[NDArray[np.bool_]]) -> tuple[Places, Values]:
+def _candidates(units: WorkingSet, sought: SearchRequest, masks: list[NDArray[np.bool_]]) -> tuple[Places, Values]:
     """The places of what is ranked, and for each query the similarities of those that are near it."""
     found = [units.waiting(masks[0], _MOST_WAITING)]
     near: list[tuple[int, Places, Values]] = []

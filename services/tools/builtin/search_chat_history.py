@@ -12,7 +12,7 @@ from services.errors import AnamnesisError, Unavailable
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.episodes.index import Scope
 from services.memory.operations import Trigger
-from services.summaries.past_days import DaysAsked, DaysFound, PastDays
+from services.summaries.past_days import DaysQuery, DaysResult, PastDays
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import parse
 from services.time_reference.zones import time_zone
@@ -47,7 +47,7 @@ def _over(past_days: PastDays, archive: Archive) -> BaseTool:
         """Search what you and the user said in a time."""
         context, now = runtime.context, datetime.now(UTC)
         start, end = _range(time_range, now, context.timezone)
-        asked = DaysAsked(
+        asked = DaysQuery(
             owner=owner_of(context),
             conversation_id=UUID(context.conversation_id),
             message_id=UUID(context.user_message_id),
@@ -91,7 +91,7 @@ def _reference(words: str, start: date, end: date, *, detail: bool) -> TimeRefer
     )
 
 
-async def _said(archive: Archive, asked: DaysAsked, query: str, trigger: Trigger) -> list[FoundEpisode]:
+async def _said(archive: Archive, asked: DaysQuery, query: str, trigger: Trigger) -> list[FoundEpisode]:
     """What was said of the query in that time, in order."""
     start, end = asked.reference["start_date"], asked.reference["end_date"]
     assert start is not None and end is not None  # noqa: S101, PT018 — this tool names both
@@ -103,7 +103,7 @@ async def _said(archive: Archive, asked: DaysAsked, query: str, trigger: Trigger
     return sorted(found.items, key=lambda each: each.created_at)
 
 
-def _told(found: DaysFound, said: list[FoundEpisode], timezone: str) -> str:
+def _told(found: DaysResult, said: list[FoundEpisode], timezone: str) -> str:
     if found.is_empty:
         return f"Nothing was said between you from {found.start} to {found.end}."
     lines = [_HEADING.format(start=found.start, end=found.end)]

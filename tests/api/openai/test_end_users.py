@@ -8,7 +8,7 @@ from typing import Any
 import jwt
 import pytest
 
-from api.openai.end_user import speaker_of
+from api.openai.end_user import end_user_of
 from api.openai.sessions import ids_of
 from services.errors import Forbidden, InvalidInput, Unauthenticated
 from services.identity.caller import Caller
@@ -23,7 +23,7 @@ TOKEN = replace(KEY, user_id="u-token")
 
 def _who(caller: Caller, headers: Mapping[str, str], **settings: Any) -> str | None:
     named = (("safety_identifier", settings.pop("safe", None)), ("user", settings.pop("user", None)))
-    return speaker_of(caller, headers, load_settings(**settings), *named).user_id
+    return end_user_of(caller, headers, load_settings(**settings), *named).user_id
 
 
 def _signed(secret: str = SECRET, **claims: Any) -> dict[str, str]:

@@ -11,7 +11,7 @@ from graph.turns.log import TurnLog
 from graph.turns.requests import TurnRequest
 from graph.turns.run import TurnDriver, TurnRun
 from graph.turns.runner import TurnRunner
-from graph.turns.turn_queue import Places
+from graph.turns.turn_queue import TurnQueue
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.identity.tenants import DEFAULT_TENANT
@@ -238,7 +238,7 @@ async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
     """What is stored as complete is never told as an error."""
     turn = await services.turns.open(new_turn())
     run = TurnRun(turn, TurnInput(message="Hello"), TurnLog())
-    driver = TurnDriver(build_graph(services).compile(), services.turns, Places(services.leases))
+    driver = TurnDriver(build_graph(services).compile(), services.turns, TurnQueue(services.leases))
     run.task = asyncio.create_task(driver.run(run))
     while not (await services.turns.get(DEFAULT_TENANT, turn.turn_id)).ended and not run.log.ended:  # noqa: ASYNC110
         await asyncio.sleep(0)

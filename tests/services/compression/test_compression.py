@@ -42,7 +42,7 @@ def _merges(model_server: ModelServer) -> None:
 
 
 def _compression(services: Services) -> Compression:
-    return services.compressing.compression
+    return services.compression
 
 
 async def test_memories_that_say_the_same_become_one_that_lists_its_sources(services: Services) -> None:
@@ -243,5 +243,5 @@ def _asked_of(texts: list[str]) -> Any:
 async def test_a_run_of_nobody_is_not_found(services: Services) -> None:
     owner = await someone(services)
     with pytest.raises(NotFound):
-        await _compression(services).undoing.undo(DEFAULT_TENANT, owner.user_id, uuid4())
+        await _compression(services).undo.undo(DEFAULT_TENANT, owner.user_id, uuid4())
     assert await _compression(services).carry_out(DEFAULT_TENANT, UUID(int=1)) is None

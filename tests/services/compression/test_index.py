@@ -8,7 +8,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.memory.episodes.index import Scope
-from services.memory.episodes.index_sync import Indexing
+from services.memory.episodes.index_sync import EpisodeIndexSync
 from tests.support.compressing import compress, merging, someone, undo, write
 from tests.support.jobs import hurried_queue, until
 from tests.support.milvus_server import of_user
@@ -50,7 +50,7 @@ async def test_the_index_follows_a_run_and_its_undoing(
     await undo(remembering, owner, run)
     assert len(await found()) > 1
     async with hurried_queue(remembering.database) as jobs:
-        Indexing(remembering.database, remembering.memory.index, remembering.embedder, jobs)
+        EpisodeIndexSync(remembering.database, remembering.memory.index, remembering.embedder, jobs)
         jobs.start_worker()
 
         async def restored() -> bool:

@@ -37,7 +37,7 @@ def _merges(model_server: ModelServer) -> None:
 
 
 def _compression(services: Services) -> Compression:
-    return services.compressing.compression
+    return services.compression
 
 
 @pytest.mark.parametrize("place", [0, 3])
@@ -92,7 +92,7 @@ async def test_what_a_lost_run_staged_is_swept_up(services: Services) -> None:
     owner = await someone(services)
     await write(services, owner, *TEA)
     await _staged_by_a_crash(services, owner)
-    undoing = _compression(services).undoing
+    undoing = _compression(services).undo
     await undoing.forget_older(DEFAULT_TENANT, datetime.now(UTC))
     assert await _drafts(services) == [TEA[-1]]  # its process may be alive
     await change(services, "UPDATE compression_runs SET lease_until = now() - interval '1 minute'")
@@ -108,7 +108,7 @@ async def test_how_to_undo_is_forgotten_and_texts_between_go(services: Services)
     leaves += await write(services, owner, *MORE)
     second, _ = await compress(services, owner)
     later = datetime.now(UTC) + timedelta(seconds=1)
-    undoing = _compression(services).undoing
+    undoing = _compression(services).undo
     assert await undoing.forget_older(DEFAULT_TENANT, later - timedelta(hours=1)) == 0
     assert await undoing.forget_older(DEFAULT_TENANT, later) == 2
     (made,) = await consolidated(services, owner)

@@ -28,7 +28,7 @@ def _merges(model_server: ModelServer) -> None:
 
 
 async def _find(services: Services, now: datetime = THREE_IN_SHANGHAI) -> int:
-    return await services.compressing.rounds.find(now)
+    return await services.compression_scheduler.find(now)
 
 
 async def _asleep(services: Services, user: str = "u-1") -> Owner:
@@ -100,10 +100,10 @@ async def test_a_night_leaves_alone_what_was_undone(services: Services) -> None:
     await undo(services, owner, run)
     await _change(services, "UPDATE compression_runs SET created_at = created_at - interval '1 year'")
     async with services.database.tenant(DEFAULT_TENANT) as connection:
-        store = services.compressing.compression.store
+        store = services.compression.store
         night = await store.add(connection, owner, reason="night", dry_run=False, job=False)
     assert night
-    report = await services.compressing.compression.carry_out(DEFAULT_TENANT, night)
+    report = await services.compression.carry_out(DEFAULT_TENANT, night)
     assert report
     assert (report.consolidated, await living(services, owner)) == (0, TEA)
 
@@ -118,7 +118,7 @@ async def test_a_worker_does_what_a_round_found(services: Services) -> None:
 
     await until(done, seconds=20)
     assert await living(services, owner) == [TEA[-1]]
-    (run,) = await services.compressing.compression.store.runs(DEFAULT_TENANT, owner.user_id)
+    (run,) = await services.compression.store.runs(DEFAULT_TENANT, owner.user_id)
     assert (run.reason, run.status) == ("night", "done")
 
 
@@ -132,5 +132,5 @@ async def test_it_can_be_switched_off(settings: Settings, services: Services, na
         compressing = make_compression(
             off, services.database, services.models, services.embedder, services.memory.operations, jobs
         )
-        assert await compressing.rounds.find(THREE_IN_SHANGHAI) == 0
+        assert await compressing.scheduler.find(THREE_IN_SHANGHAI) == 0
         assert COMPRESSION_ROUND in jobs.app.tasks

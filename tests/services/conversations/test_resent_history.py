@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.conversations.digests import Role, message_digest
-from services.conversations.resent_history import Meant, Resent, StoredMessage, compare
+from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare
 
 
 @dataclass
@@ -38,11 +38,11 @@ class Stored:
 _ROLES: tuple[Role, ...] = ("user", "assistant")
 
 
-def _meant(stored: Stored, *texts: str, first: Role = "user") -> Meant:
+def _meant(stored: Stored, *texts: str, first: Role = "user") -> HistoryMatch:
     """What is meant by these messages, of which the last is the newest."""
     start = _ROLES.index(first)
     earlier = [message_digest(_ROLES[(start + n) % 2], text) for n, text in enumerate(texts[:-1])]
-    return compare(stored.messages, Resent(earlier, message_digest("user", texts[-1])))
+    return compare(stored.messages, ResentHistory(earlier, message_digest("user", texts[-1])))
 
 
 @pytest.fixture
@@ -59,51 +59,57 @@ def _turn(stored: Stored, number: int) -> UUID:
 
 
 def test_the_ordinary_case_adds(talk: Stored) -> None:
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == Meant()
-    assert _meant(Stored(), "q1") == Meant()
+    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == HistoryMatch()
+    assert _meant(Stored(), "q1") == HistoryMatch()
 
 
 def test_a_message_that_was_answered_is_answered_once_more(talk: Stored) -> None:
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3") == Meant(put_aside=_turn(talk, 3), reason="regenerate")
-    assert _meant(talk, "q1", "a1", "q2") == Meant(put_aside=_turn(talk, 2), reason="regenerate")
+    assert _meant(talk, "q1", "a1", "q2", "a2", "q3") == HistoryMatch(
+        put_aside=_turn(talk, 3), reason="regenerate"
+    )
+    assert _meant(talk, "q1", "a1", "q2") == HistoryMatch(put_aside=_turn(talk, 2), reason="regenerate")
 
 
 def test_another_message_in_its_place_is_an_edit(talk: Stored) -> None:
-    assert _meant(talk, "q1", "a1", "other") == Meant(put_aside=_turn(talk, 2))
+    assert _meant(talk, "q1", "a1", "other") == HistoryMatch(put_aside=_turn(talk, 2))
 
 
 def test_missing_messages_are_no_evidence(talk: Stored) -> None:
-    assert _meant(talk, "q2", "a2", "q3", "a3", "q4") == Meant()
-    assert _meant(talk, "a3", "q4", first="assistant") == Meant()
-    assert _meant(talk, "So far: …", "a3", "q4") == Meant()
-    assert _meant(talk, "q4") == Meant()
-    assert _meant(talk, "q1") == Meant()
-    assert _meant(talk, "something", "else", "q4") == Meant(related=False)
+    assert _meant(talk, "q2", "a2", "q3", "a3", "q4") == HistoryMatch()
+    assert _meant(talk, "a3", "q4", first="assistant") == HistoryMatch()
+    assert _meant(talk, "So far: …", "a3", "q4") == HistoryMatch()
+    assert _meant(talk, "q4") == HistoryMatch()
+    assert _meant(talk, "q1") == HistoryMatch()
+    assert _meant(talk, "something", "else", "q4") == HistoryMatch(related=False)
 
 
 def test_a_cut_history_still_tells_an_edit_where_it_shows_a_whole_turn(talk: Stored) -> None:
-    assert _meant(talk, "q2", "a2", "other") == Meant(put_aside=_turn(talk, 3))
-    assert _meant(talk, "a2", "other", first="assistant") == Meant()
+    assert _meant(talk, "q2", "a2", "other") == HistoryMatch(put_aside=_turn(talk, 3))
+    assert _meant(talk, "a2", "other", first="assistant") == HistoryMatch()
 
 
 def test_an_unknown_end_is_taken_in(talk: Stored) -> None:
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4", "q5") == Meant(unknown_from=6)
-    assert _meant(talk, "q1", "a1", "q2", "changed", "q4") == Meant(put_aside=_turn(talk, 2), unknown_from=2)
+    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4", "q5") == HistoryMatch(unknown_from=6)
+    assert _meant(talk, "q1", "a1", "q2", "changed", "q4") == HistoryMatch(
+        put_aside=_turn(talk, 2), unknown_from=2
+    )
 
 
 def test_a_turn_without_an_answer_need_not_be_shown(talk: Stored) -> None:
     failed = talk.add("q4", answered=False)
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q5") == Meant()
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == Meant(put_aside=failed, reason="regenerate")
-    assert _meant(talk, "q4") == Meant(put_aside=failed, reason="regenerate")
+    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q5") == HistoryMatch()
+    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == HistoryMatch(
+        put_aside=failed, reason="regenerate"
+    )
+    assert _meant(talk, "q4") == HistoryMatch(put_aside=failed, reason="regenerate")
     talk.add("q5", "a5")
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q5", "a5", "q6") == Meant()
+    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q5", "a5", "q6") == HistoryMatch()
 
 
 def test_a_message_that_is_under_way_is_followed(talk: Stored) -> None:
     running = talk.add("q4", answered=False, unfinished=True)
-    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == Meant(follow=running)
-    assert _meant(talk, "q4") == Meant(follow=running)
+    assert _meant(talk, "q1", "a1", "q2", "a2", "q3", "a3", "q4") == HistoryMatch(follow=running)
+    assert _meant(talk, "q4") == HistoryMatch(follow=running)
 
 
 _STEPS = st.lists(

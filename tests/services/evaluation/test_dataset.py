@@ -7,7 +7,7 @@ import pytest
 
 from services.errors import InvalidInput
 from services.evaluation.dataset import load
-from services.search.queries import Said
+from services.search.queries import Utterance
 
 MESSAGE = {
     "conversation_id": "c/1",
@@ -58,7 +58,10 @@ def test_a_question_is_asked_when_it_says_or_behind_the_last_message(tmp_path: P
 def test_what_was_said_before_is_split_from_who_said_it_and_the_question_itself_left_out(tmp_path: Path) -> None:
     context = ["Nora: Hello", "Assistant: Hi: how are you?", "Nora: What is my dog called?"]
     (question,) = load(folder(tmp_path, [MESSAGE], [{**QUESTION, "context": context}])).questions
-    assert question.said == (Said("user", "Hello", "Nora"), Said("assistant", "Hi: how are you?", "Assistant"))
+    assert question.said == (
+        Utterance("user", "Hello", "Nora"),
+        Utterance("assistant", "Hi: how are you?", "Assistant"),
+    )
     assert question.speaker == "Nora"
 
 

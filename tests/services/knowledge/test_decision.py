@@ -2,7 +2,7 @@ import pytest
 
 from services.knowledge.decision import Closeness, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
-from services.knowledge.message_intent import Manner, manner_of, views_of
+from services.knowledge.message_intent import MessageIntent, manner_of, views_of
 from services.knowledge.profile import BaseProfile
 from services.knowledge.profile_match import Profiles
 from services.knowledge.word_forms import Vocabulary
@@ -85,5 +85,5 @@ def test_meaning_decides_by_itself_where_the_embedding_is_believed(
 
 def test_without_bases_there_is_nothing_to_decide() -> None:
     nothing = Profiles([])
-    assert by_profile(nothing, ["How do I get a VPN?"], Manner.SERVICE) is None
-    assert by_closeness(nothing, ["How do I get a VPN?"], Manner.SERVICE, Closeness()) is None
+    assert by_profile(nothing, ["How do I get a VPN?"], MessageIntent.SERVICE) is None
+    assert by_closeness(nothing, ["How do I get a VPN?"], MessageIntent.SERVICE, Closeness()) is None

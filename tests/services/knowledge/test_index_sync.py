@@ -16,7 +16,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.knowledge.bases import FORGET_PASSAGES
 from services.knowledge.index import ChunkIndex
-from services.knowledge.index_sync import KnowledgeIndexing
+from services.knowledge.index_sync import ChunkIndexSync
 from services.llm.embeddings import Embedder
 from services.platform.settings import Settings
 from services.text.lexical import LexicalEmbeddings
@@ -56,11 +56,11 @@ async def alone(settings: Settings, engines: Engines, milvus_server: MilvusServe
         yield opened
 
 
-def _interrupted(services: Services, meanwhile: Callable[[], Awaitable[object]]) -> KnowledgeIndexing:
+def _interrupted(services: Services, meanwhile: Callable[[], Awaitable[object]]) -> ChunkIndexSync:
     model, dimension = services.embedder.model, services.embedder.dimension
     embedder = Embedder(_Interrupted(meanwhile), model=model, dimension=dimension)
     index = ChunkIndex(services.milvus, model=model, dimension=dimension)
-    return KnowledgeIndexing(services.database, index, embedder, JobQueue(services.database))
+    return ChunkIndexSync(services.database, index, embedder, JobQueue(services.database))
 
 
 async def test_what_is_replaced_while_it_is_indexed_does_not_come_back(
@@ -106,7 +106,7 @@ async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusS
     milvus_server.stop()
     await alone.knowledge.bases.delete(DEFAULT_TENANT, "handbook")
     jobs = JobQueue(alone.database, tempo=HURRIED)
-    KnowledgeIndexing(alone.database, alone.knowledge.index, alone.embedder, jobs)
+    ChunkIndexSync(alone.database, alone.knowledge.index, alone.embedder, jobs)
     await jobs.open()
     await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
     again = await alone.database.fetch_without_tenant(

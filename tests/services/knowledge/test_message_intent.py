@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from services.knowledge.message_intent import Manner, followed, manner_of, views_of
+from services.knowledge.message_intent import MessageIntent, followed, manner_of, views_of
 from state.prompt import HistoryMessage
 
 
@@ -52,27 +52,27 @@ def test_one_that_says_what_it_is_about_stands_by_itself(message: str) -> None:
 @pytest.mark.parametrize(
     ("message", "manner"),
     [
-        ("How do I renew my card?", Manner.SERVICE),
-        ("renewal fee", Manner.SERVICE),
-        ("May I bring a guest on Sundays", Manner.SERVICE),
-        ("I'm so upset, my parcel is gone. Where do I complain?", Manner.SERVICE),
-        ("卡丢了怎么补", Manner.SERVICE),
-        ("補辦流程", Manner.SERVICE),
-        ("真的急死了，周日能不能带朋友进去", Manner.SERVICE),
-        ("The turnstile on the second floor does not open", Manner.TROUBLE),
-        ("门禁刷不了", Manner.SERVICE),
-        ("我的门禁卡刷了三次还是没反应，一直报错", Manner.TROUBLE),
-        ("Why is the sky blue?", Manner.QUESTION),
-        ("光合作用的原理是什么", Manner.QUESTION),
-        ("I went to the pool with my brother", Manner.TOLD),
-        ("我今天和朋友去游泳了，特别开心", Manner.TOLD),
-        ("Write a poem about a lost parcel", Manner.ELSEWHERE),
-        ("帮我写一封投诉信", Manner.ELSEWHERE),
-        ("Do you remember which card I have?", Manner.ELSEWHERE),
-        ("我上次说的会员号是多少来着", Manner.ELSEWHERE),
+        ("How do I renew my card?", MessageIntent.SERVICE),
+        ("renewal fee", MessageIntent.SERVICE),
+        ("May I bring a guest on Sundays", MessageIntent.SERVICE),
+        ("I'm so upset, my parcel is gone. Where do I complain?", MessageIntent.SERVICE),
+        ("卡丢了怎么补", MessageIntent.SERVICE),
+        ("補辦流程", MessageIntent.SERVICE),
+        ("真的急死了，周日能不能带朋友进去", MessageIntent.SERVICE),
+        ("The turnstile on the second floor does not open", MessageIntent.TROUBLE),
+        ("门禁刷不了", MessageIntent.SERVICE),
+        ("我的门禁卡刷了三次还是没反应，一直报错", MessageIntent.TROUBLE),
+        ("Why is the sky blue?", MessageIntent.QUESTION),
+        ("光合作用的原理是什么", MessageIntent.QUESTION),
+        ("I went to the pool with my brother", MessageIntent.TOLD),
+        ("我今天和朋友去游泳了，特别开心", MessageIntent.TOLD),
+        ("Write a poem about a lost parcel", MessageIntent.ELSEWHERE),
+        ("帮我写一封投诉信", MessageIntent.ELSEWHERE),
+        ("Do you remember which card I have?", MessageIntent.ELSEWHERE),
+        ("我上次说的会员号是多少来着", MessageIntent.ELSEWHERE),
     ],
 )
-def test_what_a_message_wants(message: str, manner: Manner) -> None:
+def test_what_a_message_wants(message: str, manner: MessageIntent) -> None:
     assert manner_of(message) is manner
 
 

@@ -179,7 +179,7 @@ async def test_visits_and_days_are_withdrawn_and_summarised_again_without_it(
     assert "cooking" in later["summary"]
     model_server.requests.clear()
     await _rows(services, "UPDATE users SET timezone = 'UTC' RETURNING 1")
-    assert await services.daily_rounds.find(datetime.now(UTC)) == 1
+    assert await services.daily_scheduler.find(datetime.now(UTC)) == 1
     await _worked(services, SUMMARISE_DAYS)
     (day,) = await days_of(services.database)
     visits = [visit["summary"] for visit in await visits_of(services.database)]

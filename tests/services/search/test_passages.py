@@ -2,12 +2,12 @@ import numpy as np
 
 from services.search.passages import PASSAGE_TERMS, Passages
 from services.search.sequences import TermSequences
-from services.search.term_matrix import Incidence
+from services.search.term_matrix import TermMatrix
 
 
 def passages(*units: list[str]) -> Passages:
     sequences = TermSequences.of(units)
-    return Passages(sequences, Incidence(sequences))
+    return Passages(sequences, TermMatrix(sequences))
 
 
 def test_short_units_are_one_passage_each() -> None:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from services.search.queries import (
     RecallQuery,
-    Said,
+    Utterance,
     asks,
     asks_of_oneself,
     is_about_oneself,
@@ -14,10 +14,13 @@ from services.search.queries import (
 from services.text.language import Language
 
 FILM = [
-    Said("user", "I saw a film by Kurosawa yesterday", "Anna"),
-    Said("assistant", "Seven Samurai is his best known", "Assistant"),
+    Utterance("user", "I saw a film by Kurosawa yesterday", "Anna"),
+    Utterance("assistant", "Seven Samurai is his best known", "Assistant"),
 ]
-NOVEL = [Said("user", "昨天读完了《边城》", "小林"), Said("assistant", "沈从文的代表作，写的是湘西。", "助手")]
+NOVEL = [
+    Utterance("user", "昨天读完了《边城》", "小林"),
+    Utterance("assistant", "沈从文的代表作，写的是湘西。", "助手"),
+]
 
 
 def test_a_question_that_stands_by_itself_is_the_only_query() -> None:
@@ -46,7 +49,9 @@ def test_a_chinese_message_that_leans_on_the_talk_is_sought_with_it(message: str
     ("message", "recent"),
     [("What did Anna tell Robert about the harbour festival?", FILM), ("陈静的生日聚会在哪家餐厅举行？", NOVEL)],
 )
-def test_a_question_that_names_its_subject_is_kept_clear_of_the_talk(message: str, recent: list[Said]) -> None:
+def test_a_question_that_names_its_subject_is_kept_clear_of_the_talk(
+    message: str, recent: list[Utterance]
+) -> None:
     assert [query.kind for query in make_queries(message, recent)] == ["message"]
 
 
@@ -58,7 +63,7 @@ def test_who_wants_counsel_is_on_the_subject_of_the_talk(message: str) -> None:
 
 
 def test_of_the_talk_the_users_last_messages_and_the_last_answer_are_taken() -> None:
-    recent = [Said("user" if at % 2 == 0 else "assistant", f"word{at}") for at in range(20)]
+    recent = [Utterance("user" if at % 2 == 0 else "assistant", f"word{at}") for at in range(20)]
     (context,) = [query.text for query in make_queries("and that?", recent) if query.kind == "context"]
     assert context.split() == ["word10", "word12", "word14", "word16", "word18", "word19", "and", "that?"]
 
@@ -121,9 +126,11 @@ def test_a_general_question_is_not_about_oneself_for_being_put_so(message: str) 
 
 @given(
     st.text(max_size=120),
-    st.lists(st.builds(Said, st.sampled_from(["user", "assistant"]), st.text(max_size=40)), max_size=4),
+    st.lists(st.builds(Utterance, st.sampled_from(["user", "assistant"]), st.text(max_size=40)), max_size=4),
 )
-def test_there_are_three_queries_at_most_and_the_message_comes_first(message: str, recent: list[Said]) -> None:
+def test_there_are_three_queries_at_most_and_the_message_comes_first(
+    message: str, recent: list[Utterance]
+) -> None:
     queries = make_queries(message, recent)
     assert len(queries) <= 3
     assert all(query.weight > 0 and query.text.strip() for query in queries)

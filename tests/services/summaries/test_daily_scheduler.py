@@ -13,7 +13,7 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.platform.settings import Settings, load_settings
-from services.summaries.daily_scheduler import DailyRounds
+from services.summaries.daily_scheduler import DailyScheduler
 from services.visits.schedule import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
 from tests.support.jobs import HURRIED, has_ended, statuses, until
@@ -41,7 +41,7 @@ async def _as_if_then(services: Services) -> None:
 async def _work(services: Services) -> None:
     """Run the jobs that wait, as a worker would that makes no rounds of its own: it would go by the real clock."""
     jobs = JobQueue(services.database)
-    DailyRounds(services.database, services.daily, jobs, on=False)
+    DailyScheduler(services.database, services.daily, jobs, on=False)
     await jobs.open()
     await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
 
@@ -68,7 +68,7 @@ async def test_a_week_with_users_in_five_zones_gives_each_one_summary_a_day(
     now = end - timedelta(days=10)
     while now < end:
         before = {(day["user"], day["date"]) for day in await days_of(services.database)}
-        if await services.daily_rounds.find(now):
+        if await services.daily_scheduler.find(now):
             await _work(services)
             made += [
                 (day["user"], day["date"], now)
@@ -93,7 +93,7 @@ async def test_two_schedulers_at_once_make_one_summary(
     at = _today() - timedelta(days=2)
     await _user(services, "u-1", "UTC", [at, at + timedelta(hours=3)])
     async with open_services(settings, engines) as other:
-        both = [services.daily_rounds, other.daily_rounds] * 3
+        both = [services.daily_scheduler, other.daily_scheduler] * 3
         found = await asyncio.gather(*(rounds.find(_today()) for rounds in both))
         assert sum(found) == 1
         await asyncio.gather(_work(services), _work(other))
@@ -110,9 +110,9 @@ async def test_who_is_talking_is_left_alone_until_a_later_round(
     now = datetime.now(UTC)
     if (now + timedelta(minutes=12)).date() != now.date():
         pytest.skip("midnight is near")
-    assert await services.daily_rounds.find(now) == 0
-    assert await services.daily_rounds.find(now + FIVE_MINUTES) == 0
-    assert await services.daily_rounds.find(now + timedelta(minutes=11)) == 1
+    assert await services.daily_scheduler.find(now) == 0
+    assert await services.daily_scheduler.find(now + FIVE_MINUTES) == 0
+    assert await services.daily_scheduler.find(now + timedelta(minutes=11)) == 1
 
 
 async def test_days_on_which_the_service_was_away_are_caught_up(
@@ -121,16 +121,16 @@ async def test_days_on_which_the_service_was_away_are_caught_up(
     model_server.default = written("A summary.")
     starts = [_today() - timedelta(days=number) for number in range(9, 2, -1)]
     await _user(services, "u-1", "Asia/Shanghai", starts)
-    assert await services.daily_rounds.find(_today()) == 7
+    assert await services.daily_scheduler.find(_today()) == 7
     await _work(services)
     assert len(await days_of(services.database)) == 7
     assert [visit["daily_due_at"] for visit in await visits_of(services.database)] == [None] * 7
-    assert await services.daily_rounds.find(_today() + timedelta(days=1)) == 0
+    assert await services.daily_scheduler.find(_today() + timedelta(days=1)) == 0
 
 
 async def test_what_was_imported_from_long_ago_is_not_summarised_by_itself(services: Services) -> None:
     await _user(services, "u-1", "UTC", [_today() - timedelta(days=400)])
-    assert await services.daily_rounds.find(_today()) == 0
+    assert await services.daily_scheduler.find(_today()) == 0
 
 
 async def test_a_day_that_gets_another_visit_is_summarised_again(
@@ -139,10 +139,10 @@ async def test_a_day_that_gets_another_visit_is_summarised_again(
     model_server.default = written("A summary.")
     at = _today() - timedelta(days=2)
     await _user(services, "u-1", "UTC", [at])
-    await services.daily_rounds.find(_today())
+    await services.daily_scheduler.find(_today())
     await _work(services)
     await import_lines(services, *talk_at(at + timedelta(hours=4), "a late thought"))
-    assert await services.daily_rounds.find(_today()) == 1
+    assert await services.daily_scheduler.find(_today()) == 1
     await _work(services)
     (day,) = await days_of(services.database)
     assert day["session_count"] == 2
@@ -158,13 +158,13 @@ async def test_one_users_failure_does_not_keep_the_others_from_theirs(
     model_server.default = lambda request: (
         Reply(status=400) if "POISON" in str(request.prompt) else written("A summary.")
     )
-    assert await services.daily_rounds.find(_today()) == 7
+    assert await services.daily_scheduler.find(_today()) == 7
     assert await statuses(services.database, SUMMARISE_DAYS) == ["todo", "todo"], "five users, then two"
     await _work(services)
     assert [day["user"] for day in await days_of(services.database)] == [f"u-{n}" for n in range(7) if n != 3]
     model_server.default = written("A summary.")
-    assert await services.daily_rounds.find(_today() + timedelta(minutes=10)) == 0, "not at once again"
-    assert await services.daily_rounds.find(_today() + timedelta(minutes=25)) == 1
+    assert await services.daily_scheduler.find(_today() + timedelta(minutes=10)) == 0, "not at once again"
+    assert await services.daily_scheduler.find(_today() + timedelta(minutes=25)) == 1
     await _work(services)
     assert len(await days_of(services.database)) == 7
 
@@ -174,12 +174,12 @@ async def test_a_model_that_answers_nonsense_is_not_asked_every_five_minutes(
 ) -> None:
     model_server.default = Reply(["nonsense"])
     await _user(services, "u-1", "UTC", [_today() - timedelta(days=2)])
-    await services.daily_rounds.find(_today())
+    await services.daily_scheduler.find(_today())
     await _work(services)
     asked = len(model_server.requests)
     assert asked == 2
     for minutes in (25, 50, 24 * 60):
-        assert await services.daily_rounds.find(_today() + timedelta(minutes=minutes)) == 0
+        assert await services.daily_scheduler.find(_today() + timedelta(minutes=minutes)) == 0
     assert await days_of(services.database) == []
 
 
@@ -190,7 +190,7 @@ async def test_five_users_are_summarised_at_once_and_no_more(
     for number in range(12):
         await import_lines(services, *talk_at(at, "tea", user_id=f"u-{number}"))
     model_server.default = written("A summary.")
-    await services.daily_rounds.find(_today())
+    await services.daily_scheduler.find(_today())
     assert await statuses(services.database, SUMMARISE_DAYS) == ["todo"] * 3
 
 
@@ -199,7 +199,7 @@ async def hurried(settings: Settings, engines: Engines) -> AsyncIterator[Any]:
     """A worker that looks for work all the time."""
     async with open_services(settings, engines) as opened:
         jobs = JobQueue(opened.database, tempo=HURRIED)
-        rounds = DailyRounds(opened.database, opened.daily, jobs)
+        rounds = DailyScheduler(opened.database, opened.daily, jobs)
         await jobs.open()
         jobs.start_worker()
         yield opened, rounds

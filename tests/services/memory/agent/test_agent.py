@@ -10,7 +10,7 @@ import pytest
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.memory.agent.agent import MemoryAgent
-from services.memory.agent.decisions import Deciding
+from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.plan import CoreChange, NewMemory, Plan, dump
 from services.memory.agent.schedule import REMEMBER
 from services.memory.agent.store import AgentStore
@@ -179,7 +179,7 @@ async def test_a_second_call_about_the_user_within_the_pause_is_put_off_and_then
     model_server.script(reply(core(home="lives in Bergen")), reply(core(preferences=["likes tea"])))
     async with hurried_queue(services.database) as jobs:
         store = AgentStore(services.database, memory.operations)
-        deciding = Deciding(services.models, store, memory.episodes, memory.core, memory.archive)
+        deciding = DecisionMaker(services.models, store, memory.episodes, memory.core, memory.archive)
         MemoryAgent(
             store, deciding, jobs,
             episodes=memory.episodes, core_memory=memory.core, archive=memory.archive,

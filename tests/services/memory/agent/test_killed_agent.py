@@ -14,7 +14,7 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.agent.agent import MemoryAgent
-from services.memory.agent.decisions import Deciding
+from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.schedule import REMEMBER
 from services.memory.agent.store import AgentStore
 from services.memory.blocks import Owner
@@ -56,7 +56,7 @@ def remembering_agent(services: Services, jobs: JobQueue) -> MemoryAgent:
     store = AgentStore(services.database, memory.operations)
     return MemoryAgent(
         store,
-        Deciding(services.models, store, memory.episodes, memory.core, memory.archive),
+        DecisionMaker(services.models, store, memory.episodes, memory.core, memory.archive),
         jobs,
         episodes=memory.episodes,
         core_memory=memory.core,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.memory.commands.candidates import Sought
+from services.memory.commands.candidates import CandidateScorer
 
 _TOLD = [
     "I make 74k a year at the dockyard.",
@@ -25,27 +25,30 @@ _TOLD_IN_CHINESE = ["我月薪税后一万七千五。", "我最近在吃舍曲�
     ],
 )
 def test_the_statement_that_stands_out_is_meant(words: str, meant: int) -> None:
-    assert Sought(words).meant(_TOLD) == [meant]
+    assert CandidateScorer(words).meant(_TOLD) == [meant]
 
 
 @pytest.mark.parametrize(("words", "meant"), [("工资", 0), ("吃药", 1), ("芒果", 2)])
 def test_chinese_is_meant_by_its_concepts_too(words: str, meant: int) -> None:
-    assert Sought(words).meant(_TOLD_IN_CHINESE) == [meant]
+    assert CandidateScorer(words).meant(_TOLD_IN_CHINESE) == [meant]
 
 
 @pytest.mark.parametrize("words", ["", "my yacht", "游艇"])
 def test_nothing_is_meant_where_nothing_comes_near(words: str) -> None:
-    assert Sought(words).meant([*_TOLD, *_TOLD_IN_CHINESE]) == []
+    assert CandidateScorer(words).meant([*_TOLD, *_TOLD_IN_CHINESE]) == []
 
 
 def test_nothing_is_meant_where_several_come_as_near() -> None:
     told = ["Biscuit hates the vacuum.", "Biscuit is nine.", "Biscuit sleeps a lot.", "Biscuit eats tuna."]
-    assert Sought("Biscuit and the doorbell").meant(told) == []
+    assert CandidateScorer("Biscuit and the doorbell").meant(told) == []
 
 
 def test_what_goes_on_about_it_goes_too_and_what_is_to_stay_stays() -> None:
     gone = ["My ex is called Graham. "]
     text = "My ex is called Graham. He lives in Leith. The choir meets on Fridays."
-    assert Sought("my ex").left_of(text, gone, Sought("")) == "The choir meets on Fridays."
+    assert CandidateScorer("my ex").left_of(text, gone, CandidateScorer("")) == "The choir meets on Fridays."
     passport = "My passport number is 553201877, expires 2031."
-    assert Sought("passport number").left_of(passport, [passport], Sought("the expiry date")) == "expires 2031."
+    assert (
+        CandidateScorer("passport number").left_of(passport, [passport], CandidateScorer("the expiry date"))
+        == "expires 2031."
+    )

@@ -17,7 +17,7 @@ from services.engines import Engines
 from services.errors import Unavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.episodes.index import Scope, shard_of
-from services.memory.recall.recall import RecallResult, TurnAsked
+from services.memory.recall.recall import RecallResult, TurnQuery
 from services.platform.settings import Settings, load_settings
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
@@ -67,7 +67,7 @@ async def search(services: Services, turn: OpenTurn, text: str) -> RecallResult:
 async def recall(services: Services, turn: OpenTurn, text: str) -> RecallResult:
     """As a turn of a new conversation would."""
     asking = await exchange(services.turns, text, "I will see", session_key="asking")
-    asked = TurnAsked(scope(turn), asking.conversation_id, asking.user_message_id, text, datetime.now(UTC), "UTC")
+    asked = TurnQuery(scope(turn), asking.conversation_id, asking.user_message_id, text, datetime.now(UTC), "UTC")
     return await services.memory.recall.for_turn(asked)
 
 

@@ -22,7 +22,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
-from services.memory.episodes.index_sync import Indexing
+from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.jobs import hurried_queue, statuses, until
@@ -59,7 +59,7 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
     """A worker that does what a removal defers."""
     memory = services.memory
     async with hurried_queue(services.database) as jobs:
-        Indexing(services.database, memory.index, services.embedder, jobs)
+        EpisodeIndexSync(services.database, memory.index, services.embedder, jobs)
         Erasure(
             services.database,
             services.leases,

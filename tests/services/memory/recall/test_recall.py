@@ -7,7 +7,7 @@ import pytest
 from services.bootstrap import Services, open_services
 from services.engines import Engines
 from services.memory.episodes.index import Scope
-from services.memory.recall.recall import RecallResult, TurnAsked
+from services.memory.recall.recall import RecallResult, TurnQuery
 from services.platform.settings import Settings
 from tests.support.turns import exchange
 
@@ -18,11 +18,11 @@ def texts(found: RecallResult) -> list[str]:
     return [result.unit.text for result in found.ranking.results]
 
 
-async def _tell(services: Services) -> TurnAsked:
+async def _tell(services: Services) -> TurnQuery:
     await exchange(services.turns, "我养了一只叫布鲁诺的狗", "布鲁诺真可爱", session_key="s-1")
     await exchange(services.turns, "昨天看了诺兰的电影《盗梦空间》", "这部电影很烧脑", session_key="s-2")
     turn = await exchange(services.turns, "我的狗叫什么名字？", "不知道", session_key="s-3")
-    return TurnAsked(
+    return TurnQuery(
         Scope(turn.tenant_id, turn.user_id, turn.expert_id),
         turn.conversation_id,
         turn.user_message_id,

@@ -19,7 +19,7 @@ from services.memory.blocks import Owner
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.index import Scope
 from services.memory.operations import Trigger
-from services.memory.recall.recall import RecallResult, TurnAsked
+from services.memory.recall.recall import RecallResult, TurnQuery
 from services.memory.recall.working_sets import WorkingSets
 from services.platform.settings import Settings
 from tests.support.jobs import until
@@ -56,7 +56,7 @@ async def ask(services: Services) -> RecallResult:
     """As a turn of another conversation would, with the generation that its opening statement reads."""
     opened = await services.turns.open(NewTurn(DEFAULT_TENANT, "u-1", f"asks-{random.random()}", QUESTION))
     scope = Scope(opened.tenant_id, opened.user_id, opened.expert_id)
-    asked = TurnAsked(
+    asked = TurnQuery(
         scope,
         opened.conversation_id,
         opened.user_message_id,
