@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
+from services.text.sentences import sentences
+
 _CONTEXT = re.compile(r"<context>\n?(.*?)</context>\s*", re.DOTALL)
 """What the service adds to the user's message, where all messages have to be the user's or the model's."""
 _DATA = re.compile(r"<(memory|documents)>\n?(.*?)</\1>", re.DOTALL)
@@ -24,7 +26,6 @@ _DAY = re.compile(
 _OWN_THEN = re.compile(r"^(?:- \[.*?\] |  )\d\d:\d\d (?:You|你): .*$", re.MULTILINE)
 _ABOUT_DAYS = re.compile(r"^(?:The user refers to|用户提到的是).*$", re.MULTILINE)
 """Before the records of days stands what is asked; it answers nothing."""
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ def _recalled_lines(block: str) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    for sentence in _SENTENCE.findall(text):
-        if stripped := _RECALLED.sub("", sentence.strip()).removeprefix("- "):
+    for sentence in sentences(text):
+        if stripped := _RECALLED.sub("", sentence.text.strip()).removeprefix("- "):
             yield stripped
 
 

@@ -9,8 +9,8 @@ from services.llm.tokens import count_tokens
 from services.summaries.prompts import Said
 from services.text.language import Language
 from services.text.lexical import words
+from services.text.sentences import sentences
 
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40
 _SURELY_OVER = 2
@@ -60,4 +60,4 @@ def title_from(messages: Sequence[Said]) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    return [found.strip() for found in _SENTENCE.findall(text) if found.strip()]
+    return [stripped for found in sentences(text) if (stripped := found.text.strip())]

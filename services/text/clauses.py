@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from services.text.sentences import SEMICOLONS, sentences
+
 _LONGEST = 2000
 """Characters of a message that are looked at."""
 
@@ -31,7 +33,6 @@ _WRITES = re.compile(
 )
 """Then the sentence says what is to be written."""
 
-_SENTENCE = re.compile(r"[^.!?。！？;；\n]*(?:[.](?=\S)[^.!?。！？;；\n]*)*(?P<mark>[.!?。！？;；\n]+|$)")
 _COMMA = re.compile(
     r"[,，—]+|\s+-\s+|\s+(?:and|but|so|because|yet)\s+(?=(?:i|i'm|i've|my|we|now)\b)"
     r"|(?<=[\u3400-\u9fff])(?:但是|不过(?!敏)|可是|而且|所以|并且|因此|但)(?=[\u3400-\u9fff])",
@@ -84,17 +85,20 @@ def statements(message: str) -> list[Clause]:
 
 
 def _stating(text: str) -> Iterator[str]:
-    for sentence in _SENTENCE.finditer(text):
-        whole = sentence.group().rstrip(".!?。！？;；\n ").strip()
+    for sentence in sentences(text, SEMICOLONS):
+        whole = sentence.text.rstrip(".!?。！？;；\n ").strip()
         if not whole or _WRITES.search(whole):
             continue
         parts = [part for part in (_LEADING.sub("", piece.strip()) for piece in _COMMA.split(whole)) if part]
         for place, part in enumerate(parts):
-            asks = "?" in sentence["mark"] or "？" in sentence["mark"]
             folded = part.casefold()
             if _SUPPOSES.search(folded):  # what follows from it is supposed as well
                 break
-            if (asks and place == len(parts) - 1) or _ASKS_ENGLISH.search(folded) or _ASKS_CHINESE.search(folded):
+            if (
+                (sentence.asks and place == len(parts) - 1)
+                or _ASKS_ENGLISH.search(folded)
+                or _ASKS_CHINESE.search(folded)
+            ):
                 continue
             yield part
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal
 
+from services.text.sentences import SEMICOLONS, sentences
 from services.time_reference.normalisation import (
     DAYS,
     JUST_NOW,
@@ -42,7 +43,6 @@ _JOINED = re.compile(
     r"\s*(?:,?\s*(?:和|跟|与|及|到|至|以及|还有|[~～—–、-]|and|or|to|till|until|through|thru|&))\s*(?:the\s+)?",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^.!?。;\n]*(?:\.(?=\S)[^.!?。;\n]*)*[.!?。;\n]*")
 _PIECE = re.compile(
     r"[,…]+|(?<=:)\s*|\s+[-–—]+\s+|[—–]{2,}|(?<=[\u3400-\u9fff])\s+(?=[\u3400-\u9fff])"
     r"|(?<!\byou)(?<!\bu)\s+(?:and|but|so|then)\s+(?=(?:what|which|how|where|when|who|is|are|was|do|does|did|can|could|please|tell|give|also|then|recommend|suggest|write|show|i\b|let)\b)"
@@ -160,10 +160,10 @@ def _marked(text: str, times: list[_Time]) -> str:
 
 
 def _clauses(text: str) -> Iterator[_Clause]:
-    for sentence in _SENTENCE.finditer(text):
-        begin = sentence.start()
-        for piece in [*_PIECE.finditer(sentence[0]), None]:
-            stop = sentence.start() + piece.start() if piece else sentence.end()
+    for sentence in sentences(text, SEMICOLONS):
+        begin = sentence.start
+        for piece in [*_PIECE.finditer(sentence.text), None]:
+            stop = sentence.start + piece.start() if piece else sentence.end
             part = text[begin:stop]
             lead = len(part) - len(part.lstrip())
             clause = _Clause(part.strip().rstrip(".!。;"), begin + lead, _rules(part))
@@ -171,7 +171,7 @@ def _clauses(text: str) -> Iterator[_Clause]:
                 continue
             if any(letter.isalnum() for letter in clause.text) or re.search(TIME, clause.text):
                 yield clause
-            begin = sentence.start() + piece.end() if piece else sentence.end()
+            begin = sentence.start + piece.end() if piece else sentence.end
 
 
 def warm() -> None:

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from services.text.sentences import sentences
 from services.text.tokenizer import simplified
 from services.text.work_requests import asks_about_something, asks_for_work
 from services.tone.lexicon import EMOTIONS, Entry, chinese, english, signs
@@ -24,7 +25,6 @@ _HIDDEN = re.compile(
     r"|https?://\S+",
     re.DOTALL,
 )
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*")
 _CLAUSE = re.compile(r"([^,.!?;…。！？；，、\n—~]*)([,.!?;…。！？；，、\n—~]*)")
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|me|my|myself|we|we're|us|our)\b|[我咱俺]")
 _ASKS = re.compile(r"[?？]|\b(?:please|can you|could you)\b|(?:呢|吗|么)\s*$|帮我|请|麻烦你|能不能|怎么")
@@ -146,10 +146,10 @@ def _folded(text: str) -> str:
 
 def _own_words(folded: str) -> str:
     """The message up to its first request for work; the rest of it is the task and its material."""
-    for sentence in _SENTENCE.finditer(folded):
-        text = sentence[0]
+    for sentence in sentences(folded):
+        text = sentence.text
         if asks_for_work(text) or (asks_about_something(text) and not _is_about_oneself(text)):
-            return folded[: sentence.start()]
+            return folded[: sentence.start]
     return folded
 
 

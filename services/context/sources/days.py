@@ -1,6 +1,5 @@
 """The days that a message asks about in the prompt: what was said then, and the answer where nothing was."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -13,6 +12,7 @@ from services.llm.token_estimates import TokenEstimator
 from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysQuery, DaysResult, PastDays, ToldDay, not_known
 from services.text.language import Language, language_of
+from services.text.sentences import sentences
 from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, hours_of
 from services.time_reference.zones import time_zone
@@ -26,7 +26,6 @@ _TOKENS_OF_A_LINE = 60
 _INDENT = "\n  "
 _LEAST_TOKENS = 30
 """Of a day; of a long stretch the newest days are told, each so far."""
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*\s*")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -213,10 +212,10 @@ def _cut(day: _Day, most: int, count: Callable[[str], int]) -> str:
     if day.exchanges:
         return _some_lines(day, most, count)
     kept = ""
-    for sentence in _SENTENCE.findall(day.text):
-        if count(kept + sentence) > most:
+    for sentence in sentences(day.text):
+        if count(kept + sentence.text) > most:
             break
-        kept += sentence
+        kept += sentence.text
     kept = kept.strip() or "; ".join(day.key_topics)
     while count(kept) > most:
         kept = kept[: int(len(kept) * 0.8)]

@@ -1,6 +1,5 @@
 """Earlier conversations in the prompt: what was recalled, is relevant and is not shown already."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -18,6 +17,7 @@ from services.search.hits import Ranked, Ranking
 from services.search.queries import Utterance
 from services.search.selection import Recalled, likeliest, select
 from services.text.language import Language, language_of
+from services.text.sentences import sentences
 from services.text.tokenizer import terms
 from services.time_reference.local_days import bounds, hours_of
 from services.time_reference.zones import time_zone
@@ -32,7 +32,6 @@ _REPORTED = 12
 _MOST_TOKENS_OF_ONE = 110
 _LONGEST_QUESTION = 160
 """Characters that are shown of the question that an answer belongs to."""
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*\s*")
 SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "User", "assistant": "You"},
     "zh": {"user": "用户", "assistant": "你"},
@@ -195,22 +194,20 @@ def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int
     """The sentences of a long text around the one that shares the most terms with what was asked."""
     if tokens.count(text) <= most:
         return text
-    sentences = _SENTENCE.findall(text) or [text]
-    shares = [len(set(terms(sentence)) & set(asked)) for sentence in sentences]
+    pieces = [sentence.text for sentence in sentences(text)]
+    shares = [len(set(terms(sentence)) & set(asked)) for sentence in pieces]
     first = last = shares.index(max(shares))
     while True:
-        wider = [place for place in (first - 1, last + 1) if 0 <= place < len(sentences)]
-        wider = [
-            at for at in wider if tokens.count("".join(sentences[min(at, first) : max(at, last) + 1])) <= most
-        ]
+        wider = [place for place in (first - 1, last + 1) if 0 <= place < len(pieces)]
+        wider = [at for at in wider if tokens.count("".join(pieces[min(at, first) : max(at, last) + 1])) <= most]
         if not wider:
             break
         best = max(wider, key=lambda at: (shares[at], at))
         first, last = min(first, best), max(last, best)
-    cut = "".join(sentences[first : last + 1]).strip()
+    cut = "".join(pieces[first : last + 1]).strip()
     while tokens.count(cut) > most:
         cut = cut[: int(len(cut) * 0.8)]
-    return f"{'…' if first else ''}{cut}{'…' if last + 1 < len(sentences) or cut not in text[-len(cut) :] else ''}"
+    return f"{'…' if first else ''}{cut}{'…' if last + 1 < len(pieces) or cut not in text[-len(cut) :] else ''}"
 
 
 def _shortened(ranked: Ranked, asked: Collection[str], tokens: TokenEstimator) -> Ranked:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from services.text.language import language_of
+from services.text.sentences import sentences
 
-_SENTENCE = re.compile(r"[^.。!！?？\n]*(?:[.](?=\S)[^.。!！?？\n]*)*[.。!！?？\n]*")
 _ENGLISH_CLAUSE = re.compile(
     r"[,;:()]+(?=\s|$)|\s[-–—]+\s|\b(?:but|and)\s+(?=not\b)|\bbut\b|\s+(?=not\b)|\b(?:sorry|obviously|though)\b",
     re.IGNORECASE,
@@ -62,8 +62,7 @@ class Contrast:
 
 def contrasts(message: str) -> list[Contrast]:
     """What a message denies and says instead, in its own words; nothing of a question."""
-    sentences = _SENTENCE.findall(message)
-    text = "".join(each for each in sentences if not each.rstrip().endswith(("?", "？")))
+    text = "".join(each.text for each in sentences(message) if not each.asks)
     pairs = _in_chinese(text) if language_of([text]) == "zh" else _in_english(text)
     return [Contrast(old, new) for old, new in pairs if old and new and old.casefold() not in new.casefold()]
 

@@ -11,8 +11,9 @@ from itertools import groupby
 from services.memory.commands.contrasts import contrasts
 from services.memory.commands.features import Token, tokens
 from services.memory.commands.model import Opinion, Part, opinion_on, parts_of
-from services.memory.commands.text import Span, folded, in_the_open, masked, sentences_of
+from services.memory.commands.text import folded, in_the_open, masked, sentences_of
 from services.text.language import language_of
+from services.text.sentences import Span
 from services.text.tokenizer import informative_terms
 from services.text.work_requests import asks_about_something, asks_for_work
 from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from services.text.sentences import SEMICOLONS, Span, sentences
 from services.text.tokenizer import simplified
 
 LONGEST = 2000
@@ -19,7 +20,6 @@ _QUOTED = re.compile(
 )
 _ASPECT = re.compile(r"(?<=[记存留惦])著")
 """Traditional texts write it so; 著 by itself has another meaning."""
-_SENTENCE = re.compile(r"[^.!?。！？;；\n…]*(?:\.(?=\S)[^.!?。！？;；\n…]*)*(?P<mark>[.!?。！？;；\n…]+|$)")
 _ASKING = (
     r"^\W*(?:(?:please|could you|can you|would you|help me|i need you to|请你?|麻烦你?|能不能|可以|帮我|帮忙|给我|"
     r"为我)\s*)*"
@@ -36,14 +36,6 @@ _IS_TEXT_WORK = re.compile(
     re.IGNORECASE,
 )
 """A request to work on a text or to write one: what it says is no request to memory."""
-
-
-@dataclass(frozen=True)
-class Span:
-    """A part of a text."""
-
-    start: int
-    end: int
 
 
 def folded(message: str) -> str:
@@ -87,6 +79,7 @@ def _introduces(part: str) -> bool:
     return re.search(r"[:：](?!\s*\ue000)\s*\S?", part) is not None
 
 
-def sentences_of(text: str) -> list[Span]:
+def sentences_of(text: str) -> Sequence[Span]:
     """Where the sentences of a text stand, with their marks."""
-    return [Span(*each.span()) for each in _SENTENCE.finditer(text) if each.group().strip(" .!?。！？;；\n…")]
+    found = sentences(text, also=f"{SEMICOLONS}…")
+    return [each for each in found if each.text.strip(" .!?。！？;；\n…")]

@@ -1,0 +1,35 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.text.sentences import SEMICOLONS, sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Pi is 3.14. See example.org! Really?", ["Pi is 3.14. ", "See example.org! ", "Really?"]),
+        ("今天下雨了。你带伞了吗？\n带了", ["今天下雨了。", "你带伞了吗？\n", "带了"]),
+        ("One line\nanother", ["One line\n", "another"]),
+        ("Well... yes", ["Well... ", "yes"]),
+        ("", []),
+    ],
+)
+def test_a_sentence_ends_at_its_mark_and_no_figure_is_cut(text: str, parts: list[str]) -> None:
+    assert [sentence.text for sentence in sentences(text)] == parts
+
+
+def test_semicolons_end_a_sentence_where_that_is_asked_for() -> None:
+    assert len(sentences("He left; she stayed.")) == 1
+    assert [part.text for part in sentences("他走了；她留下。", SEMICOLONS)] == ["他走了；", "她留下。"]
+
+
+def test_a_question_mark_makes_a_question() -> None:
+    assert [part.asks for part in sentences("Is it? It is. 是吗？！")] == [True, False, True]
+
+
+@given(st.text(alphabet="a 。.?!;；\n…中1", max_size=40))
+def test_sentences_together_are_the_text(text: str) -> None:
+    parts = sentences(text)
+    assert "".join(part.text for part in parts) == text
+    assert all(text[part.start : part.end] == part.text for part in parts)
