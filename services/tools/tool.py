@@ -1,12 +1,13 @@
 """A tool, its limits, and how it is asked for without a model."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
+from types import CodeType
 from typing import TYPE_CHECKING
 
-from langchain_core.tools import BaseTool
+from langchain_core.tools import ArgsSchema, BaseTool, tool
 
 from services.platform.outgoing import OutgoingHttp
 from services.tools.quick import QuickMatch
@@ -73,3 +74,16 @@ class RegisteredTool:
 
 MakeTool = Callable[[ToolServices], RegisteredTool | None]
 """Of a tool that works on something of the service; None when that is switched off."""
+
+_SCHEMAS: dict[CodeType, ArgsSchema | None] = {}
+
+
+def service_tool(function: Callable[..., Awaitable[str]]) -> BaseTool:
+    """Make a LangChain tool of a function that is defined once for each `ToolServices`.
+
+    Pydantic takes about 10 ms to build a schema of arguments that include a `ToolRuntime`. It is built once per
+    process and kept by the function's code, which all its definitions share.
+    """
+    made = tool(function, args_schema=_SCHEMAS.get(function.__code__))
+    _SCHEMAS[function.__code__] = made.args_schema
+    return made

@@ -3,7 +3,7 @@
 from typing import Annotated
 from uuid import UUID
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
@@ -11,7 +11,7 @@ from services.errors import AnamnesisError, InvalidInput
 from services.memory.archive import Archive
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode, WrittenType
 from services.tools.actor import owner_of, trigger_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 Content = Annotated[
@@ -34,7 +34,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(archive: Archive) -> BaseTool:
-    @tool
+    @service_tool
     async def archival_memory_insert(
         content: Content,
         runtime: ToolRuntime[TurnContext],

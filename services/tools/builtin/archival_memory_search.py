@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from services.memory.episodes.episode import EpisodeType
 from services.memory.episodes.index import Scope
 from services.time_reference.zones import time_zone
 from services.tools.actor import owner_of, trigger_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 Query = Annotated[
@@ -39,7 +39,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(archive: Archive) -> BaseTool:
-    @tool
+    @service_tool
     async def archival_memory_search(
         query: Query, runtime: ToolRuntime[TurnContext], top_k: TopK = 5, episode_type: EpisodeType | None = None
     ) -> str:

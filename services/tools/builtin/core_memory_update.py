@@ -2,14 +2,14 @@
 
 from typing import Annotated, Any
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.core import CoreMemory
 from services.tools.actor import owner_of, trigger_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 Section = Annotated[
@@ -40,7 +40,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(core_memory: CoreMemory) -> BaseTool:
-    @tool
+    @service_tool
     async def core_memory_update(
         content: Patch, runtime: ToolRuntime[TurnContext], section: Section = "human"
     ) -> str:

@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.editor import MemoryEditor
 from services.tools.actor import done_already, editing_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 What = Annotated[str, Field(description="Id of a memory, or its words")]
@@ -21,7 +21,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(editor: MemoryEditor) -> BaseTool:
-    @tool
+    @service_tool
     async def forget(what: What, runtime: ToolRuntime[TurnContext]) -> str:
         """Remove what matches from memory and recall; use it at once when the user asks to forget something."""
         if done := done_already(runtime.context, what):

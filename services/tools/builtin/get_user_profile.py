@@ -3,14 +3,14 @@
 import json
 from typing import Annotated, Any
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError
 from services.memory.core import CoreMemory
 from services.tools.actor import owner_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 Aspect = Annotated[str, Field(max_length=100, description="Such as name or preferences; empty = all")]
@@ -42,7 +42,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(core_memory: CoreMemory) -> BaseTool:
-    @tool
+    @service_tool
     async def get_user_profile(runtime: ToolRuntime[TurnContext], aspect: Aspect = "") -> str:
         """Read the user's profile in core memory."""
         try:

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
 from services.text.language import language_of
 from services.tools import places
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from services.tools.weather.open_meteo import OpenMeteo, WeatherUnavailable
 from services.tools.weather.questions import WEATHER_QUESTIONS
 from services.tools.weather.wording import weather_text
@@ -26,7 +26,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(weather: OpenMeteo) -> BaseTool:
-    @tool
+    @service_tool
     async def get_weather(city: City) -> str:
         """Weather in a city: now and three days."""
         language = language_of([city])

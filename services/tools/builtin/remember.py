@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.editor import MemoryEditor
 from services.tools.actor import done_already, editing_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 Text = Annotated[str, Field(description="One short sentence, in the user's words")]
@@ -24,7 +24,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(editor: MemoryEditor) -> BaseTool:
-    @tool
+    @service_tool
     async def remember(text: Text, runtime: ToolRuntime[TurnContext], replaces: Replaces = "") -> str:
         """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
         if not text.strip():

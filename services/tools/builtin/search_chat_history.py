@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 from typing import Annotated
 from uuid import UUID
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import parse
 from services.time_reference.zones import time_zone
 from services.tools.actor import owner_of, trigger_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 from state.prompt import TimeReference
 
@@ -42,7 +42,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(past_days: PastDays, archive: Archive) -> BaseTool:
-    @tool
+    @service_tool
     async def search_chat_history(runtime: ToolRuntime[TurnContext], time_range: When, query: Query = "") -> str:
         """Search what you and the user said in a time."""
         context, now = runtime.context, datetime.now(UTC)

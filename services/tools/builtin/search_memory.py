@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
-from langchain_core.tools import BaseTool, ToolException, tool
+from langchain_core.tools import BaseTool, ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from services.text.mentions import Subject
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.zones import time_zone
 from services.tools.actor import owner_of, trigger_of
-from services.tools.tool import RegisteredTool, ToolServices
+from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
 Query = Annotated[str, Field(description="Words of what is sought")]
@@ -43,7 +43,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
 
 
 def _over(archive: Archive) -> BaseTool:
-    @tool
+    @service_tool
     async def search_memory(
         query: Query,
         runtime: ToolRuntime[TurnContext],
