@@ -38,7 +38,9 @@ os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, b
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 
 
-ENGINES = frozenset({"postgres", "milvus_uri", "milvus_server", "_redis_server", "empty_data_dir"})
+ENGINES = frozenset(
+    {"postgres", "milvus_uri", "milvus_server", "_redis_server", "empty_data_dir", "_shared_service"}
+)
 """Fixtures that start a server or a process; a test that uses one of them is no unit test."""
 
 
@@ -50,14 +52,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not starts:
             item.add_marker(pytest.mark.unit)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    long = [item for item in items if item.get_closest_marker("slow")]
-    short = [item for item in items if not item.get_closest_marker("slow")]
+    sharing = [item for item in items if "shared_service" in getattr(item, "fixturenames", ())]
+    long = [item for item in items if item.get_closest_marker("slow") and item not in sharing]
+    short = [item for item in items if not item.get_closest_marker("slow") and item not in sharing]
     cuts = [len(short) * number // processes for number in range(processes + 1)]
-    items[:] = [
-        item
-        for number in range(processes)
-        for item in (*long[number::processes], *short[cuts[number] : cuts[number + 1]])
-    ]
+    items[:] = sharing  # by one process, so that the service that they share starts once
+    for number in range(processes):
+        items += [*long[number::processes], *short[cuts[number] : cuts[number + 1]]]
 
 
 def pytest_collection_finish() -> None:

@@ -67,6 +67,24 @@ def data_dir(empty_data_dir: Path, _prepared_data_dir: Path) -> Path:
     return empty_data_dir
 
 
+@pytest.fixture(scope="session")
+def _shared_service(_prepared_data_dir: Path, _model_server: ModelServer) -> Iterator[ServiceProcess]:
+    with new_folder() as folder:
+        data = Path(folder) / "data"
+        subprocess.run(["cp", "-a", _prepared_data_dir, data], check=True)
+        process = ServiceProcess(
+            data, free_port(), llm_model="scripted", llm_base_url=_model_server.base_url, llm_timeout_s="5"
+        )
+        yield process.start()
+        process.stop()
+
+
+@pytest.fixture
+def shared_service(_shared_service: ServiceProcess, model_server: ModelServer) -> ServiceProcess:
+    """The service as a process, for tests that leave it running: all of a run share it, each as its own users."""
+    return _shared_service
+
+
 @pytest.fixture
 def service(data_dir: Path, model_server: ModelServer, request: pytest.FixtureRequest) -> Iterator[ServiceProcess]:
     """The service as a process, with everything embedded and the scripted model behind it."""

@@ -12,6 +12,7 @@ from tests.support.service_process import ServiceProcess, answer_of, chat
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.soak
 def test_a_backup_of_the_busy_service_is_restored_elsewhere(
     service: ServiceProcess, data_dir: Path, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ async def test_after_its_folder_was_deleted_the_index_answers_as_before(
     assert await _answers(services, turns[0]) == before
 
 
+@pytest.mark.soak
 async def test_while_it_runs_every_search_finds_as_much_as_before_and_broken_off_it_is_run_again(
     services: Services, engines: Engines, milvus_server: MilvusServer, model_server: ModelServer
 ) -> None:
@@ -172,6 +173,7 @@ async def test_while_it_runs_every_search_finds_as_much_as_before_and_broken_off
     assert len(collections(milvus_server.uri)) == 1
 
 
+@pytest.mark.soak
 async def test_another_dimension_is_refused_at_start_until_the_index_is_made_anew(
     services: Services,
     engines: Engines,
@@ -195,6 +197,7 @@ async def test_another_dimension_is_refused_at_start_until_the_index_is_made_ane
     assert (await _run("serve", engines, model_server)).returncode == 1
 
 
+@pytest.mark.soak
 async def test_without_milvus_the_service_starts_and_ends_when_it_comes_with_another_model(
     services: Services, engines: Engines, milvus_server: MilvusServer, model_server: ModelServer
 ) -> None:

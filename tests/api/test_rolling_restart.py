@@ -20,6 +20,7 @@ from tests.support.service_process import ServiceProcess, answer_of, events_of
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
+    pytest.mark.soak,
     pytest.mark.skipif(shutil.which("nginx") is None, reason="no nginx on this machine"),
 ]
 

@@ -33,12 +33,12 @@ def _none_alive(processes: list[psutil.Process]) -> bool:
     )
 
 
-def test_it_says_what_it_runs_on_and_how_to_try_it(service: ServiceProcess) -> None:
-    assert f"Anamnesis is ready at {service.url}" in service.text
-    assert "PostgreSQL, Milvus Lite, in-process Redis" in service.text
-    assert "scripted" in service.text
-    assert f"curl -N {service.url}/api/v1/chat/stream" in service.text
-    ready = httpx.get(f"{service.url}/readyz", timeout=10).json()
+def test_it_says_what_it_runs_on_and_how_to_try_it(shared_service: ServiceProcess) -> None:
+    assert f"Anamnesis is ready at {shared_service.url}" in shared_service.text
+    assert "PostgreSQL, Milvus Lite, in-process Redis" in shared_service.text
+    assert "scripted" in shared_service.text
+    assert f"curl -N {shared_service.url}/api/v1/chat/stream" in shared_service.text
+    ready = httpx.get(f"{shared_service.url}/readyz", timeout=10).json()
     assert ready["state"] == "ok"
     assert {d["name"]: d["state"] for d in ready["dependencies"]}["milvus"] == "ok"
 
@@ -125,13 +125,18 @@ def test_stopped_in_mid_stream_the_client_is_told(service: ServiceProcess, model
     assert (stored["status"], stored["answer"]) == ("partial", "half ")
 
 
-def test_fifty_conversations_at_once(service: ServiceProcess) -> None:
+def test_fifty_conversations_at_once(shared_service: ServiceProcess) -> None:
     with ThreadPoolExecutor(50) as pool:
-        streams = list(pool.map(lambda n: chat(service.url, f"I am {n}", session_id=f"s-{n}"), range(50)))
+        streams = list(
+            pool.map(
+                lambda n: chat(shared_service.url, f"Count to {n}", user_id="counting", session_id=f"s-{n}"),
+                range(50),
+            )
+        )
     assert {answer_of(events) for events in streams} == {"Certainly, here is the answer."}
     assert len({events[0][2]["conversation_id"] for events in streams}) == 50
-    own = messages_of(service.url, streams[7][0][2]["conversation_id"])
-    assert own[0] == ("user", "I am 7", True)
+    own = messages_of(shared_service.url, streams[7][0][2]["conversation_id"])
+    assert own[0] == ("user", "Count to 7", True)
 
 
 def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(empty_data_dir: Path) -> None:
@@ -150,22 +155,25 @@ def test_without_a_model_it_quotes_what_was_said_and_says_what_it_is(empty_data_
         service.stop()
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(service: ServiceProcess, tmp_path: Path) -> None:
-    port = service.url.rsplit(":", 1)[1]
+def test_a_port_that_is_taken_is_said_in_one_line(shared_service: ServiceProcess, tmp_path: Path) -> None:
+    port = shared_service.url.rsplit(":", 1)[1]
     second = _anamnesis("serve", "--port", port, ANAMNESIS_DATA_DIR=str(tmp_path / "other"))
     assert second.returncode == 1
     assert second.stderr.startswith(f"anamnesis: port {port} of 127.0.0.1 cannot be used")
     assert second.stderr.count("\n") == 1
 
 
-def test_logs_hold_ids_and_no_message_text_or_key(service: ServiceProcess, model_server: ModelServer) -> None:
+def test_logs_hold_ids_and_no_message_text_or_key(
+    shared_service: ServiceProcess, model_server: ModelServer
+) -> None:
     model_server.script(Reply(status=400), Reply(["whispered answer"]))
-    chat(service.url, "a very private message")
-    chat(service.url, "another private message")
-    service.stop()
-    assert "turn_id=" in service.text
+    failed = chat(shared_service.url, "a very private message", user_id="private")
+    chat(shared_service.url, "another private message", user_id="private")
+    assert child_process.wait_until(
+        lambda: f"turn_id={failed[0][2]['turn_id']}" in shared_service.text, seconds=10
+    ), shared_service.text
     for private in ("private message", "whispered", "secret"):
-        assert private not in service.text
+        assert private not in shared_service.text
 
 
 def _anamnesis(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":

@@ -48,7 +48,8 @@ from tests.support.walk import (
 pytestmark = pytest.mark.anyio
 
 TENANTS = 10
-OPERATIONS = 14_000
+OPERATIONS = 2_500
+MANY_OPERATIONS = 14_000
 AT_ONCE = 64
 
 
@@ -236,13 +237,19 @@ async def _prove(
 
 @pytest.mark.slow
 @pytest.mark.no_cover
+@pytest.mark.parametrize("operations", [OPERATIONS, pytest.param(MANY_OPERATIONS, marks=pytest.mark.soak)])
 async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
-    walk: Walk, services: Services, runner: TurnRunner, superuser_url: str, model_server: ModelServer
+    walk: Walk,
+    services: Services,
+    runner: TurnRunner,
+    superuser_url: str,
+    model_server: ModelServer,
+    operations: int,
 ) -> None:
     parties = [await _tenant(services, superuser_url, number) for number in range(TENANTS)]
     await asyncio.gather(*(_settle(walk, runner, party) for party in parties))
     assert await services.memory.indexing.index_waiting() > TENANTS
-    await _prove(walk, parties, OPERATIONS, superuser_url, model_server)
+    await _prove(walk, parties, operations, superuser_url, model_server)
     assert walk.erased == {(party.tenant_id, "leaving") for party in parties[1::2]}
     with psycopg.connect(superuser_url) as superuser:
         failed = superuser.execute("SELECT id::text FROM procrastinate_jobs WHERE status = 'failed'").fetchall()
