@@ -23,7 +23,7 @@ async def _runner(connection: HTTPConnection) -> TurnRunner:
     return runner
 
 
-async def _caller_of(connection: HTTPConnection) -> Caller:
+async def caller_of(connection: HTTPConnection) -> Caller:
     """Who sends the request; `api/early_authentication.py` may have found out already."""
     known: Caller | None = getattr(connection.state, "caller", None)
     if known is not None:
@@ -46,7 +46,7 @@ class _CallerWith(_Bearer):
         self._scope = scope
 
     async def __call__(self, connection: HTTPConnection) -> Caller:
-        caller = await _caller_of(connection)
+        caller = await caller_of(connection)
         caller.require(self._scope)
         services: Services = connection.state.services
         await services.rate_limits.count_request(caller.tenant_id)
@@ -70,7 +70,7 @@ class StartsTurns:
         """
         caller = self.caller
         if self._connection.scope["type"] == "websocket":  # it may have been open for long
-            caller = await _caller_of(self._connection)
+            caller = await caller_of(self._connection)
             caller.require("chat")
         caller.act_for(user_id)
         services: Services = self._connection.state.services
@@ -82,7 +82,7 @@ class _TurnStarter(_Bearer):
     """The caller of a request that starts turns: each is counted when it starts, the request is not."""
 
     async def __call__(self, connection: HTTPConnection) -> StartsTurns:
-        caller = await _caller_of(connection)
+        caller = await caller_of(connection)
         caller.require("chat")
         return StartsTurns(connection, caller)
 

@@ -33,6 +33,8 @@ from api import (
 from api.admission import Admission
 from api.draining import Draining
 from api.early_authentication import EarlyAuthentication
+from api.mcp import http as mcp_http
+from api.mcp.http import McpOverHttp
 from api.openai import chat as openai_chat
 from api.openai import conversations as openai_conversations
 from api.openai import models as openai_models
@@ -51,7 +53,9 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
-        yield {"services": services, "runner": runner}
+        mcp = McpOverHttp(services)
+        yield {"services": services, "runner": runner, "mcp": mcp}
+        await mcp.close()
 
     # Its page /docs loads nothing from another host; /redoc would load a picture.
     app = FastAPIOffline(
@@ -100,4 +104,4 @@ def _routes() -> Sequence[BaseRoute]:
     for openai_routes in (openai_models, openai_chat, openai_responses, openai_conversations):
         router.include_router(openai_routes.router)
     router.include_router(health.router)
-    return router.routes
+    return [*router.routes, *mcp_http.routes]

@@ -7,6 +7,7 @@ hold 70 MB for nothing.
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.mcp.challenge import challenge
 from api.problems import response_of
 from api.request_bodies import answer_early
 from services.errors import AnamnesisError
@@ -35,7 +36,10 @@ class EarlyAuthentication:
                 if _may_be_large(headers):
                     await self._limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
-                await answer_early(response_of(error, path=scope["path"]), scope, receive, send)
+                response = response_of(error, path=scope["path"])
+                if "WWW-Authenticate" in response.headers:
+                    response.headers["WWW-Authenticate"] = challenge(scope)
+                await answer_early(response, scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
         await self._app(scope, receive, send)

@@ -194,7 +194,11 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             topics=summaries.topics,
             daily=summaries.daily,
             daily_scheduler=summaries.daily_scheduler,
-            users=Users(database),
+            users=Users(
+                database,
+                default_timezone=settings.default_timezone,
+                default_locale=settings.default_locale,
+            ),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memory_inquiry=_memory_inquiry(memory, models),

@@ -15,6 +15,7 @@ from api.cli import (
     jobs,
     keys,
     knowledge,
+    mcp,
     memory,
     migrate,
     reindex,
@@ -28,6 +29,7 @@ from api.cli.shell import make_shell
 
 app = make_shell()
 app.command(name="serve")(serve.serve)
+app.command(name="mcp")(mcp.mcp)
 app.command(name="worker")(worker.worker)
 app.command(name="chat")(chat.chat)
 app.command(name="migrate")(migrate.migrate)

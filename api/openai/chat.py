@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from uuid_utils.compat import uuid7
 
 from api.access import RunnerOf, ServicesOf, StartsTurns, TurnStarter
+from api.end_user import end_user_of
 from api.openai.chat_schemas import ChatCompletionRequest
 from api.openai.chunks import chunks, completion
-from api.openai.end_user import end_user_of
 from api.openai.errors import documented_errors, error_of_turn
 from api.openai.messages import ClientMessage, read_messages, text_of
 from api.openai.models import expert_of

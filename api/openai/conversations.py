@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from uuid_utils.compat import uuid7
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.end_user import NO_USER, end_user_of
 from api.openai.chat import ERRORS
-from api.openai.end_user import NO_USER, end_user_of
 from api.openai.messages import read_all
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
+from api.end_user import EndUser, end_user_of
 from api.openai.chat import ERRORS
-from api.openai.end_user import EndUser, end_user_of
 from api.openai.errors import error_of_turn
 from api.openai.messages import read_messages
 from api.openai.response_events import (

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from api.access import StartsTurns
-from api.openai.end_user import NO_USER, EndUser
+from api.end_user import NO_USER, EndUser
 from api.openai.errors import ModelNotFound
 from api.openai.messages import ClientRequest, cut_to_tokens
 from api.openai.models import expert_name

@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg.rows import class_row
+from uuid_utils.compat import uuid7
 
 from services.errors import NotFound
 from services.platform.postgres import Database
@@ -42,6 +43,12 @@ WHERE u.tenant_id = %(tenant_id)s AND (%(after)s::text IS NULL OR u.external_id 
 ORDER BY u.external_id COLLATE "C" LIMIT %(limit)s
 """
 
+_MAKE: LiteralString = """
+INSERT INTO users (id, tenant_id, external_id, timezone, locale)
+VALUES (%(id)s, %(tenant_id)s, %(user)s, %(timezone)s, %(locale)s)
+ON CONFLICT (tenant_id, external_id) DO NOTHING
+"""
+
 _CHANGEABLE = ("timezone", "locale", "display_name")
 
 
@@ -72,10 +79,24 @@ class ListedUser(User):
 
 
 class Users:
-    """Reads and changes users of a tenant; they come into being with their first message."""
+    """Reads and changes users of a tenant; they come into being with their first message or memory."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, *, default_timezone: str = "UTC", default_locale: str | None = None
+    ) -> None:
+        """Take what users have who are made here."""
         self._database = database
+        self._defaults = {"timezone": default_timezone, "locale": default_locale}
+
+    async def make(self, tenant_id: UUID, user: str) -> None:
+        """Make the user, unless the tenant has them already.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**self._defaults, "id": uuid7(), "tenant_id": tenant_id, "user": user}
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(_MAKE, values)
 
     async def get(self, tenant_id: UUID, user: str) -> User:
         """The user, by the caller's own name.

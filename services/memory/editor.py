@@ -1,7 +1,7 @@
 """Changes of memory that are made at once, by a model's tool, the API or a command: logged and undoable."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 from uuid import UUID, uuid4
 
 from psycopg.rows import tuple_row
@@ -17,6 +17,9 @@ from services.memory.retraction import Retraction
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
 from state.memory import Command, MemoryChange, PlannedChange, Recognised
+
+Kept = Literal["remember", "standing"]
+"""Kinds of what is kept: a fact, or a wish about all answers."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,16 @@ class MemoryEditor:
         self._resolution = resolution
         self._retraction = retraction
 
-    async def remember(self, editing: EditContext, text: str, *, replaces: str = "") -> MemoryChange:
+    async def remember(
+        self, editing: EditContext, text: str, *, replaces: str = "", kind: Kept | None = None
+    ) -> MemoryChange:
         """Keep a fact or a standing wish; with `replaces`, in place of what is remembered otherwise.
+
+        Args:
+            editing: for whom.
+            text: what to keep.
+            replaces: id or words of what it replaces; where nothing matches, the text is kept all the same.
+            kind: a fact (`remember`) or a wish about all answers (`standing`); None = as the text reads.
 
         Raises:
             InvalidInput: it cannot be stored.
@@ -51,15 +62,42 @@ class MemoryEditor:
             DatabaseUnavailable: the database does not answer.
         """
         if replaces:
-            asking = _asking(editing, f"{replaces} {text}")
-            removed = await self._resolution.named(asking, "forget", replaces)
-            await self._commit(editing, removed)
-        command = Command("standing" if kind_of(text) == "standing" else "remember", "stated", target=text)
-        planned = await self._resolution.plan(_asking(editing, text, command))
-        if not planned:
+            corrected = await self.correct(editing, replaces, text, kind=kind)
+            if corrected["operation_id"] is not None:
+                return corrected
+        kept = await self._plan_to_keep(editing, text, kind)
+        if kept is None:
             return _unchanged("remember", text)
-        await self._commit(editing, planned[0])
-        return planned[0]["change"]
+        await self._commit(editing, kept)
+        return kept["change"]
+
+    async def correct(
+        self, editing: EditContext, what: str, text: str, *, kind: Kept | None = None
+    ) -> MemoryChange:
+        """Replace what an id or a description names by a text, in one transaction; `items` is what was replaced.
+
+        Without `operation_id` in the result nothing matched, and nothing changed.
+
+        Raises:
+            InvalidInput: the text cannot be stored.
+            NotFound: the user was erased.
+            DatabaseUnavailable: the database does not answer.
+        """
+        planned = await self._plan_to_remove(editing, what)
+        if planned["change"]["operation_id"] is None:
+            return planned["change"]
+        kept = await self._plan_to_keep(editing, text, kind)
+        if kept is not None:
+            planned["items"] += kept["items"]
+            planned["written"] += kept["written"]
+        planned["change"] = MemoryChange(
+            kind="correct",
+            summary=summary_of("correct", [text], language_of([text])),
+            operation_id=planned["change"]["operation_id"],
+            items=planned["change"]["items"],
+        )
+        await self._commit(editing, planned)
+        return planned["change"]
 
     async def forget(self, editing: EditContext, what: str) -> MemoryChange:
         """Remove what an id or a description names, from core memory and from recall; messages stay to be read.
@@ -70,12 +108,22 @@ class MemoryEditor:
             NotFound: the user was erased.
             DatabaseUnavailable: the database does not answer.
         """
-        what = what.replace("\x00", "")
-        planned = await self._by_id(editing, what) or await self._resolution.named(
-            _asking(editing, what), "forget", what
-        )
+        planned = await self._plan_to_remove(editing, what)
         await self._commit(editing, planned)
         return planned["change"]
+
+    async def _plan_to_keep(self, editing: EditContext, text: str, kind: Kept | None) -> PlannedChange | None:
+        """The plan to keep a text; None where it has nothing to keep."""
+        if kind is None:
+            kind = "standing" if kind_of(text) == "standing" else "remember"
+        planned = await self._resolution.plan(_asking(editing, text, Command(kind, "stated", target=text)))
+        return planned[0] if planned else None
+
+    async def _plan_to_remove(self, editing: EditContext, what: str) -> PlannedChange:
+        what = what.replace("\x00", "")
+        return await self._by_id(editing, what) or await self._resolution.named(
+            _asking(editing, what), "forget", what
+        )
 
     async def _commit(self, editing: EditContext, planned: PlannedChange) -> None:
         planned["own"] = "keep"

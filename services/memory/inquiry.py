@@ -163,6 +163,14 @@ class MemoryInquiry:
         text = "\n".join(statement.text for statement in statements) or _NOTHING[language]
         return InquiryAnswer(asked, text, statements, "model" if by_model else "records", degraded)
 
+    async def facts_about(self, owner: Owner, query: str) -> list[Record]:
+        """The items of core memory that share words with a query, those with most of them first.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return _bearing_on(query, await self._core_records(owner))
+
     async def _core_records(self, owner: Owner) -> list[Record]:
         records = []
         for block in await self._core.read(owner):

@@ -28,6 +28,7 @@ from services.platform.pandas_placeholder import import_pymilvus
 from services.platform.settings import load_settings
 from services.warm_up import warm_up
 heavy = ("openai", "langchain_openai", "aiohttp", "pymilvus", "pandas", "sqlalchemy", "alembic", "jieba", "opencc")
+heavy += ("mcp",)
 loaded(*heavy)
 asyncio.run(warm_up(load_settings()))
 assert terms._loaded

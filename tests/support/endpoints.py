@@ -308,6 +308,23 @@ def _forget(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, body={"what": _of(me, more, chance)})
 
 
+def _mcp(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    episode, text = ids.pick("episode", chance), _of(me, more, chance)
+    tool, arguments = chance.choice(
+        (
+            ("recall", {"query": more.pick("phrase", chance)[:1000]}),
+            ("profile", {}),
+            ("what_happened", {"from": "2026-01-01", "to": "2026-12-31"}),
+            ("remember", {"text": text[:300]}),
+            ("correct", {"id": episode, "text": text[:300]}),
+            ("forget", {"id": episode}),
+        )
+    )
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    headers = {"Accept": "application/json, text/event-stream", "X-User-Id": header_safe(ids.pick("user", chance))}
+    return Ask(headers=headers, body=call)
+
+
 def _list_episodes(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     query = _page(more, chance)
     if chance.random() < 0.3:
@@ -372,7 +389,11 @@ REFUSED = frozenset({403})
 UNREAD = frozenset({415})
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
+OUTSIDE_OF_THE_DOCUMENT: frozenset[Endpoint] = frozenset({("POST", "/mcp")})
+
 TABLE: dict[Endpoint, Entry] = {
+    # What a tool refuses it says in its answer; a token may name no other user.
+    ("POST", "/mcp"): Entry(_mcp, OK, OK, REFUSED),
     # Another tenant's names are one's own names, too; a token's own user counts, whoever is named.
     ("POST", "/v1/chat/completions"): Entry(_completion, ANSWERED, ANSWERED, ANSWERED, weight=3),
     ("POST", "/v1/responses"): Entry(_response, GONE, GONE, GONE),

@@ -37,7 +37,8 @@ _JUST_BEFORE = 2
 """Messages of the user to which a correction refers that names nothing."""
 _LEAST_OF_REST = 2
 """Informative words beside a command that make its message worth keeping."""
-_LONGEST_ITEM = 300
+LONGEST_ITEM = 300
+"""Characters of a statement that is kept by itself."""
 
 
 @dataclass(frozen=True)
@@ -373,7 +374,7 @@ def _to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, bef
     elif command.scope == "previous":
         last = next((each for each in before if each.role == "user"), None)
         text = last.content if last else ""
-    text = " ".join(text.split())[:_LONGEST_ITEM].strip(" ,，.。;；!！")
+    text = " ".join(text.split())[:LONGEST_ITEM].strip(" ,，.。;；!！")
     found = _Found(own="keep", told=[text])
     if not text:
         return found

@@ -8,7 +8,7 @@ from typing import Any
 import jwt
 import pytest
 
-from api.openai.end_user import end_user_of
+from api.end_user import end_user_of
 from api.openai.sessions import ids_of
 from services.errors import Forbidden, InvalidInput, Unauthenticated
 from services.identity.caller import Caller

@@ -1,0 +1,83 @@
+"""For whom a request of an assistant acts, and what it may do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mcp.server.mcpserver.exceptions import ToolError
+
+from api.problems import problem_of
+from services.bootstrap import Services
+from services.errors import AnamnesisError, NotFound
+from services.identity.caller import Caller, Scope
+from services.memory.blocks import Owner
+from services.memory.editor import EditContext, MemoryEditor
+from services.memory.operations import Trigger
+
+NO_USER = (
+    "This connection names no user, so there is no memory to use. Send the header X-User-Id (with a key made with "
+    "--acts-for-headers), use a key with a default user, or a token."
+)
+_OFF = "Memory is switched off here (ANAMNESIS_MEMORY_CORE, ANAMNESIS_MEMORY_EPISODES)."
+
+
+@dataclass(frozen=True)
+class Acting:
+    """One user, and the caller who acts for them."""
+
+    services: Services
+    caller: Caller
+    user_id: str | None
+
+    def user(self, scope: Scope) -> str:
+        """The user's name, if the caller may do what is asked.
+
+        Raises:
+            ToolError: no user is named.
+            Forbidden: the caller lacks the scope.
+            NotFound: for this caller there is no such user.
+        """
+        self.caller.require(scope)
+        if self.user_id is None:
+            raise ToolError(NO_USER)
+        self.caller.act_for(self.user_id)
+        return self.user_id
+
+    async def reads(self, expert: str) -> Owner | None:
+        """Whose memory is read; None = nothing is known of the user yet.
+
+        Raises:
+            Forbidden, NotFound, ToolError: as `user`, and where there is no such expert.
+            DatabaseUnavailable: the database does not answer.
+        """
+        user = self.user("memory:read")
+        try:
+            await self.services.users.get(self.caller.tenant_id, user)
+        except NotFound:
+            return None
+        return await self.services.memory.core.owner(self.caller.tenant_id, user, expert)
+
+    async def changes(self, expert: str) -> tuple[MemoryEditor, EditContext]:
+        """What changes memory, and whose; a user who is not there yet is made.
+
+        Raises:
+            Forbidden, NotFound, ToolError: as `reads`, and where memory is switched off.
+            DatabaseUnavailable: the database does not answer.
+        """
+        user = self.user("memory:write")
+        settings, tenant_id = self.services.settings, self.caller.tenant_id
+        if not (settings.memory_core or settings.memory_episodes):
+            raise ToolError(_OFF)
+        await self.services.users.make(tenant_id, user)
+        owner = await self.services.memory.core.owner(tenant_id, user, expert)
+        trigger = Trigger("user", details={"by": "mcp"})
+        return self.services.memory.editor, EditContext.outside_of_turns(owner, trigger)
+
+
+@contextmanager
+def as_tool_errors() -> Iterator[None]:
+    """Errors of ours, as the assistant reads them."""
+    try:
+        yield
+    except AnamnesisError as error:
+        raise ToolError(problem_of(error).detail) from error

@@ -1,0 +1,130 @@
+"""`/mcp`: the MCP server over HTTP, without sessions; made with the first request."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from fastapi.requests import HTTPConnection
+from starlette.datastructures import URL
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from api.access import caller_of
+from api.end_user import end_user_of
+from api.mcp.challenge import MCP_PATH, METADATA_PATH
+from api.problems import response_of
+from api.same_host import LOOPBACK_NAMES
+from services.bootstrap import Services
+from services.errors import AnamnesisError, NotFound
+from services.identity.caller import SCOPES
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import Context
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+_MOST_BYTES = 1024 * 1024
+"""Of a request; a tool's arguments are a few sentences."""
+
+
+class McpOverHttp:
+    """Answers the requests of assistants, once there is one."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._opening = asyncio.Lock()
+        self._manager: StreamableHTTPSessionManager | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request of a known caller."""
+        connection = HTTPConnection(scope)
+        try:
+            caller = await caller_of(connection)
+            await self._services.rate_limits.count_request(caller.tenant_id)
+            end_user = end_user_of(caller, connection.headers, self._services.settings)
+        except AnamnesisError as error:
+            await response_of(error, path=MCP_PATH)(scope, receive, send)
+            return
+        scope["state"]["acting"] = (caller, end_user.user_id)
+        manager = await self._opened()
+        await manager.handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """Let go of the server, if one was made."""
+        self._stop.set()
+        if self._running is not None:
+            await self._running
+
+    async def _opened(self) -> "StreamableHTTPSessionManager":
+        async with self._opening:
+            if self._manager is None:
+                manager = await asyncio.to_thread(_make_manager, self._services)
+                started = asyncio.Event()
+                # The task that opens it must close it, so it is none of a request's.
+                self._running = asyncio.create_task(self._run(manager, started))
+                await started.wait()
+                self._manager = manager
+            return self._manager
+
+    async def _run(self, manager: "StreamableHTTPSessionManager", started: asyncio.Event) -> None:
+        async with manager.run():
+            started.set()
+            await self._stop.wait()
+
+
+def _make_manager(services: Services) -> "StreamableHTTPSessionManager":
+    # A third of a second and 15 MB, for those who use it.
+    from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
+
+    from api.mcp.acting import Acting  # noqa: PLC0415
+    from api.mcp.server import make_server  # noqa: PLC0415
+
+    def acting_of(ctx: "Context[Any, Any]") -> Acting:
+        request: Any = ctx.request_context.request
+        return Acting(services, *request.state.acting)
+
+    names = [f"[{name}]" if ":" in name else name for name in LOOPBACK_NAMES | {services.settings.host}]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=not services.authenticator.is_needed,
+        allowed_hosts=[host for name in names for host in (name, f"{name}:*")],
+        allowed_origins=[
+            f"{scheme}://{host}" for name in names for host in (name, f"{name}:*") for scheme in ("http", "https")
+        ],
+    )
+    server = make_server(services.settings, acting_of)
+    server.streamable_http_app(
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=_MOST_BYTES,
+        transport_security=security,
+    )
+    return server.session_manager
+
+
+class _Endpoint:
+    """Leads to the application's own server."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        serving: McpOverHttp = scope["state"]["mcp"]
+        await serving.answer(scope, receive, send)
+
+
+async def _metadata(request: HTTPConnection) -> JSONResponse:
+    """Where tokens for `/mcp` come from (RFC 9728); there is no such thing without tokens."""
+    services: Services = request.state.services
+    settings = services.settings
+    if settings.auth != "jwt":
+        return response_of(NotFound("Tokens are not in use here."), path=METADATA_PATH)
+    return JSONResponse(
+        {
+            "resource": str(URL(scope=request.scope).replace(path=MCP_PATH, query="")),
+            "authorization_servers": [settings.jwt_issuer],
+            "scopes_supported": list(SCOPES),
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Anamnesis",
+        }
+    )
+
+
+routes = (Route(MCP_PATH, _Endpoint(), methods=["POST"]), Route(METADATA_PATH, _metadata, methods=["GET"]))
