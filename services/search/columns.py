@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.search.hits import Unit
+from services.search.meaning import WordMeanings
 from services.search.queries import asks
 from services.search.sequences import Places, TermSequences
 from services.search.term_matrix import Values
@@ -23,6 +24,36 @@ BY_ASSISTANT, WRITTEN, WAITING, ASKS = (1 << bit for bit in range(12, 16))
 
 
 @dataclass(frozen=True, slots=True)
+class Concepts:
+    """The concepts of which several texts speak (`services.text.concepts`).
+
+    Attributes:
+        names: Those of each text.
+        weights: For each of their numbers how far the text speaks of it.
+    """
+
+    names: TermSequences
+    weights: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, texts: Sequence[Mapping[str, float]]) -> "Concepts":
+        """Number the concepts of texts."""
+        weights = [weight for spoken in texts for weight in spoken.values()]
+        return cls(TermSequences.of([list(spoken) for spoken in texts]), np.array(weights, dtype=np.float32))
+
+    def weights_of(self, names: Sequence[str]) -> Values:
+        """How far each text (row) speaks of each concept (column), no concept given twice."""
+        columns = np.full(len(self.names.vocabulary) + 1, -1, dtype=np.intp)
+        columns[self.names.numbered(names)] = np.arange(len(names))
+        columns[-1] = -1
+        at = columns[self.names.numbers]
+        asked = np.flatnonzero(at >= 0)
+        table = np.zeros((self.names.size, len(names)))
+        table[self.names.rows[asked], at[asked]] = self.weights[asked]
+        return table
+
+
+@dataclass(frozen=True, slots=True)
 class Columns:
     """What ranking reads of units, besides their texts.
 
@@ -34,7 +65,8 @@ class Columns:
         kinds: Bits: `OF_FEATURE`, `BY_ASSISTANT`, `WRITTEN`, `WAITING`, `ASKS`.
         importance: 0 to 1.
         named: Of questions, how many terms at the beginning name the speaker.
-        concepts: The concepts of each text (`services.text.concepts`).
+        concepts: Those of each text.
+        meanings: Of the words of the texts' passages; None where they are yet to be looked up.
     """
 
     terms: TermSequences
@@ -44,7 +76,8 @@ class Columns:
     kinds: Kinds
     importance: Values
     named: NDArray[np.uint8]
-    concepts: Sequence[Mapping[str, float]]
+    concepts: Concepts
+    meanings: WordMeanings | None = None
 
     @property
     def size(self) -> int:
@@ -71,7 +104,7 @@ class Columns:
             kinds=np.array(kinds, dtype=np.uint16),
             importance=np.array([unit.importance for unit in units], dtype=np.float64),
             named=np.array([_named(unit, kind) for unit, kind in zip(units, kinds, strict=True)], dtype=np.uint8),
-            concepts=[unit.concepts for unit in units],
+            concepts=Concepts.of([unit.concepts for unit in units]),
         )
 
 

@@ -1,12 +1,12 @@
 """Long texts as passages: an answer of a thousand words matches a question by one of them, not by their sum."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.search.sequences import Places, TermSequences
-from services.search.term_matrix import Occurrences, TermCounts, Values
+from services.search.term_matrix import TermCounts, Values
 
 PASSAGE_TERMS = 80
 """Terms of a passage; a message that is not much longer is one passage."""
@@ -41,20 +41,29 @@ class Passages:
         """How many terms each row has."""
         return self._counts.lengths
 
+    @property
+    def vocabulary(self) -> Mapping[str, int]:
+        """The number of each term."""
+        return self._counts.texts.vocabulary
+
+    @property
+    def numbers(self) -> NDArray[np.int32]:
+        """The terms of all rows as numbers, row by row."""
+        return self._counts.texts.numbers
+
+    @property
+    def texts(self) -> Places:
+        """For each of `numbers` its row."""
+        return self._counts.rows
+
     def frequencies_of(self, terms: Sequence[str]) -> Values:
         """How often each row holds each of the terms (column), no term given twice."""
         return self._counts.frequencies_of(terms)
 
-    def distinct(self) -> tuple[list[str], Places]:
-        """The terms of all rows, each once, and for each occurrence its term's place among them."""
-        return self._counts.distinct()
-
-    def occurrences(self, places: Places, known: NDArray[np.bool_]) -> Occurrences:
-        """Where the rows hold the known ones of the distinct terms."""
-        return self._counts.occurrences(places, known)
-
     def best_of(self, values: Values) -> Values:
         """For each unit the highest value among its rows."""
+        if len(values) == self.size:
+            return values
         found: Values = np.maximum.reduceat(values, self._begins, axis=0)
         return found
 

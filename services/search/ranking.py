@@ -224,6 +224,7 @@ def score(
         queries,
         field.passages,
         units.concepts,
+        meanings=units.meanings,
         previous=field.previous,
         talks=np.unique(units.conversations, return_inverse=True)[1].astype(np.intp),
         by_concept=parameters.of_general_questions if asks_in_general(queries[0].text) else 1.0,

@@ -1,18 +1,18 @@
 """How far each unit is about what a question is about, in the same words or in others."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from services.search.columns import Concepts
+from services.search.meaning import Nearness, WordMeanings, nearness
 from services.search.passages import Passages
 from services.search.queries import RecallQuery
 from services.search.sequences import Places
 from services.search.term_matrix import Values, weighted
 from services.text.concepts import Facet, facets
-from services.text.word_vectors import Vectors, word_vectors
 
 # A kind of what is asked for answers nearly as well as the thing itself; something broader hardly does.
 _SAME_CONCEPT = 0.9
@@ -66,8 +66,9 @@ class Relevance:
 def relevance(
     queries: Sequence[RecallQuery],
     passages: Passages,
-    spoken: Sequence[Mapping[str, float]],
+    spoken: Concepts,
     *,
+    meanings: WordMeanings | None,
     previous: Places,
     talks: Places,
     by_concept: float = 1.0,
@@ -83,6 +84,7 @@ def relevance(
         queries: those of the recall, the message first.
         passages: the units' passages.
         spoken: for each unit the concepts of which it speaks.
+        meanings: of the passages' words; None where they are yet to be looked up.
         previous: for each unit the place of the message before it, or -1.
         talks: for each unit the number of its conversation.
         by_concept: how much it counts that a unit speaks of the same in other words.
@@ -91,43 +93,30 @@ def relevance(
         replies_to: for each unit the place of the one that it replies to, or -1: "Fearnley Terrace" is about the
             address that the assistant had asked for.
     """
-    meanings = _Meanings(passages)
+    questions = [asked for query in _telling(queries) for asked in _questions(query.text)]
+    near = nearness(
+        passages,
+        meanings or WordMeanings.of(passages),
+        [[facet.terms for facet in asked] for asked in questions],
+    )
+    units = _Units(passages, spoken, by_concept, _Beside(previous, talks), answers_of, replies_to)
     nothing = np.zeros(passages.size)
     best = Relevance(*(nothing for _ in Relevance.__slots__))
-    beside = _Beside(previous, talks)
-    for asked in (asked for query in _telling(queries) for asked in _questions(query.text)):
-        best = best.joined(_met(asked, passages, meanings, beside, spoken, by_concept, answers_of, replies_to))
+    for asked, by_meaning in zip(questions, near, strict=True):
+        best = best.joined(_met(asked, by_meaning, units))
     return best
 
 
-class _Meanings:
-    """The vectors of the words of passages."""
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """What relevance reads of units, as `relevance` takes it."""
 
-    def __init__(self, passages: Passages) -> None:
-        self._known = word_vectors()
-        names, places = passages.distinct()
-        rows = self._known.rows(names)
-        self._occurrences = passages.occurrences(places, rows >= 0)
-        rows = rows[rows >= 0]
-        self._of_terms = self._known.at(rows)
-        weighed = self._of_terms * self._known.weights_at(rows)[:, np.newaxis]
-        self._whole = _unit_length(self._occurrences.sums_of(weighed))
-
-    def nearness(self, asked: Sequence[Facet]) -> Values:
-        """For each passage (row) and facet how near its nearest word is."""
-        facets = np.stack([self._vector(facet.terms) for facet in asked])
-        return self._occurrences.highest_of(self._of_terms @ facets.T).astype(np.float64)
-
-    def likeness(self, asked: Sequence[Facet]) -> Values:
-        """For each passage how like it is to the question."""
-        question = self._vector([term for facet in asked for term in facet.terms])
-        found: Values = np.maximum(self._whole @ question, 0.0).astype(np.float64)
-        return found
-
-    def _vector(self, terms: Sequence[str]) -> Vectors:
-        rows = self._known.rows(terms)
-        rows = rows[rows >= 0]
-        return _unit_length(self._known.weights_at(rows) @ self._known.at(rows))
+    passages: Passages
+    spoken: Concepts
+    trusted: float
+    beside: "_Beside"
+    answers_of: Places | None
+    replies_to: Places | None
 
 
 class _Beside:
@@ -145,6 +134,8 @@ class _Beside:
             (before, _OF_WHAT_FOLLOWS),
         )
         self._talks = talks
+        self._by_talk = np.argsort(talks, kind="stable")
+        self._begins = np.flatnonzero(np.diff(talks[self._by_talk], prepend=-1))
 
     def around(self, met: Values) -> Values:
         """What each unit (row) meets of each facet, or those beside it."""
@@ -156,14 +147,8 @@ class _Beside:
 
     def in_talk(self, met: Values) -> Values:
         """What any unit of its conversation meets of each facet."""
-        highest = np.zeros((int(self._talks.max(initial=0)) + 1, met.shape[1]))
-        np.maximum.at(highest, self._talks, met)
+        highest: Values = np.maximum.reduceat(met[self._by_talk], self._begins, axis=0)
         return highest[self._talks]
-
-
-def _unit_length(vectors: Vectors) -> Vectors:
-    found: Vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-6)
-    return found
 
 
 def _telling(queries: Sequence[RecallQuery]) -> list[RecallQuery]:
@@ -178,89 +163,77 @@ def _telling(queries: Sequence[RecallQuery]) -> list[RecallQuery]:
 def _questions(text: str) -> list[tuple[Facet, ...]]:
     whole = facets(text)
     sentences = [facets(sentence) for sentence in _SENTENCE_END.split(text)[-_MOST_SENTENCES:]]
-    several = [asked for asked in sentences if sum(facet.weight for facet in asked) > _TELLING]
+    several = [asked for asked in sentences if sum(facet.weight for facet in asked) > _TELLING and asked != whole]
     return [asked for asked in (whole, *several) if asked]
 
 
-def _met(
-    asked: Sequence[Facet],
-    passages: Passages,
-    meanings: _Meanings,
-    beside: "_Beside",
-    spoken: Sequence[Mapping[str, float]],
-    trusted: float,
-    answers_of: Places | None,
-    replies_to: Places | None,
-) -> Relevance:
-    names = sorted({part for facet in asked for term in facet.terms for part in (term, *_characters(term))})
-    places = {name: at for at, name in enumerate(names)}
-    held = passages.frequencies_of(names) > 0
-    by_words = np.stack([_by_words(facet, held, places) for facet in asked], axis=1)
-    by_concept = trusted * _by_concept(asked, spoken)
-    breadth = np.array([min(1.0, _CONCEPTS_OF_A_MESSAGE / max(len(of), 1)) for of in spoken])
-    by_concept = (by_concept * breadth[:, np.newaxis])[passages.unit]
+def _met(asked: Sequence[Facet], by_meaning: Nearness, units: _Units) -> Relevance:
+    passages, beside = units.passages, units.beside
+    by_words = _by_words(asked, passages)
+    by_concept = (units.trusted * _by_concept(asked, units.spoken))[passages.unit]
     met = np.maximum(by_words, by_concept)
+    nearest = np.maximum(_NEAR * (by_meaning.of_words - _FAR).clip(min=0), by_words)
+    both = passages.best_of(np.concatenate([met, np.maximum(nearest, met)], axis=1))
+    whole, meant = both[:, : len(asked)], both[:, len(asked) :]
     size = max(passages.size, _SMALLEST_STORE)
-    found = (passages.best_of(met) >= _KIND_OF_IT).sum(axis=0)
+    found = (whole >= _KIND_OF_IT).sum(axis=0)
     weights: Values = np.log(1 + (size - found + 0.5) / (found + 0.5)) * np.array(
         [facet.weight for facet in asked]
     )
     shares = weights * (1.0 / float(weights.sum()))
-    by_itself = passages.best_of(weighted(met, shares))
-    whole = passages.best_of(met)
-    around = whole.copy()
-    for near, share in ((answers_of, _OF_ITS_QUESTION), (replies_to, _OF_WHAT_IT_REPLIES_TO)):
-        if near is not None:
-            there = np.flatnonzero(near >= 0)
-            around[there] = np.maximum(around[there], share * whole[near[there]])
-    linked = np.zeros(passages.size, dtype=np.bool_) if replies_to is None else replies_to >= 0
-    if answers_of is not None:
-        linked[:] = True
-    with_others = weighted(around, shares)
-    nearest = np.maximum(_NEAR * (meanings.nearness(asked) - _FAR).clip(min=0), by_words)
-    meant = passages.best_of(np.maximum(nearest, met))
+    of_passages = [*(weighted(each, shares) for each in (met, by_words, by_concept, nearest)), by_meaning.of_whole]
+    by_itself, words, concepts, meaning, likeness = passages.best_of(np.stack(of_passages, axis=1)).T
     return Relevance(
-        met=np.where(linked, np.maximum(by_itself, with_others), by_itself),
-        by_words=passages.best_of(weighted(by_words, shares)),
-        by_concept=passages.best_of(weighted(by_concept, shares)),
-        by_meaning=passages.best_of(weighted(nearest, shares)),
-        likeness=passages.best_of(meanings.likeness(asked)),
+        met=_with_others(whole, by_itself, shares, units),
+        by_words=words,
+        by_concept=concepts,
+        by_meaning=meaning,
+        likeness=likeness,
         around=weighted(beside.around(whole), shares),
         meant_around=weighted(beside.around(meant), shares),
         in_talk=weighted(beside.in_talk(meant), shares),
     )
 
 
-def _by_concept(asked: Sequence[Facet], spoken: Sequence[Mapping[str, float]]) -> Values:
-    found = np.zeros((len(spoken), len(asked)))
+def _with_others(whole: Values, by_itself: Values, shares: Values, units: _Units) -> Values:
+    """What each unit meets by itself, or together with what it answers or replies to."""
+    around = whole.copy()
+    for near, share in ((units.answers_of, _OF_ITS_QUESTION), (units.replies_to, _OF_WHAT_IT_REPLIES_TO)):
+        if near is not None:
+            there = np.flatnonzero(near >= 0)
+            around[there] = np.maximum(around[there], share * whole[near[there]])
+    linked = np.zeros(len(whole), dtype=np.bool_) if units.replies_to is None else units.replies_to >= 0
+    if units.answers_of is not None:
+        linked[:] = True
+    return np.where(linked, np.maximum(by_itself, weighted(around, shares)), by_itself)
+
+
+def _by_concept(asked: Sequence[Facet], spoken: Concepts) -> Values:
+    names = list({concept: None for facet in asked for concept in facet.concepts})
+    said = spoken.weights_of(names)
+    found = np.zeros((spoken.names.size, len(asked)))
     for at, facet in enumerate(asked):
-        if facet.concepts:
-            for place, of in enumerate(spoken):
-                if not facet.concepts.keys().isdisjoint(of):
-                    found[place, at] = _shared(facet, of)
-    return found
+        for concept, weight in facet.concepts.items():
+            its = said[:, names.index(concept)]
+            named, broader = (_SAME_CONCEPT, _KIND_OF_IT) if weight == 1.0 else (_BROADER, _BESIDE)
+            met = np.where(its == 1.0, named, np.where(its > 0, broader, 0.0))
+            np.maximum(found[:, at], met, out=found[:, at])
+    breadth = np.minimum(1.0, _CONCEPTS_OF_A_MESSAGE / np.maximum(spoken.names.lengths, 1))
+    return found * breadth[:, np.newaxis]
 
 
-def _by_words(facet: Facet, held: NDArray[np.bool_], places: Mapping[str, int]) -> Values:
-    found: Values = np.asarray(held[:, [places[term] for term in facet.terms]].all(axis=1), dtype=np.float64)
-    characters: list[int] = [places[character] for term in facet.terms for character in _characters(term)]
-    if characters:
-        found = np.maximum(found, _BY_CHARACTERS * held[:, characters].mean(axis=1))
+def _by_words(asked: Sequence[Facet], passages: Passages) -> Values:
+    names = sorted({part for facet in asked for term in facet.terms for part in (term, *_characters(term))})
+    places = {name: at for at, name in enumerate(names)}
+    held = passages.frequencies_of(names) > 0
+    found = np.zeros((len(held), len(asked)))
+    for at, facet in enumerate(asked):
+        found[:, at] = held[:, [places[term] for term in facet.terms]].all(axis=1)
+        characters = [places[character] for term in facet.terms for character in _characters(term)]
+        if characters:
+            np.maximum(found[:, at], _BY_CHARACTERS * held[:, characters].mean(axis=1), out=found[:, at])
     return found
 
 
 def _characters(term: str) -> tuple[str, ...]:
     return tuple(term) if len(term) > 1 and not term[0].isascii() and not term[0].islower() else ()
-
-
-def _shared(facet: Facet, spoken: Mapping[str, float]) -> float:
-    best = 0.0
-    for concept, asked in facet.concepts.items():
-        said = spoken.get(concept, 0.0)
-        if said == 0.0:
-            continue
-        if asked == 1.0:
-            best = max(best, _SAME_CONCEPT if said == 1.0 else _KIND_OF_IT)
-        else:
-            best = max(best, _BROADER if said == 1.0 else _BESIDE)
-    return best

@@ -52,12 +52,6 @@ class TermSequences:
         """For each number the text that it is of."""
         return np.repeat(np.arange(self.size), self.lengths)
 
-    def distinct(self) -> tuple[list[str], Places]:
-        """The terms that these texts hold, each once, and for each of the numbers its term's place among them."""
-        held, places = np.unique(self.numbers, return_inverse=True)
-        names = list(self.vocabulary)  # in the order of their numbers
-        return [names[number] for number in held.tolist()], places.astype(np.intp)
-
     def at(self, place: int) -> Numbers:
         """The numbers of one text."""
         return self.numbers[self.begins[place] : self.begins[place + 1]]

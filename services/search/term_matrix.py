@@ -17,52 +17,20 @@ class TermCounts:
         self.size = texts.size
         self.lengths: Values = texts.lengths.astype(np.float64)
         """How many terms each text has, repeated ones counted again."""
-        self._texts = texts
-        self._rows = texts.rows
+        self.texts = texts
+        self.rows = texts.rows
+        """For each of the numbers its text."""
 
     def frequencies_of(self, terms: Sequence[str]) -> Values:
         """How often each text (row) holds each of the terms (column), no term given twice."""
-        columns = np.full(len(self._texts.vocabulary) + 1, -1, dtype=np.intp)
-        columns[self._texts.numbered(terms)] = np.arange(len(terms))
+        columns = np.full(len(self.texts.vocabulary) + 1, -1, dtype=np.intp)
+        columns[self.texts.numbered(terms)] = np.arange(len(terms))
         columns[-1] = -1
-        at = columns[self._texts.numbers]
+        at = columns[self.texts.numbers]
         asked = np.flatnonzero(at >= 0)
-        cells = self._rows[asked] * len(terms) + at[asked]
+        cells = self.rows[asked] * len(terms) + at[asked]
         table = np.bincount(cells, minlength=self.size * len(terms)).astype(np.float64)
         return table.reshape(self.size, len(terms))
-
-    def distinct(self) -> tuple[list[str], Places]:
-        """As `TermSequences.distinct`."""
-        return self._texts.distinct()
-
-    def occurrences(self, places: Places, known: NDArray[np.bool_]) -> "Occurrences":
-        """Those of the known ones among the distinct terms; `places` are those of all in `distinct`."""
-        kept = known[places]
-        return Occurrences(self.size, self._rows[kept], (np.cumsum(known) - 1)[places[kept]])
-
-
-class Occurrences:
-    """Where texts hold some terms, text by text."""
-
-    def __init__(self, size: int, rows: Places, terms: Places) -> None:
-        """Take how many texts there are, and for each occurrence its text (ascending) and its term."""
-        self._size = size
-        self._terms = terms
-        self._filled, self._begins = np.unique(rows, return_index=True)
-
-    def highest_of(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """For each text (row) and column the highest of the values that its terms (rows of `values`) have."""
-        return self._over(np.maximum, values)
-
-    def sums_of(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """For each text (row) and column the sum of the values that its terms (rows of `values`) have."""
-        return self._over(np.add, values)
-
-    def _over(self, how: np.ufunc, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        found = np.zeros((self._size, values.shape[1]), dtype=np.float32)
-        if len(self._filled):
-            found[self._filled] = how.reduceat(values[self._terms], self._begins, axis=0)
-        return found
 
 
 class TermMatrix(TermCounts):
@@ -86,7 +54,7 @@ class TermMatrix(TermCounts):
 
     def found(self, terms: Sequence[str]) -> Places:
         """In how many units each of the terms is."""
-        return self._held_by(self._own[self._texts.numbered(terms)])
+        return self._held_by(self._own[self.texts.numbered(terms)])
 
     def found_of(self, numbers: Places) -> Places:
         """The same for terms by their numbers."""
@@ -115,7 +83,7 @@ class TermMatrix(TermCounts):
         its = self._entry_rows == unit
         vector = np.zeros(len(self._rarity))
         vector[self._entry_columns[its]] = self._values[its]
-        own = self._own[self._texts.numbered(list(without))]
+        own = self._own[self.texts.numbered(list(without))]
         columns = self._columns[own[own >= 0]]
         vector[columns[columns >= 0]] = 0.0
         return _sums(self._entry_rows, self._values * vector[self._entry_columns], self.size)
@@ -129,7 +97,7 @@ class TermMatrix(TermCounts):
         at = self._columns[self._terms]
         inside = np.flatnonzero(at >= 0)
         self._held = np.zeros((self.size, width), dtype=np.bool_)
-        self._held[self._rows[inside], at[inside]] = True
+        self._held[self.rows[inside], at[inside]] = True
         self._entry_rows, self._entry_columns = np.divmod(np.flatnonzero(self._held), max(width, 1))
         held_by = np.bincount(self._entry_columns, minlength=width)
         self._frequencies = np.ones(self._width, dtype=np.intp)
@@ -140,7 +108,7 @@ class TermMatrix(TermCounts):
         held_by = self._frequencies[self._columns >= 0]
         self._rarity = np.log(self.size / np.maximum(held_by, 1))
         squares = np.bincount(self._entry_rows, self._rarity[self._entry_columns] ** 2, minlength=self.size)
-        alone = np.bincount(self._rows[self._columns[self._terms] < 0], minlength=self.size)
+        alone = np.bincount(self.rows[self._columns[self._terms] < 0], minlength=self.size)
         self._norms = np.sqrt(squares + alone * np.log(max(self.size, 1)) ** 2)
         self._norms[self._norms == 0] = 1.0
         self._rarity[held_by == 1] = 0.0

@@ -32,9 +32,9 @@ _EVERYDAY = 0.2
 
 @dataclass(frozen=True)
 class _Table:
-    english: Mapping[tuple[str, ...], frozenset[str]]
-    """Concepts by the stems of a word or phrase."""
-    chinese: Mapping[str, frozenset[str]]
+    english: Mapping[tuple[str, ...], Sequence[str]]
+    """Concepts by the stems of a word or phrase, in an order that every process has."""
+    chinese: Mapping[str, Sequence[str]]
     longest: int
     """Characters of the longest Chinese word."""
     broader: Mapping[str, Mapping[str, float]]
@@ -97,7 +97,7 @@ def facets(question: str) -> tuple[Facet, ...]:
         covered.update(own)
         if UNRELATED in named or not named:
             continue
-        held = {broader: weight for each in named for broader, weight in table.broader[each].items()}
+        held = widened(named)
         vague = all(each in table.vague for each in named)
         key = tuple(sorted(informative_terms(words))) or own or (words,)
         found[key] = Facet(key, held, _VAGUE if vague else 1.0)
@@ -110,7 +110,7 @@ def facets(question: str) -> tuple[Facet, ...]:
     return tuple(found.values())
 
 
-_Named = tuple[str, frozenset[str]]
+_Named = tuple[str, Sequence[str]]
 """Words of a text, and the concepts that they stand for."""
 
 
@@ -175,8 +175,8 @@ def _table() -> _Table:
             chinese.setdefault(simplified_text(word), set()).add(concept)
     above = {concept: entry.get("under", "").split() for concept, entry in raw.items()}
     return _Table(
-        english={stems: frozenset(named) for stems, named in english.items()},
-        chinese={word: frozenset(named) for word, named in chinese.items()},
+        english={stems: sorted(named) for stems, named in english.items()},
+        chinese={word: sorted(named) for word, named in chinese.items()},
         longest=max(map(len, chinese)),
         broader={concept: _broader(concept, above) for concept in raw},
         vague=frozenset(concept for concept, entry in raw.items() if entry.get("vague")),

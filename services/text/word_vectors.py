@@ -25,7 +25,10 @@ class WordVectors:
         """
         self._rows = {word: row for row, word in enumerate(words)}
         self._table = (np.stack([table >> 4, table & 15], axis=2).astype(np.int8) - 8).reshape(len(table), -1)
-        self._weights = weights
+        self._weights: Vectors = (weights / np.float32(255)).astype(np.float32)
+        of_bytes = np.square(np.arange(16, dtype=np.float32) - 8)
+        lengths = np.sqrt((of_bytes[table >> 4] + of_bytes[table & 15]).sum(axis=1))
+        self._scales = (1 / np.maximum(lengths, 1)).astype(np.float32)
 
     def rows(self, terms: Sequence[str]) -> NDArray[np.intp]:
         """The row of each term; -1 for one that is not known."""
@@ -33,13 +36,13 @@ class WordVectors:
 
     def at(self, rows: NDArray[np.intp]) -> Vectors:
         """The vectors of known rows, each of length 1."""
-        found = self._table[rows].astype(np.float32)
-        found /= np.sqrt(np.einsum("ij,ij->i", found, found))[:, np.newaxis]
+        found: Vectors = self._table[rows] * self._scales[rows, np.newaxis]
         return found
 
     def weights_at(self, rows: NDArray[np.intp]) -> Vectors:
         """How much the words of known rows say (0..1): little for one that is in most texts."""
-        return (self._weights[rows] / np.float32(255)).astype(np.float32)
+        found: Vectors = self._weights[rows]
+        return found
 
 
 @cache

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.memory.recall.growable_array import GrowableArray
-from services.search.columns import WAITING, WRITTEN, Columns
+from services.search.columns import WAITING, WRITTEN, Columns, Concepts
 from services.search.parameters import BM25_B, BM25_K1
 from services.search.sequences import Places, TermSequences, boundaries, stretches
 from services.search.term_matrix import Values
@@ -258,7 +258,7 @@ class WorkingSet:
             kinds=chosen["kinds"],
             importance=chosen["importance"],
             named=chosen["named"],
-            concepts=[self._concepts[place] for place in places.tolist()],
+            concepts=Concepts.of([self._concepts[place] for place in places.tolist()]),
         )
 
     def in_order(self, *found: Places) -> Places:
