@@ -9,13 +9,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.mcp.challenge import challenge
 from api.problems import response_of
-from api.request_bodies import answer_early
+from api.request_bodies import SMALL_BYTES, answer_early
 from services.errors import AnamnesisError
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
-
-_SMALL_BYTES = 64 * 1024
-"""Bodies up to this size are read before the tenant's limit is looked at, which saves a question to Redis."""
 
 
 class EarlyAuthentication:
@@ -33,7 +30,7 @@ class EarlyAuthentication:
             headers = Headers(scope=scope)
             try:
                 caller = await self._authenticator.caller_of(headers.get("authorization"))
-                if _may_be_large(headers):
+                if _may_be_large(headers):  # others are counted when they have been read: one question to Redis
                     await self._limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
                 response = response_of(error, path=scope["path"])
@@ -47,4 +44,4 @@ class EarlyAuthentication:
 
 def _may_be_large(headers: Headers) -> bool:
     length = headers.get("content-length", "")
-    return int(length) > _SMALL_BYTES if length.isdecimal() else "transfer-encoding" in headers
+    return int(length) > SMALL_BYTES if length.isdecimal() else "transfer-encoding" in headers

@@ -30,6 +30,9 @@ log = structlog.get_logger(__name__)
 STREAMED = {"/api/v1/import": MAX_IMPORT_BYTES}
 """Bytes, by path, of bodies that are read as they arrive and never held as a whole."""
 
+SMALL_BYTES = 64 * 1024
+"""Bodies up to this size are not counted: the server buffers as much for every connection, and whoever sends large
+ones can still chat."""
 _IN_MEMORY_BYTES = 1024 * 1024
 _PIECE_BYTES = 256 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
@@ -162,8 +165,8 @@ class RequestBodies:
 
     async def _pass_whole(self, scope: Scope, receive: Receive, send: Send, declared: int) -> None:
         """Receive all of a body first. Its bytes count until the request has been answered."""
-        caller, counted = _caller_of(scope), declared
-        self._budget.take(caller, declared)
+        caller, counted = _caller_of(scope), declared if declared > SMALL_BYTES else 0
+        self._budget.take(caller, counted)
         try:
             message = await self._next(receive, self._timeout_s)
             if not message.get("more_body", False) and len(message.get("body", b"")) <= declared:
@@ -176,15 +179,15 @@ class RequestBodies:
                     size += len(piece)
                     if size > MAX_BODY_BYTES:
                         raise _too_large(MAX_BODY_BYTES)
-                    if size > counted:  # its length was not declared
+                    if size > max(counted, SMALL_BYTES):  # its length was not declared
                         self._budget.take(caller, size - counted)
                         counted = size
                     _write(body, piece)
                     if not message.get("more_body", False):
                         await self._app(scope, _Replay(receive, _pieces(body, size)), send)
                         return
-                    allowed_s = self._timeout_s + size / _LEAST_BYTES_PER_S
-                    message = await self._next(receive, begun + allowed_s - time.monotonic())
+                    left_s = begun + self._timeout_s + size / _LEAST_BYTES_PER_S - time.monotonic()
+                    message = await self._next(receive, min(left_s, self._timeout_s))
         finally:
             self._budget.give_back(caller, counted)
 

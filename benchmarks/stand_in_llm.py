@@ -2,8 +2,8 @@
 
 It listens on a free loopback port and prints it. `/paced/v1` sends the first token after 200 ms and
 the others 5 ms apart, `/slow/v1` 250 ms apart; `/burst/v1` sends all at once. Each speaks the Responses
-API and Chat Completions, and every token is a write of its own. `GET /seen` says how many prompts held which code
-of a lock (`benchmarks.remembering`).
+API and Chat Completions, and every token is a write of its own. A prompt with the word `slowly` is answered at
+the slow pace everywhere. `GET /seen` says how many prompts held which code of a lock (`benchmarks.remembering`).
 """
 
 import asyncio
@@ -171,7 +171,7 @@ class StandIn(asyncio.Protocol):
             self._write(script.whole)
         else:
             self._seen.update({code.decode() for code in _CODE.findall(body)})
-            self._stream(script, folder)
+            self._stream(script, b"/slow" if b"slowly" in body else folder)
 
     def _stream(self, script: Script, folder: bytes) -> None:
         self._write(script.before)

@@ -10,6 +10,7 @@ import structlog
 from langgraph.graph.state import CompiledStateGraph
 
 from graph.turns import terminal_events as endings
+from graph.turns.gate import Place
 from graph.turns.log import TurnLog
 from graph.turns.requests import LONGEST_TURN_S, initial_state, turn_context
 from graph.turns.turn_queue import TurnQueue
@@ -35,6 +36,10 @@ Stop = StopReason | Literal["stopping", "handed_over"]
 """Why a turn's task is cancelled: asked to by a caller or a newer message; the process ends; it ends, and another
 process will run the turn, which has only waited."""
 
+_FAIL_AT_ONCE = 6
+"""Turns that are ended before their time at the same moment: clients that all leave at once must not take every
+connection to the database."""
+
 _STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
     "cancelled": ("cancelled", endings.CANCELLED),
     "partial": ("partial", endings.INTERRUPTED_BY_MESSAGE),
@@ -54,8 +59,15 @@ class TurnRun:
     written: ConversationState = field(default_factory=ConversationState)
     """What the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
+    place: Place | None = None
+    """Behind the gate of those that begin, until what the prompt needs has been read."""
     task: "asyncio.Task[None] | None" = None
     stopped: Stop | None = None
+
+    def has_begun(self) -> None:
+        """Let another turn begin."""
+        if self.place is not None:
+            self.place.leave()
 
     def stop(self, why: Stop) -> None:
         """Cancel the turn's task, once."""
@@ -72,13 +84,16 @@ class TurnDriver:
         self._graph = graph
         self._turns = turns
         self._places = places
+        self._ending = asyncio.Semaphore(_FAIL_AT_ONCE)
 
     async def run(self, run: TurnRun) -> None:
         """Drive the turn; whatever happens, it ends with one event, and its row says how."""
         try:
-            if run.turn.waiting and not await self._places.wait(run.turn):
-                await self._tell_stored(run)
-                return
+            if run.turn.waiting:
+                run.has_begun()
+                if not await self._places.wait(run.turn):
+                    await self._tell_stored(run)
+                    return
             run.turn = replace(run.turn, waiting=False)
             async with asyncio.timeout(LONGEST_TURN_S):
                 await self._drive(run)
@@ -96,6 +111,7 @@ class TurnDriver:
             log.exception("turn failed", turn_id=str(run.turn.turn_id))
             await self._fail(run, endings.INTERNAL)
         finally:
+            run.has_begun()
             if not run.log.ended:  # even the failure failed
                 run.log.append(*endings.failed(run.turn, endings.INTERNAL, run.log.text))
 
@@ -109,10 +125,13 @@ class TurnDriver:
         async for part in stream:
             mode, content = cast("tuple[str, dict[str, Any]]", part)
             if mode == "custom":
+                run.has_begun()
                 if content["status"] == "token" and not run.log.text_begun:
                     _observe_first_token(run)
                 run.log.append(content["status"], content["content"])
             else:
+                if "history" in content:
+                    run.has_begun()
                 for update in content.values():
                     _merge(run.written, update)
         if run.log.uncopied and "redis" not in run.degraded:
@@ -144,7 +163,8 @@ class TurnDriver:
         )
         try:
             if turn.stored:
-                await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
+                async with self._ending:
+                    await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
         except Conflict:
             # Its answer had been stored before it was interrupted, or another process has ended it.
             if await self._tell_stored(run):

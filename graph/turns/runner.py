@@ -16,6 +16,7 @@ import structlog
 
 from graph.turns import terminal_events as endings
 from graph.turns.follower import follow_anywhere
+from graph.turns.gate import FairGate, Place
 from graph.turns.lease_keeper import end_from_outside, keep
 from graph.turns.log import TurnLog
 from graph.turns.requests import TurnRequest, adopted_request, new_turn
@@ -40,6 +41,9 @@ _LOOKS = 12
 """How often to look whether the process of a turn has stopped it, before it is ended from outside."""
 _END_WITHIN_S = 3.0
 
+_BEGIN_AT_ONCE = 12
+"""Turns that are stored, and read what their prompts need, at the same time: more of them would only wait for the
+database's connections and for the processor, and everybody's turn with them."""
 _CANCEL_AGAIN_S = 0.5
 _UNSTORED_KEPT_S = 5.0
 """After its end, for the reader who started it."""
@@ -54,6 +58,7 @@ class TurnRunner:
         self._places = TurnQueue(services.leases)
         self._driver = TurnDriver(graph, services.turns, self._places)
         self._writer = EventWriter(services.events)
+        self._gate = FairGate(_BEGIN_AT_ONCE)
         self._running: dict[UUID, TurnRun] = {}
         self._unstored: dict[UUID, TurnLog] = {}
         self._opening = 0
@@ -98,14 +103,21 @@ class TurnRunner:
         begun = time.perf_counter()
         self.admit()
         self._opening += 1
+        place: Place | None = None
         try:
+            place = await self._gate.enter((request.tenant_id, request.input["user_id"]))
             opening = self._turns.open_or_find if request.stored else self._turns.unstored
             turn = await opening(new_turn(request))
+            if isinstance(turn, KnownTurn):
+                place.leave()
+                return turn.turn_id
+        except BaseException:
+            if place is not None:
+                place.leave()
+            raise
         finally:
             self._opening -= 1
-        if isinstance(turn, KnownTurn):
-            return turn.turn_id
-        self._run(turn, request.input, begun)
+        self._run(turn, request.input, begun, place)
         if turn.waiting and request.on_conflict == "interrupt":
             await self._interrupt(turn)
         return turn.turn_id
@@ -168,6 +180,10 @@ class TurnRunner:
             NotFound: the tenant has no such turn.
             DatabaseUnavailable: it could not be told.
         """
+        run = self._running.get(turn_id)
+        if run is not None and run.task is not None and run.turn.tenant_id == tenant_id and not run.turn.waiting:
+            run.stop(reason)  # nobody else has to be told
+            await asyncio.wait({run.task}, timeout=_END_WITHIN_S)
         if (stored := await self._turns.get(tenant_id, turn_id)).ended:
             return stored
         await self._leases.request_stop(tenant_id, turn_id, reason)
@@ -228,8 +244,8 @@ class TurnRunner:
         self._tasks.clear()
         await self._writer.close()
 
-    def _run(self, turn: OpenTurn, request: TurnInput, begun: float) -> None:
-        run = TurnRun(turn, request, self._log_for(turn), begun=begun)
+    def _run(self, turn: OpenTurn, request: TurnInput, begun: float, place: Place | None = None) -> None:
+        run = TurnRun(turn, request, self._log_for(turn), begun=begun, place=place)
         if self._events.failing and turn.stored:
             run.degraded.append("redis")
         run.log.append(

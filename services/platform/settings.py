@@ -104,10 +104,10 @@ class Settings(BaseSettings):
     )
     """Wait this long for the headers of a request; then the connection gets 408 and is closed."""
     http_body_timeout_s: float = Field(
-        30.0, gt=0, le=3600, description="seconds for a request's body, 1 more for each 16 KB; at most 3600"
+        30.0, gt=0, le=3600, description="seconds without a byte of a request's body, more than 0, at most 3600"
     )
-    """Wait this long for the body of a request, and a second more for each 16 KB that have arrived; then 408 with
-    the code body_timeout. For an import: seconds without a byte."""
+    """Wait this long without a byte of a request's body; then 408 with the code body_timeout. Apart from imports,
+    all of it must have arrived in this time and a second more for each 16 KB."""
     http_reader_timeout_s: float = Field(
         30.0, gt=0, le=3600, description="seconds for which a client may take nothing of an answer; at most 3600"
     )

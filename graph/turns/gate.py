@@ -1,0 +1,86 @@
+"""Which turns begin first when more begin at once than this process can carry."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Hashable
+
+
+class FairGate:
+    """Lets a number of holders in at a time, and chooses fairly who comes next.
+
+    In turn the oldest request comes next, and one of the user who has the fewest inside, of several the newest.
+    A burst delays a newcomer by a place or two and not by all of it, whether one user sends it or many, and nobody
+    waits for ever. (Adaptive LIFO: B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.)
+    """
+
+    def __init__(self, places: int) -> None:
+        """Take how many may be inside."""
+        self._free = places
+        self._inside: Counter[Hashable] = Counter()
+        self._requests: deque[tuple[Hashable, asyncio.Future[None]]] = deque()
+        """All that wait, and some that were let in or gave up; the oldest first."""
+        self._of_user: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        """Those that wait by user; the user who came last is the last."""
+        self._oldest_next = True
+
+    async def enter(self, user: Hashable) -> "Place":
+        """Wait for a place; give it back with `leave`."""
+        if self._free:
+            self._free -= 1
+            self._inside[user] += 1
+            return Place(self, user)
+        let_in: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._requests.append((user, let_in))
+        self._of_user.setdefault(user, deque()).append(let_in)
+        try:
+            await let_in
+        except asyncio.CancelledError:
+            if let_in.cancelled():
+                self._forget(user, let_in)
+            else:  # it had been let in
+                self._leave(user)
+            raise
+        return Place(self, user)
+
+    def _leave(self, user: Hashable) -> None:
+        self._inside[user] -= 1
+        if not self._inside[user]:
+            del self._inside[user]
+        if not self._of_user:
+            self._free += 1
+            self._requests.clear()
+            return
+        user, let_in = self._oldest() if self._oldest_next else self._of_fewest()
+        self._oldest_next = not self._oldest_next
+        self._forget(user, let_in)
+        self._inside[user] += 1
+        let_in.set_result(None)
+
+    def _oldest(self) -> "tuple[Hashable, asyncio.Future[None]]":
+        while self._requests[0][1].done():
+            self._requests.popleft()
+        return self._requests[0]
+
+    def _of_fewest(self) -> "tuple[Hashable, asyncio.Future[None]]":
+        user = min(reversed(self._of_user), key=self._inside.__getitem__)
+        return user, self._of_user[user][0]
+
+    def _forget(self, user: Hashable, let_in: "asyncio.Future[None]") -> None:
+        waiting = self._of_user[user]
+        waiting.remove(let_in)
+        if not waiting:
+            del self._of_user[user]
+
+
+class Place:
+    """A place behind the gate."""
+
+    def __init__(self, gate: FairGate, user: Hashable) -> None:
+        self._gate: FairGate | None = gate
+        self._user = user
+
+    def leave(self) -> None:
+        """Give it back; once more does nothing."""
+        if self._gate is not None:
+            gate, self._gate = self._gate, None
+            gate._leave(self._user)
