@@ -5,6 +5,8 @@ for good, and so would an answer, in memory, that nobody takes.
 """
 
 import asyncio
+import socket
+import struct
 from typing import Any
 
 import structlog
@@ -14,6 +16,8 @@ from services.platform.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+_RESET = struct.pack("ii", 1, 0)
+"""Linger for 0 s."""
 _TIMED_OUT = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"Content-Length: 42\r\nConnection: close\r\n\r\nThe request's headers did not come in time"
@@ -95,6 +99,9 @@ class BoundedHttp(HttpToolsProtocol):
             return
         self._reader_timer = None
         log.info("slow reader cut off", unread_bytes=left)
+        if (connection := self.transport.get_extra_info("socket")) is not None:
+            # Reset it: the kernel would keep what it has been given for a client that never reads.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 
 

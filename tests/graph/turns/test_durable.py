@@ -239,7 +239,9 @@ async def test_closing_hands_waiting_turns_to_another_process(
     await here[1].start(_request("one"))
     waiting = await here[1].start(_request("two"))
     elsewhere = asyncio.create_task(events_of(there[1], waiting))
-    await asyncio.sleep(0.2)
+    async with asyncio.timeout(20):
+        while not model_server.requests:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     mine = asyncio.create_task(events_of(here[1], waiting))
     await asyncio.sleep(0)
     await here[1].close(0.1)

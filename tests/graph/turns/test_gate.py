@@ -1,0 +1,98 @@
+"""Who begins next when more begin at once than may."""
+
+import asyncio
+
+import pytest
+
+from graph.turns.gate import FairGate, Place
+
+pytestmark = pytest.mark.anyio
+
+
+class _Crowd:
+    """Users who ask to be let in, and the order in which they were."""
+
+    def __init__(self, gate: FairGate) -> None:
+        self._gate = gate
+        self.let_in: list[str] = []
+        self.places: list[Place] = []
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def asks(self, *names: str) -> None:
+        for name in names:
+            self.tasks[name] = asyncio.create_task(self._enter(name))
+            await asyncio.sleep(0)
+
+    async def _enter(self, name: str) -> None:
+        place = await self._gate.enter(name.rstrip("0123456789"))
+        self.let_in.append(name)
+        self.places.append(place)
+
+    async def one_leaves(self) -> None:
+        self.places.pop(0).leave()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+
+async def test_nobody_waits_while_there_are_places() -> None:
+    crowd = _Crowd(FairGate(2))
+    await crowd.asks("a1", "a2")
+    assert crowd.let_in == ["a1", "a2"]
+
+
+async def test_a_newcomer_waits_for_a_place_or_two_and_not_for_the_whole_burst() -> None:
+    crowd = _Crowd(FairGate(2))
+    await crowd.asks(*(f"storm{number}" for number in range(50)), "neighbour")
+    await crowd.one_leaves()
+    await crowd.one_leaves()
+    assert crowd.let_in == ["storm0", "storm1", "storm2", "neighbour"]
+
+
+async def test_of_many_users_the_newest_and_the_oldest_request_take_turns() -> None:
+    crowd = _Crowd(FairGate(1))
+    await crowd.asks("a", "b", "c", "d", "e")
+    for _ in range(4):
+        await crowd.one_leaves()
+    assert crowd.let_in == ["a", "b", "e", "c", "d"]
+
+
+async def test_everybody_is_let_in_at_last_and_the_places_are_free_again() -> None:
+    crowd = _Crowd(FairGate(3))
+    names = [f"{user}{number}" for number in range(20) for user in "abc"]
+    await crowd.asks(*names)
+    while crowd.places:
+        await crowd.one_leaves()
+    assert sorted(crowd.let_in) == sorted(names)
+    await crowd.asks("x1", "x2", "x3", "x4")
+    assert crowd.let_in[-3:] == ["x1", "x2", "x3"]
+
+
+async def test_who_gives_up_takes_no_place() -> None:
+    crowd = _Crowd(FairGate(1))
+    await crowd.asks("a", "b", "c")
+    crowd.tasks["b"].cancel()
+    await asyncio.sleep(0)
+    await crowd.one_leaves()
+    assert crowd.let_in == ["a", "c"]
+
+
+async def test_who_gives_up_at_the_moment_of_being_let_in_passes_the_place_on() -> None:
+    crowd = _Crowd(FairGate(1))
+    await crowd.asks("a", "b", "c")
+    crowd.places.pop(0).leave()
+    crowd.tasks["b"].cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert crowd.let_in == ["a", "c"]
+
+
+async def test_a_place_is_given_back_once() -> None:
+    gate = FairGate(1)
+    place = await gate.enter("a")
+    place.leave()
+    place.leave()
+    await gate.enter("a")
+    waiting = asyncio.create_task(gate.enter("a"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    waiting.cancel()
