@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Every process of tests has stores of its own
 AT_ONCE := -n 4 --dist worksteal
-# `make test COVERAGE="--cov …"`, as CI does
+# CI measures coverage in both parts and leaves to `make test` what `make check` has not run
 COVERAGE ?=
+SELECTION ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help
@@ -50,11 +51,11 @@ check: setup-dev ## Format, lint, types, import contracts and the unit tests, in
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -q -m unit -n 2
+	@$(BIN)/python -m pytest -q -m unit -n 2 $(COVERAGE)
 
 .PHONY: test
 test: setup-dev ## Run all tests
-	@$(BIN)/python -m pytest $(AT_ONCE) $(COVERAGE)
+	@$(BIN)/python -m pytest $(AT_ONCE) $(SELECTION) $(COVERAGE)
 
 .PHONY: soak
 soak: setup-dev ## The long tests: chaos, simulated nights, fuzzing, every endpoint in depth
