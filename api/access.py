@@ -53,6 +53,16 @@ class _CallerWith(_Bearer):
         return caller
 
 
+class _KnownCaller(_Bearer):
+    """The caller of a request, whatever their scopes; the request counts against the tenant's limit."""
+
+    async def __call__(self, connection: HTTPConnection) -> Caller:
+        caller = await _caller_of(connection)
+        services: Services = connection.state.services
+        await services.rate_limits.count_request(caller.tenant_id)
+        return caller
+
+
 class StartsTurns:
     """A caller who may start turns, by one request or by many over a WebSocket."""
 
@@ -90,6 +100,7 @@ class _TurnStarter(_Bearer):
 ServicesOf = Annotated[Services, Depends(_services)]
 RunnerOf = Annotated[TurnRunner, Depends(_runner)]
 TurnStarter = Annotated[StartsTurns, Depends(_TurnStarter())]
+KnownCaller = Annotated[Caller, Depends(_KnownCaller())]
 Chatter = Annotated[Caller, Depends(_CallerWith("chat"))]
 MemoryReader = Annotated[Caller, Depends(_CallerWith("memory:read"))]
 MemoryWriter = Annotated[Caller, Depends(_CallerWith("memory:write"))]

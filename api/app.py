@@ -24,6 +24,7 @@ from api import (
     jobs,
     knowledge,
     memory,
+    service,
     tone,
     transfer,
     turns,
@@ -31,6 +32,8 @@ from api import (
     visits,
 )
 from api.admission import Admission
+from api.console import pages as console_pages
+from api.console import session as console_session
 from api.draining import Draining
 from api.early_authentication import EarlyAuthentication
 from api.mcp import http as mcp_http
@@ -70,9 +73,11 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:
         app.add_middleware(EarlyAuthentication, authenticator=services.authenticator, limits=services.rate_limits)
+        app.add_middleware(console_session.ConsoleSession)
     else:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)
+    app.mount("/console/static", console_pages.ConsoleFiles())
     add_problem_handlers(app)
     app.add_exception_handler(Refused, refused)
     return app
@@ -99,9 +104,12 @@ def _routes() -> Sequence[BaseRoute]:
         jobs,
         transfer,
         doctor,
+        service,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
     for openai_routes in (openai_models, openai_chat, openai_responses, openai_conversations):
         router.include_router(openai_routes.router)
+    router.include_router(console_session.router)
+    router.include_router(console_pages.router)
     router.include_router(health.router)
     return [*router.routes, *mcp_http.routes]

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 
 from fastapi import APIRouter
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from api.access import RunnerOf, ServicesOf
@@ -19,12 +19,6 @@ router = APIRouter(tags=["health"])
 async def healthz() -> str:
     """Whether the process lives."""
     return "ok"
-
-
-@router.get("/", include_in_schema=False)
-async def root() -> RedirectResponse:
-    """Lead to the documentation of the API."""
-    return RedirectResponse("/docs")
 
 
 @router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})

@@ -1,0 +1,1 @@
+"""The console: pages for people, which use the public API alone."""

@@ -1,0 +1,139 @@
+// The chat: a conversation, its answers as they come, and why each of them is as it is.
+
+import { remove } from '../api.js'
+import { t } from '../i18n.js'
+import { attempt, Chip, Confirm, Failure, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
+import { go } from '../shell.js'
+import { Composer } from './composer.js'
+import { Conversation, newSession } from './conversation.js'
+import { Turn } from './turn.js'
+import { Why } from './why.js'
+
+export const screen = 'chat'
+const SHOWN_AT_FIRST = 60
+const NEAR_THE_END = 80 // pixels
+
+export function Screen({ service, user, rest, may, conversations }) {
+  const [id] = rest
+  const [, draw] = useReducer((count) => count + 1, 0)
+  const [failure, setFailure] = useState(null)
+  const [conversation, setConversation] = useState(() => new Conversation(user))
+  const [why, setWhy] = useState(null)
+  const [earlier, setEarlier] = useState(SHOWN_AT_FIRST)
+  const [options, setOptions] = useState({})
+  const [prefill, setPrefill] = useState({ text: '' })
+  const [removing, setRemoving] = useState(false)
+  const follows = useRef(true)
+  const scroller = useRef()
+  const thread = useRef()
+  const [away, setAway] = useState(false)
+
+  const open = async (made, which) => {
+    setFailure(null)
+    setConversation(made)
+    follows.current = true
+    if (!which) return
+    try {
+      await made.load(which)
+    } catch (error) {
+      if (!made.closing.signal.aborted) setFailure(error)
+    }
+  }
+  useEffect(() => {
+    if (id && id === conversation.id) return
+    conversation.close()
+    open(new Conversation(user), id)
+    setEarlier(SHOWN_AT_FIRST)
+  }, [id])
+  useEffect(() => {
+    const begun = () => {
+      if (!conversation.temporary) {
+        go('chat', conversation.id)
+        conversations.reload()
+      }
+    }
+    conversation.addEventListener('change', draw)
+    conversation.addEventListener('begun', begun)
+    return () => {
+      conversation.removeEventListener('change', draw)
+      conversation.removeEventListener('begun', begun)
+    }
+  }, [conversation])
+  useEffect(() => () => conversation.close(), [conversation])
+
+  // The end stays in sight while the reader is there.
+  useLayoutEffect(() => {
+    const stay = () => {
+      if (follows.current) scroller.current.scrollTop = scroller.current.scrollHeight
+    }
+    const watcher = new ResizeObserver(stay)
+    watcher.observe(thread.current)
+    return () => watcher.disconnect()
+  }, [])
+  const scrolled = () => {
+    const { scrollTop, scrollHeight, clientHeight } = scroller.current
+    follows.current = scrollHeight - scrollTop - clientHeight < NEAR_THE_END
+    setAway(!follows.current)
+  }
+  const toEnd = () => {
+    follows.current = true
+    scroller.current.scrollTo({ top: scroller.current.scrollHeight, behavior: 'smooth' })
+  }
+
+  const ask = (message, more = {}) => {
+    follows.current = true
+    if (!conversation.stored && !conversation.session) conversation.session = newSession()
+    return attempt(() => conversation.ask(message, { session: conversation.session, ...options, ...more }))
+  }
+  const setTemporary = (temporary) => open(new Conversation(user, { temporary }), null)
+  const removeAll = async () => {
+    await remove(`/api/v1/conversations/${conversation.id}`)
+    conversations.reload()
+    go('chat')
+  }
+  const reread = async () => {
+    setWhy(null)
+    await attempt(() => conversation.load(conversation.id))
+  }
+
+  const { turns } = conversation
+  const loading = id && id !== conversation.id && !failure
+  const shown = turns.slice(-earlier)
+  const title = conversation.stored?.title
+  return html`<div class="chat">
+    <header class="chat-head">
+      <h1>${title ?? (conversation.temporary ? t('temporary') : turns.length ? turns[0].message.slice(0, 80) : t('new_chat'))}</h1>
+      ${conversation.stored && conversation.stored.expert !== 'default' && html`<${Chip}>${conversation.stored.expert}<//>`}
+      ${conversation.temporary && html`<${Chip} kind="note">${t('temporary_note')}<//>`}
+      <span class="grow"></span>
+      ${conversation.id && !conversation.temporary && may('memory:write') && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setRemoving(true)} />`}
+    </header>
+    <div class="scroller" ref=${scroller} onScroll=${scrolled}>
+      <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
+        ${service.offline && html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>.</span></p>`}
+        ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
+        ${loading && html`<${Skeleton} rows=${6} />`}
+        ${!loading && !failure && !turns.length && html`<${Welcome} onTry=${(text) => setPrefill({ text })} />`}
+        ${turns.length > earlier && html`<button type="button" class="button quiet" onClick=${() => setEarlier(earlier + 200)}>${t('show_earlier', { n: turns.length - earlier })}</button>`}
+        ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} isLast=${n === shown.length - 1} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => ask(one.message, { images: one.images, replaces: one.id })} />`)}
+      </div>
+    </div>
+    <div class="dock">
+      ${away && html`<button type="button" class="round to-end" aria-label=${t('to_end')} onClick=${toEnd}><${Icon} name="down" /></button>`}
+      <${Composer} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} onTemporary=${service.temporary_conversations && setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
+      <p class="small-print">${t('small_print')}</p>
+    </div>
+    ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${() => { setWhy(null); ask(why.message, { images: why.images, replaces: why.id }) }} onChanged=${reread} />`}
+    ${removing && html`<${Confirm} title=${t('remove_conversation')} action=${t('remove')} onConfirm=${removeAll} onClose=${() => setRemoving(false)}><p>${t('remove_conversation_note')}</p><//>`}
+  </div>`
+}
+
+function Welcome({ onTry }) {
+  return html`<div class="welcome">
+    <h2>${t('welcome.title')}</h2>
+    <p class="muted">${t('welcome.lead')}</p>
+    <ol>
+      ${[1, 2, 3].map((n) => html`<li><button type="button" onClick=${() => onTry(t(`welcome.text_${n}`))}><b>${t(`welcome.step_${n}`)}</b><span>${t(`welcome.text_${n}`)}</span></button></li>`)}
+    </ol>
+  </div>`
+}

@@ -1,0 +1,118 @@
+// Where a message is written: its draft is kept, pictures can be dropped in, Enter sends.
+
+import { get } from '../api.js'
+import { t } from '../i18n.js'
+import { html, Icon, IconButton, Select, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
+
+const LONGEST = 32_000
+const MOST_IMAGES = 8
+const IMAGE_BYTES = 8 * 1024 * 1024
+const KINDS = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
+
+export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, options, onOptions, onSend, onStop, prefill }) {
+  const stored = `anamnesis.draft.${draftKey}`
+  const [text, setText] = useState(() => localStorage.getItem(stored) ?? '')
+  const [images, setImages] = useState([])
+  const [over, setOver] = useState(false)
+  const area = useRef()
+  const file = useRef()
+  const choices = useLoad(async () => {
+    const [experts, bases] = await Promise.all([get('/api/v1/experts', { limit: 200 }), get('/api/v1/knowledge-bases', { limit: 200 })])
+    return { experts: experts.items, bases: bases.items }
+  })
+
+  useEffect(() => {
+    setText(localStorage.getItem(stored) ?? '')
+    setImages([])
+    area.current.focus({ preventScroll: true })
+  }, [draftKey])
+  useEffect(() => {
+    if (prefill.text) {
+      change(prefill.text)
+      area.current.focus()
+    }
+  }, [prefill])
+  useEffect(() => {
+    area.current.style.height = 'auto'
+    area.current.style.height = `${Math.min(area.current.scrollHeight, innerHeight * 0.4)}px`
+  }, [text])
+  useEffect(() => {
+    const focus = (event) => {
+      if (event.key === '/' && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName) && !document.querySelector('dialog[open]')) {
+        event.preventDefault()
+        area.current.focus()
+      }
+    }
+    addEventListener('keydown', focus)
+    return () => removeEventListener('keydown', focus)
+  }, [])
+
+  const change = (value) => {
+    setText(value)
+    if (value && !temporary) localStorage.setItem(stored, value)
+    else localStorage.removeItem(stored)
+  }
+  const ready = text.trim() && text.length <= LONGEST
+  const submit = async (interrupt = false) => {
+    if (!ready) return
+    const [message, pictures] = [text, images]
+    change('')
+    setImages([])
+    if (!(await onSend(message, { images: pictures.map((each) => each.data), interrupt }))) {
+      change(message)
+      setImages(pictures)
+    }
+  }
+  const keys = (event) => {
+    if (event.isComposing) return
+    if (event.key === 'Enter' && !event.shiftKey) {
+      event.preventDefault()
+      submit(underWay && (event.ctrlKey || event.metaKey))
+    } else if (event.key === 'Escape' && underWay) onStop()
+  }
+  const attach = async (files) => {
+    const room = MOST_IMAGES - images.length
+    const good = [...files].filter((each) => KINDS.includes(each.type) && each.size <= IMAGE_BYTES).slice(0, room)
+    if (good.length < files.length) toast(t('image_refused'), { kind: 'bad' })
+    const read = await Promise.all(good.map(async (each) => ({ name: each.name, data: await dataUrl(each) })))
+    setImages((before) => [...before, ...read])
+  }
+  const drop = (event) => {
+    event.preventDefault()
+    setOver(false)
+    attach(event.dataTransfer.files)
+  }
+  const paste = (event) => {
+    const files = [...event.clipboardData.files]
+    if (files.length) {
+      event.preventDefault()
+      attach(files)
+    }
+  }
+
+  const experts = choices.data?.experts ?? []
+  const bases = choices.data?.bases ?? []
+  return html`<div class=${`composer${over ? ' over' : ''}${temporary ? ' temporary' : ''}`} onDragOver=${(event) => { event.preventDefault(); setOver(true) }} onDragLeave=${() => setOver(false)} onDrop=${drop}>
+    ${images.length > 0 && html`<div class="attached">${images.map((image, place) => html`<span key=${image.data.length}><img src=${image.data} alt=${image.name} /><${IconButton} icon="close" label=${t('remove')} onClick=${() => setImages(images.filter((_, n) => n !== place))} /></span>`)}</div>`}
+    <textarea ref=${area} rows="1" dir="auto" value=${text} placeholder=${temporary ? t('message_temporary') : t('message')} aria-label=${t('message')} onInput=${(event) => change(event.target.value)} onKeyDown=${keys} onPaste=${paste}></textarea>
+    <div class="row">
+      <input ref=${file} type="file" hidden multiple accept=${KINDS.join(',')} onChange=${(event) => { attach(event.target.files); event.target.value = '' }} />
+      <${IconButton} icon="image" label=${t('add_image')} onClick=${() => file.current.click()} />
+      ${isNew && onTemporary && html`<${IconButton} icon="ghost" label=${t('temporary')} aria-pressed=${temporary} onClick=${() => onTemporary(!temporary)} />`}
+      ${isNew && experts.length > 1 && html`<${Select} aria-label=${t('expert')} value=${options.expert ?? 'default'} onChange=${(expert) => onOptions({ ...options, expert })} options=${experts.map((each) => [each.name, each.name])} />`}
+      ${bases.length > 0 && html`<${Select} aria-label=${t('knowledge_base')} value=${options.base ?? ''} onChange=${(base) => onOptions({ ...options, base })} options=${[['', t('any_base')], ...bases.map((each) => [each.prefix, each.prefix])]} />`}
+      <span class="grow"></span>
+      ${text.length > LONGEST * 0.9 && html`<small class=${text.length > LONGEST ? 'bad' : 'muted'}>${text.length} / ${LONGEST}</small>`}
+      ${underWay && html`<button type="button" class="round stop" aria-label=${t('stop')} title=${t('stop_key')} onClick=${onStop}><${Icon} name="stop" /></button>`}
+      ${(!underWay || ready) && html`<button type="button" class="round" aria-label=${underWay ? t('queue') : t('send')} title=${underWay ? t('queue_key') : t('send_key')} disabled=${!ready} onClick=${() => submit()}><${Icon} name="send" /></button>`}
+    </div>
+  </div>`
+}
+
+const dataUrl = (file) =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader()
+    reader.onload = () => resolve(reader.result)
+    reader.onerror = () => reject(reader.error)
+    reader.readAsDataURL(file)
+  })

@@ -1,0 +1,187 @@
+// Why an answer is as it is: what the model was sent, what was recalled and what was left out, and the way to mend it.
+
+import { get, patch, post, userPath } from '../api.js'
+import { date, milliseconds, number, percent, t, word } from '../i18n.js'
+import { Chip, Confirm, Dialog, Field, html, Icon, Loaded, Meter, toast, useLoad, useState, When } from '../ui.js'
+import { noted } from './turn.js'
+
+export function Why({ turn, user, may, onClose, onAnswerAgain, onChanged }) {
+  const found = useLoad(() => get(`/api/v1/turns/${turn.id}/why`), [turn.id])
+  const why = found.data
+  const changed = () => {
+    found.reload()
+    toast(t('why.changed'), { action: { label: t('why.answer_again'), run: onAnswerAgain } })
+  }
+  return html`<${Dialog} side title=${t('why.title')} onClose=${onClose}>
+    <${Loaded} of=${found} rows=${8}>
+      ${why && html`
+        <${Sent} why=${why} />
+        <${Recalled} why=${why} user=${user} may=${may} onChanged=${changed} />
+        <${LeftOut} why=${why} />
+        <${Sources} why=${why} />
+        <${Times} why=${why} />
+        <${Rest} why=${why} />`}
+    <//>
+  <//>`
+}
+
+function Sent({ why }) {
+  const [open, setOpen] = useState(null)
+  const total = why.sections.reduce((sum, section) => sum + section.tokens, 0)
+  if (!total) return html`<section><p class="muted">${t('why.no_model')}</p></section>`
+  const width = Math.max(total, why.budget)
+  return html`<section>
+    <h3>${t('why.sent')}</h3>
+    <p class="muted">${t('why.of_budget', { tokens: number(total), budget: number(why.budget) })}${why.prefix.tokens > 0 && ` ${t('why.prefix', { share: percent(why.prefix.share) })}`}</p>
+    <div class="stack" role="img" aria-label=${t('why.of_budget', { tokens: number(total), budget: number(why.budget) })}>
+      ${why.sections.map((section) => html`<i key=${section.name} class=${`s-${section.name}`} title=${`${word('section', section.name)}: ${number(section.tokens)}`} style=${{ width: `${(section.tokens / width) * 100}%` }}></i>`)}
+    </div>
+    <ul class="sections">
+      ${why.sections.map((section) => html`<li key=${section.name}>
+        <button type="button" aria-expanded=${open === section.name} onClick=${() => setOpen(open === section.name ? null : section.name)}>
+          <i class=${`swatch s-${section.name}`}></i><span>${word('section', section.name)}</span><span class="num">${number(section.tokens)}</span><small class="muted num">${percent(section.tokens / total)}</small>
+        </button>
+        ${open === section.name && html`<div class="section-text">${section.text ? html`<pre>${section.text}</pre>` : html`<p class="muted">${t(`why.text_${why.texts}`)}</p>`}</div>`}
+      </li>`)}
+    </ul>
+  </section>`
+}
+
+function Recalled({ why, user, may, onChanged }) {
+  const [all, setAll] = useState(false)
+  if (!why.recall.items.length) return html`<section><h3>${t('why.recalled')}</h3><p class="muted">${t('why.nothing_recalled')}</p></section>`
+  const shown = why.recall.items.filter((item) => item.shown)
+  const others = why.recall.items.filter((item) => !item.shown)
+  return html`<section>
+    <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, found: why.recall.found })}</small></h3>
+    ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip} title=${word('query', query.kind)}>${query.text}<//> `)}</p>`}
+    <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} onChanged=${onChanged} />`)}</ul>
+    ${others.length > 0 && html`<button type="button" class="button quiet small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? t('why.hide_others') : t('why.show_others', { n: others.length })}</button>`}
+    ${all && html`<ul class="recalled">${others.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} onChanged=${onChanged} />`)}</ul>`}
+  </section>`
+}
+
+export function Item({ item, user, may, onChanged }) {
+  const [more, setMore] = useState(false)
+  const [wrong, setWrong] = useState(false)
+  const [forgetting, setForgetting] = useState(false)
+  const gone = item.text === null
+  return html`<li class=${item.shown ? 'item' : 'item hidden-item'}>
+    <p>${gone ? html`<em class="muted">${t('why.gone')}</em>` : item.text}</p>
+    <div class="facts">
+      ${item.shown ? html`<${Chip} kind="good">${t('why.shown')}<//>` : html`<${Chip} title=${item.reason ?? ''}>${word('reason', item.reason ?? 'over the budget')}<//>`}
+      ${item.created_at && html`<small class="muted">${date(item.created_at)}</small>`}
+      <small class="muted">${word('type', item.episode_type ?? '')}</small>
+      <span class="grow"></span>
+      <small class="muted">${t('why.likelihood')}</small><${Meter} value=${item.likelihood} label=${percent(item.likelihood)} /><small class="num">${percent(item.likelihood)}</small>
+    </div>
+    <div class="row">
+      <button type="button" class="link" aria-expanded=${more} onClick=${() => setMore(!more)}>${more ? t('why.less') : t('why.details')}</button>
+      ${!gone && may('memory:write') && html`<button type="button" class="link" onClick=${() => setWrong(true)}>${t('why.wrong')}</button><button type="button" class="link" onClick=${() => setForgetting(true)}>${t('forget')}…</button>`}
+    </div>
+    ${more && html`<div class="details">
+      <table><tbody>
+        ${Object.entries(item.ranks).map(([leg, rank]) => html`<tr><th>${t('why.rank_in', { list: legName(leg) })}</th><td class="num">${rank}</td></tr>`)}
+        <tr><th>${t('why.score')}</th><td class="num">${number(item.score, { maximumFractionDigits: 4 })}</td></tr>
+        <tr><th>${t('why.relevance')}</th><td class="num">${number(item.relevance)}</td></tr>
+        ${item.cosine !== null && html`<tr><th>${t('why.cosine')}</th><td class="num">${number(item.cosine)}</td></tr>`}
+      </tbody></table>
+      <${Messages} messages=${item.sources} conversation=${item.conversation_id} />
+    </div>`}
+    ${wrong && html`<${Wrong} item=${item} user=${user} onClose=${() => setWrong(false)} onChanged=${onChanged} />`}
+    ${forgetting && html`<${Forget} what=${item.episode_id} text=${item.text} expert=${item.expert} user=${user} onClose=${() => setForgetting(false)} onChanged=${onChanged} />`}
+  </li>`
+}
+
+const legName = (leg) => {
+  const [name, query] = leg.split(':')
+  return query ? `${word('leg', name)} (${word('query', query)})` : word('leg', name)
+}
+
+/** The messages that a memory comes from, each with the way to its conversation. */
+export function Messages({ messages, conversation }) {
+  if (!messages.length) return html`<p class="muted">${t('no_sources')}</p>`
+  return html`<ul class="source-messages">${messages.map((message) => html`<li key=${message.message_id}>
+    <small class="muted">${message.speaker ?? t(`role.${message.role}`)} · <${When} at=${message.created_at} />${conversation && html` · <a href=${`#/chat/${conversation}`}>${t('open_conversation')}</a>`}</small>
+    <blockquote>${message.content}</blockquote>
+  </li>`)}</ul>`
+}
+
+/** Forget a memory, once the reader has seen what goes with it. */
+export function Forget({ what, text, expert = 'default', user, onClose, onChanged }) {
+  const preview = useLoad(() => post(userPath(user, 'memory', 'forget'), { what, expert, dry_run: true }), [what])
+  const forget = async () => {
+    const change = await post(userPath(user, 'memory', 'forget'), { what, expert })
+    onChanged?.(change)
+  }
+  return html`<${Confirm} title=${t('forget_title')} action=${t('forget')} onConfirm=${forget} onClose=${onClose}>
+    <blockquote>${text}</blockquote>
+    <${Loaded} of=${preview} rows=${2}>
+      ${preview.data && html`<${Affected} change=${preview.data} />`}
+    <//>
+    <p class="muted">${t('forget_note')}</p>
+  <//>`
+}
+
+export const Affected = ({ change }) =>
+  change.items.length
+    ? html`<p>${t('affected')}</p><ul class="plain">${change.items.map((item) => html`<li>${item}</li>`)}</ul><p class="muted">${t('affected_counts', { messages: change.affected?.messages ?? 0, memories: change.affected?.memories ?? 0, fields: change.affected?.core_memory_items ?? 0 })}</p>`
+    : html`<p class="muted">${t('affects_nothing')}</p>`
+
+/** Put right what is remembered wrongly: a written memory is edited, what was said is forgotten and noted anew. */
+function Wrong({ item, user, onClose, onChanged }) {
+  const written = item.episode_type !== 'turn'
+  const [text, setText] = useState(written ? item.text : '')
+  const mend = async () => {
+    const expert = item.expert ?? 'default'
+    if (written && text.trim()) await patch(userPath(user, 'episodes', item.episode_id), { content: text })
+    else {
+      await post(userPath(user, 'memory', 'forget'), { what: item.episode_id, expert })
+      if (text.trim()) await post(userPath(user, 'episodes'), { content: text, episode_type: 'context', expert })
+    }
+    onChanged()
+  }
+  return html`<${Confirm} title=${t('wrong_title')} action=${text.trim() ? t('correct') : t('forget')} kind="primary" onConfirm=${mend} onClose=${onClose}>
+    <blockquote>${item.text}</blockquote>
+    <${Field} label=${t('what_is_right')} hint=${t('what_is_right_hint')}><textarea rows="3" autofocus value=${text} onInput=${(event) => setText(event.target.value)}></textarea><//>
+  <//>`
+}
+
+function LeftOut({ why }) {
+  if (!why.dropped.length) return null
+  return html`<section><h3>${t('why.left_out')}</h3><ul class="plain">
+    ${why.dropped.map((each) => html`<li>${word('section', each.section)}: ${t('why.items', { n: each.items })} <span class="muted">(${word('reason', each.reason)})</span>${each.fields && html` <span class="muted">${each.fields.join(', ')}</span>`}</li>`)}
+  </ul></section>`
+}
+
+function Sources({ why }) {
+  if (!why.sources.length) return null
+  return html`<section><h3>${t('sources')}</h3><ul class="recalled">${why.sources.map((source) => html`<li class="item"><p>${source.text ?? html`<em class="muted">${t('why.gone')}</em>`}</p><div class="facts"><small><b>${source.document}</b> ${source.heading}</small><span class="grow"></span><${Meter} value=${source.score} label=${percent(source.score)} /></div></li>`)}</ul></section>`
+}
+
+function Times({ why }) {
+  if (!why.nodes.length) return null
+  const total = why.nodes.reduce((sum, node) => sum + node.ms, 0) || 1
+  let before = 0
+  return html`<section><h3>${t('why.times')}</h3>
+    <ul class="waterfall">${why.nodes.map((node) => {
+      const left = before
+      before += node.ms
+      return html`<li><span>${word('node', node.name)}</span><span class="track"><i style=${{ marginLeft: `${(left / total) * 100}%`, width: `${Math.max((node.ms / total) * 100, 0.6)}%` }}></i></span><span class="num">${milliseconds(node.ms)}</span></li>`
+    })}</ul>
+    <p class="muted">${why.first_token_ms !== null && t('first_token', { time: milliseconds(why.first_token_ms) })} ${why.usage && t('why.usage', { input: number(why.usage.input_tokens), output: number(why.usage.output_tokens), cached: number(why.usage.cached_tokens) })}</p>
+  </section>`
+}
+
+function Rest({ why }) {
+  const route = why.route
+  return html`<section><h3>${t('why.more')}</h3>
+    <dl class="pairs">
+      <dt>${t('expert')}</dt><dd>${why.expert}</dd>
+      ${route && html`<dt>${t('why.route')}</dt><dd>${word('worker', route.worker_name)} · ${word('method', route.method)}${route.reason && html`<br /><small class="muted">${route.reason}</small>`}</dd>`}
+      <dt>${t('why.epoch')}</dt><dd>${why.epoch ?? '–'}${why.epoch_reason && html` <small class="muted">${why.epoch_reason}</small>`}</dd>
+      <dt>${t('why.features')}</dt><dd>${why.features.map((name) => html`<${Chip}>${word('feature', name)}<//> `)}</dd>
+      ${why.operations.length > 0 && html`<dt>${t('why.operations')}</dt><dd>${why.operations.map((each) => html`<div><${Icon} name="spark" /> ${word('operation', each.type)}: ${noted(each)}</div>`)}</dd>`}
+    </dl>
+  </section>`
+}

@@ -1,0 +1,71 @@
+// The console's words and formats in the reader's language.
+
+export const LANGUAGES = { en: 'English', zh: '中文' }
+const STORED = 'anamnesis.language'
+
+let strings = {}
+let language = 'en'
+
+/** The stored choice, or what the browser prefers. */
+export function preferredLanguage() {
+  const wanted = localStorage.getItem(STORED) ?? navigator.language
+  return wanted.toLowerCase().startsWith('zh') ? 'zh' : 'en'
+}
+
+export async function loadLanguage(name) {
+  strings = await (await fetch(`/console/static/strings/${name}.json`)).json()
+  language = name
+  document.documentElement.lang = name === 'zh' ? 'zh-CN' : 'en'
+}
+
+export async function changeLanguage(name) {
+  localStorage.setItem(STORED, name)
+  await loadLanguage(name)
+}
+
+export const currentLanguage = () => language
+
+/** The text of a key, with `{name}` replaced by values; a key without a text shows itself. */
+export function t(key, values = {}) {
+  const text = strings[key] ?? key
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole))
+}
+
+/** The text of a key that the API gave, such as a job's status; the API's own word where there is none. */
+export const word = (prefix, name) => strings[`${prefix}.${name}`] ?? String(name).replaceAll('_', ' ')
+
+const locale = () => (language === 'zh' ? 'zh-CN' : undefined)
+export const number = (value, options) => new Intl.NumberFormat(locale(), options).format(value)
+export const percent = (value) => number(value, { style: 'percent', maximumFractionDigits: 0 })
+export const milliseconds = (value) =>
+  value >= 1000 ? `${number(value / 1000, { maximumFractionDigits: 1 })} s` : `${number(value, { maximumFractionDigits: value < 10 ? 1 : 0 })} ms`
+export const bytes = (value) =>
+  value >= 1e6 ? `${number(value / 1e6, { maximumFractionDigits: 1 })} MB` : value >= 1e3 ? `${number(value / 1e3, { maximumFractionDigits: 0 })} KB` : `${value} B`
+
+export const dateTime = (at) =>
+  new Intl.DateTimeFormat(locale(), { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(at))
+export const date = (at, options = { dateStyle: 'medium' }) => new Intl.DateTimeFormat(locale(), options).format(new Date(at))
+export const time = (at) => new Intl.DateTimeFormat(locale(), { timeStyle: 'short' }).format(new Date(at))
+
+const STEPS = [[60, 'second'], [3600, 'minute'], [86400, 'hour'], [86400 * 7, 'day']]
+
+/** “5 minutes ago” within a week, a date before. */
+export function ago(at) {
+  const seconds = (Date.now() - new Date(at)) / 1000
+  if (Math.abs(seconds) < 45) return t('just_now')
+  const step = STEPS.findIndex(([limit]) => Math.abs(seconds) < limit)
+  if (step < 0) return date(at)
+  const unit = step === 0 ? 1 : STEPS[step - 1][0]
+  const format = new Intl.RelativeTimeFormat(locale() ?? 'en', { numeric: 'auto', style: 'short' })
+  return format.format(-Math.round(seconds / unit), STEPS[step][1])
+}
+
+/** The group of a list that a time falls into: today, yesterday, this week, or its month. */
+export function period(at) {
+  const day = new Date(at)
+  const midnight = new Date().setHours(0, 0, 0, 0)
+  if (day >= midnight) return t('today')
+  if (day >= midnight - 86400e3) return t('yesterday')
+  if (day >= midnight - 6 * 86400e3) return t('this_week')
+  return date(day, { month: 'long', year: 'numeric' })
+}

@@ -1,0 +1,164 @@
+// The frame around every screen: navigation, conversations, user and language.
+
+import { get, send, signedOut } from './api.js'
+import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
+import { Button, Component, Dialog, Failure, Field, html, Icon, IconButton, Skeleton, useCallback, useEffect, useLoad, usePages, useState } from './ui.js'
+
+const SCREENS = {
+  chat: { load: () => import('./chat/chat.js'), icon: 'chat' },
+  memory: { load: () => import('./screens/memory.js'), icon: 'memory', scope: 'memory:read' },
+  core: { load: () => import('./screens/core.js'), icon: 'person', scope: 'memory:read' },
+  timeline: { load: () => import('./screens/timeline.js'), icon: 'clock', scope: 'memory:read' },
+  recall: { load: () => import('./screens/recall.js'), icon: 'search', scope: 'memory:read' },
+  operations: { load: () => import('./screens/operations.js'), icon: 'log', scope: 'memory:read' },
+  knowledge: { load: () => import('./screens/knowledge.js'), icon: 'file', scope: 'chat' },
+  experts: { load: () => import('./screens/experts.js'), icon: 'experts', scope: 'chat' },
+  experiments: { load: () => import('./screens/experiments.js'), icon: 'flask', scope: 'admin' },
+  users: { load: () => import('./screens/users.js'), icon: 'users', scope: 'memory:read' },
+  jobs: { load: () => import('./screens/jobs.js'), icon: 'redo', scope: 'admin' },
+  health: { load: () => import('./screens/health.js'), icon: 'heart' },
+  keys: { load: () => import('./screens/keys.js'), icon: 'key' },
+}
+const OF_MEMORY = ['memory', 'core', 'timeline', 'recall', 'operations']
+const OF_SERVICE = ['knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
+const USER = 'anamnesis.user'
+
+/** The screen and what follows it in the address: `#/chat/<id>`. */
+function place() {
+  const [screen, ...rest] = location.hash.replace(/^#\/?/, '').split('/')
+  return { screen: screen in SCREENS ? screen : 'chat', rest: rest.map(decodeURIComponent) }
+}
+
+export const go = (...parts) => {
+  location.hash = `#/${parts.map(encodeURIComponent).join('/')}`
+}
+
+/** A screen that fails does not take the others with it. */
+class Guard extends Component {
+  componentDidCatch(error) {
+    console.error(error)
+    this.setState({ error })
+  }
+
+  render({ children }, { error }) {
+    return error ? html`<div class="page"><${Failure} error=${error} /></div>` : children
+  }
+}
+
+export function Shell({ service, onLanguage, onSignedOut }) {
+  const [at, setAt] = useState(place)
+  const [open, setOpen] = useState(false)
+  const [user, setUser] = useState(service.user_id ?? localStorage.getItem(USER) ?? 'me')
+  const [choosing, setChoosing] = useState(false)
+  const may = useCallback((scope) => !scope || service.scopes.includes(scope), [service])
+  const module = useLoad(() => SCREENS[at.screen].load(), [at.screen])
+  const conversations = usePages((after) => get('/api/v1/conversations', { user_id: user, after, limit: 30 }), [user])
+
+  useEffect(() => {
+    const follow = () => {
+      setAt(place())
+      setOpen(false)
+    }
+    addEventListener('hashchange', follow)
+    return () => removeEventListener('hashchange', follow)
+  }, [])
+  useEffect(() => {
+    document.title = `${t(`nav.${at.screen}`)} · Anamnesis`
+  }, [at.screen])
+  useEffect(() => {
+    const keys = (event) => {
+      if ((event.ctrlKey || event.metaKey) && event.shiftKey && event.key.toLowerCase() === 'o') {
+        event.preventDefault()
+        go('chat')
+      }
+    }
+    addEventListener('keydown', keys)
+    return () => removeEventListener('keydown', keys)
+  }, [])
+
+  const chooseUser = (name) => {
+    localStorage.setItem(USER, name)
+    setUser(name)
+    setChoosing(false)
+    if (at.screen === 'chat') go('chat')
+  }
+  const nextLanguage = async () => {
+    const names = Object.keys(LANGUAGES)
+    const next = names[(names.indexOf(currentLanguage()) + 1) % names.length]
+    await changeLanguage(next)
+    onLanguage(next)
+    setAt(place())
+  }
+  const Screen = module.data?.Screen
+  const link = (screen) =>
+    may(SCREENS[screen].scope) &&
+    html`<a class="nav-link" href=${`#/${screen}`} aria-current=${at.screen === screen ? 'page' : undefined}><${Icon} name=${SCREENS[screen].icon} />${t(`nav.${screen}`)}</a>`
+
+  return html`<div class=${open ? 'shell open' : 'shell'}>
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus() }}>${t('skip')}</a>
+    <aside id="sidebar">
+      <div class="brand"><a href="#/chat">Anamnesis</a><button type="button" class="link" onClick=${nextLanguage} title=${t('change_language')}>${LANGUAGES[currentLanguage() === 'zh' ? 'en' : 'zh']}</button></div>
+      <a class="new-chat" href="#/chat" aria-keyshortcuts="Control+Shift+O"><${Icon} name="add" />${t('new_chat')}</a>
+      <nav aria-label=${t('nav.label')}>
+        ${link('memory')}${OF_MEMORY.slice(1).map(link)}
+        <details open=${OF_SERVICE.includes(at.screen)}><summary>${t('nav.service')}</summary>${OF_SERVICE.map(link)}</details>
+      </nav>
+      <${Conversations} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} />
+      <div class="account">
+        <button type="button" class="user" disabled=${service.user_id !== null} onClick=${() => setChoosing(true)}><span class="avatar">${user.slice(0, 1).toUpperCase()}</span><span>${user}<small>${t('user')}</small></span></button>
+        ${service.auth !== 'none' && html`<button type="button" class="link" onClick=${() => signOut(onSignedOut)}>${t('sign_out')}</button>`}
+      </div>
+    </aside>
+    <button type="button" class="scrim" aria-label=${t('close')} tabindex=${open ? 0 : -1} onClick=${() => setOpen(false)}></button>
+    <div class="content">
+      <div class="topbar"><${IconButton} icon="menu" label=${t('menu')} aria-expanded=${open} aria-controls="sidebar" onClick=${() => setOpen(true)} /><span>${t(`nav.${at.screen}`)}</span><${IconButton} icon="add" label=${t('new_chat')} onClick=${() => go('chat')} /></div>
+      <main id="main" tabindex="-1" key=${`${at.screen}:${currentLanguage()}`}>
+        <${Guard} key=${at.screen}>
+          ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}
+          ${Screen && module.data.screen === at.screen
+            ? html`<${Screen} key=${user} service=${service} user=${user} rest=${at.rest} may=${may} conversations=${conversations} />`
+            : !module.error && html`<div class="page"><${Skeleton} /></div>`}
+        <//>
+      </main>
+    </div>
+    ${choosing && html`<${ChooseUser} current=${user} mayList=${may('memory:read')} onChoose=${chooseUser} onClose=${() => setChoosing(false)} />`}
+  </div>`
+}
+
+function Conversations({ list, current }) {
+  let group = ''
+  return html`<div class="conversations">
+    ${list.error && html`<p class="muted">–</p>`}
+    ${list.items?.map((each) => {
+      const heading = period(each.created_at)
+      const begins = heading !== group
+      group = heading
+      return html`${begins && html`<h2 key=${heading}>${heading}</h2>`}<a key=${each.id} href=${`#/chat/${each.id}`} aria-current=${each.id === current ? 'page' : undefined} title=${each.title}>${each.title || t('untitled')}</a>`
+    })}
+    ${list.more && html`<${Button} kind="quiet small" onClick=${list.more}>${t('load_more')}<//>`}
+  </div>`
+}
+
+function ChooseUser({ current, mayList, onChoose, onClose }) {
+  const [name, setName] = useState('')
+  const found = useLoad(async () => (mayList ? get('/api/v1/users', { prefix: name || undefined, limit: 30 }) : { items: [] }), [name])
+  const valid = /^[A-Za-z0-9._:@-]{1,128}$/.test(name)
+  const submit = (event) => {
+    event.preventDefault()
+    if (valid) onChoose(name)
+  }
+  return html`<${Dialog} title=${t('choose_user')} onClose=${onClose}>
+    <form onSubmit=${submit}>
+      <${Field} label=${t('user_name')} hint=${t('user_name_hint')}><input value=${name} onInput=${(event) => setName(event.target.value)} autocomplete="off" autofocus /><//>
+    </form>
+    <ul class="pick">
+      ${valid && !found.data?.items.some((each) => each.user_id === name) && html`<li><button type="button" onClick=${() => onChoose(name)}><b>${name}</b><small>${t('new_user')}</small></button></li>`}
+      ${found.data?.items.map((each) => html`<li key=${each.user_id}><button type="button" aria-current=${each.user_id === current ? 'true' : undefined} onClick=${() => onChoose(each.user_id)}><b>${each.display_name ?? each.user_id}</b><small>${t('user_numbers', each)}</small></button></li>`)}
+    </ul>
+  <//>`
+}
+
+async function signOut(onSignedOut) {
+  await send('DELETE', '/console/session').catch(() => signedOut.dispatchEvent(new Event('signed-out')))
+  onSignedOut()
+}
