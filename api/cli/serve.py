@@ -5,6 +5,8 @@ import gc
 import signal
 import socket
 import sys
+import threading
+import webbrowser
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +31,7 @@ _GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    open_console: Annotated[bool, typer.Option("--open", help="Open the console in a browser.")] = False,
 ) -> None:
     """Start the service.
 
@@ -39,14 +42,14 @@ def serve(
     try:
         listening = _listen(settings)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, listening))
+            runner.run(_serve(settings, listening, open_console=open_console))
     except AnamnesisError as error:
         fail(error.message)
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
 
 
-async def _serve(settings: Settings, listening: socket.socket) -> None:
+async def _serve(settings: Settings, listening: socket.socket, *, open_console: bool) -> None:
     from services.bootstrap import open_services  # noqa: PLC0415
     from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
 
@@ -80,6 +83,9 @@ async def _serve(settings: Settings, listening: socket.socket) -> None:
         stack.callback(checking.cancel)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)
+        if open_console:
+            # A browser that is started in the foreground would hold the service up.
+            threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
         finishing = asyncio.create_task(_finish_start(settings), name="end of the start")
         stack.callback(finishing.cancel)
         stopping = asyncio.create_task(signals.get())
@@ -151,10 +157,14 @@ def _listen(settings: Settings) -> socket.socket:
     return listening
 
 
+def _address(settings: Settings) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"http://{host}:{settings.port}"
+
+
 def _greet(settings: Settings) -> None:
     """Say where the service is, what it runs on, and how to talk to it."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    address = f"http://{host}:{settings.port}"
+    address = _address(settings)
     embedded = [
         name
         for name, url in (
@@ -170,6 +180,7 @@ def _greet(settings: Settings) -> None:
     body = '{"user_id": "me", "session_id": "first", "message": "My dog is called Bruno."}'
     lines = [
         f"Anamnesis is ready at {address}",
+        f"  console    {address}/console",
         f"  embedded   {', '.join(embedded) + f'; data in {settings.data_dir}' if embedded else 'nothing'}",
         f"  model      {model}",
         f"  API docs   {address}/docs",

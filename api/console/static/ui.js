@@ -1,10 +1,10 @@
 // What every screen is built of.
 
-import { Component, html, useCallback, useEffect, useRef, useState } from './vendor/preact.js'
+import { Component, html, useCallback, useEffect, useLayoutEffect, useReducer, useRef, useState } from './vendor/preact.js'
 import { Problem } from './api.js'
 import { ago, dateTime, t } from './i18n.js'
 
-export { Component, html, useCallback, useEffect, useRef, useState }
+export { Component, html, useCallback, useEffect, useLayoutEffect, useReducer, useRef, useState }
 
 const ICONS = {
   add: 'M12 5v14M5 12h14', back: 'M15 5l-7 7 7 7', chat: 'M4 5h16v11H9l-5 4z', check: 'M5 12.5l4.5 4.5L19 7',
@@ -51,6 +51,7 @@ export function useLoad(load, inputs = []) {
       const data = await load()
       if (call === latest.current) setState({ data, error: null, loading: false })
     } catch (error) {
+      if (!(error instanceof Problem)) console.error(error)
       if (call === latest.current && error.name !== 'AbortError') setState({ data: undefined, error, loading: false })
     }
   }, inputs)

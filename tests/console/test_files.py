@@ -1,0 +1,77 @@
+"""The console's files: what is vendored, which words there are, and what a page may load."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from api.console.pages import FILES
+
+OWN_MODULES = sorted(path for path in FILES.rglob("*.js") if "vendor" not in path.parts)
+KEY = re.compile(r"\bt\(\s*'([a-z_0-9.]+)'")
+WORD = re.compile(r"\bword\(\s*'([a-z_]+)'")
+
+
+def _strings(language: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads((FILES / "strings" / f"{language}.json").read_text("utf-8"))
+    return found
+
+
+def test_vendored_files_are_those_of_the_manifest() -> None:
+    manifest = json.loads((FILES / "vendor" / "manifest.json").read_text("utf-8"))
+    assert {each["file"] for each in manifest} == {path.name for path in FILES.glob("vendor/*.js")}
+    for each in manifest:
+        assert hashlib.sha256((FILES / "vendor" / each["file"]).read_bytes()).hexdigest() == each["sha256"]
+        assert each["package"]
+        assert each["version"]
+        assert each["licence"]
+
+
+def test_both_languages_have_the_same_strings_with_the_same_values() -> None:
+    english, chinese = _strings("en"), _strings("zh")
+    assert english.keys() == chinese.keys()
+    for key, text in english.items():
+        assert set(re.findall(r"{(\w+)}", text)) == set(re.findall(r"{(\w+)}", chinese[key])), key
+
+
+@pytest.mark.parametrize("path", OWN_MODULES, ids=lambda path: path.name)
+def test_every_string_that_a_module_names_exists(path: Path) -> None:
+    source, strings = path.read_text("utf-8"), _strings("en")
+    assert not [key for key in KEY.findall(source) if key not in strings]
+    prefixes = {key.split(".")[0] for key in strings}
+    assert not [prefix for prefix in WORD.findall(source) if prefix not in prefixes]
+
+
+@pytest.mark.parametrize("path", OWN_MODULES, ids=lambda path: path.name)
+def test_a_module_is_short_and_writes_no_html_by_itself(path: Path) -> None:
+    source = path.read_text("utf-8")
+    assert source.count("\n") < 300
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|dangerouslySetInnerHTML|\beval\(|new Function", source
+    )
+    assert "http://" not in source
+    assert "https://" not in source
+
+
+def test_the_console_is_small() -> None:
+    assert sum(path.read_text("utf-8").count("\n") for path in OWN_MODULES) <= 4500
+
+
+@pytest.mark.anyio
+async def test_the_front_page_is_the_console_with_a_strict_policy(client: httpx.AsyncClient) -> None:
+    front = await client.get("/")
+    assert (front.status_code, front.headers["location"]) == (307, "/console")
+    page = await client.get("/console")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|style=", page.text)
+    for address in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        found = await client.get(address)
+        assert found.status_code == 200, address
+        assert found.headers["content-security-policy"] == policy
+        again = await client.get(address, headers={"If-None-Match": found.headers["etag"]})
+        assert again.status_code == 304
