@@ -57,7 +57,7 @@ class _KnownCaller(_Bearer):
     """The caller of a request, whatever their scopes; the request counts against the tenant's limit."""
 
     async def __call__(self, connection: HTTPConnection) -> Caller:
-        caller = await _caller_of(connection)
+        caller = await caller_of(connection)
         services: Services = connection.state.services
         await services.rate_limits.count_request(caller.tenant_id)
         return caller
