@@ -23,8 +23,8 @@ from services.knowledge.model_choice import ask_which
 from services.knowledge.profile import BaseProfile
 from services.knowledge.profile_match import Profiles, ends_of
 from services.search.embedding_quality import EmbeddingQuality
-from services.search.queries import is_small_talk
 from services.text.language import Language, language_of
+from services.text.questions import is_small_talk
 from state.conversation import RouteDecision, RouteMethod
 
 if TYPE_CHECKING:

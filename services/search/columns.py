@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from services.search.hits import Unit
 from services.search.meaning import WordMeanings
-from services.search.queries import asks
 from services.search.sequences import Places, TermSequences
 from services.search.term_matrix import Values
 from services.text.features import FEATURES, Feature
 from services.text.language import language_of
+from services.text.questions import asks
 from services.text.tokenizer import terms
 
 Kinds = NDArray[np.uint16]

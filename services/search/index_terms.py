@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from services.search.queries import asks_of_oneself
 from services.text.concepts import concepts, telling_concepts, widened
 from services.text.features import FEATURES, Feature, expected, features
 from services.text.language import language_of
+from services.text.questions import asks_of_oneself
 from services.text.tokenizer import indexed_text, terms
 
 VERSION = "2"

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.search.columns import BY_ASSISTANT, OF_FEATURE, WRITTEN, Columns
-from services.search.queries import asks, asks_in_general, asks_of_oneself, is_about_the_assistant
 from services.search.relevance import Relevance
 from services.search.term_matrix import Values
 from services.text.features import expected, states
 from services.text.language import language_of
+from services.text.questions import asks, asks_in_general, asks_of_oneself, is_about_the_assistant
 from services.text.tokenizer import informative_terms
 
 Observed = tuple[dict[str, Values], dict[str, float]]

@@ -16,7 +16,7 @@ from services.search.duplicates import duplicates
 from services.search.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
 from services.search.likelihood import Observed, likelihood, observe
 from services.search.parameters import RankingParameters
-from services.search.queries import RecallQuery, asks, asks_in_general, is_about_oneself, is_about_the_assistant
+from services.search.queries import RecallQuery
 from services.search.question_repeats import repeated_questions
 from services.search.relevance import relevance
 from services.search.sequences import Places
@@ -24,6 +24,7 @@ from services.search.term_matrix import Values
 from services.search.versions import newer_versions
 from services.text.features import expected
 from services.text.language import Language, language_of
+from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant
 from services.text.tokenizer import terms
 
 _DEFAULT = RankingParameters()

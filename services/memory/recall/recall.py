@@ -28,15 +28,10 @@ from services.search.embedding_quality import EmbeddingQuality, cosine_floor, me
 from services.search.hits import Ranking
 from services.search.likelihood import concerns_nobody
 from services.search.parameters import PREFERRED, SEARCH_DEPTH, RankingParameters
-from services.search.queries import (
-    RecallQuery,
-    Utterance,
-    asks,
-    is_small_talk,
-    make_queries,
-)
+from services.search.queries import RecallQuery, Utterance, make_queries
 from services.search.selection import Floor
 from services.text.language import Language, language_of
+from services.text.questions import asks, is_small_talk
 from services.time_reference.days import named_day
 from services.time_reference.local_days import bounds, local_day
 

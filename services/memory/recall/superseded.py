@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from services.memory.episodes.episode import StoredUnit
-from services.search.queries import asks
 from services.text.contradictions import Claim, claim_of
 from services.text.language import language_of
+from services.text.questions import asks
 
 _SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+[?？]?")
 _MOST_SENTENCES = 12

@@ -2,16 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.search.queries import (
-    RecallQuery,
-    Utterance,
-    asks,
-    asks_of_oneself,
-    is_about_oneself,
-    is_small_talk,
-    make_queries,
-)
+from services.search.queries import RecallQuery, Utterance, make_queries
 from services.text.language import Language
+from services.text.questions import asks, asks_of_oneself, is_about_oneself, is_small_talk
 
 FILM = [
     Utterance("user", "I saw a film by Kurosawa yesterday", "Anna"),

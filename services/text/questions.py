@@ -1,0 +1,135 @@
+"""What kind of question a message is, if it is one: about whom, and for whom. Rules, in Chinese and English."""
+
+import re
+
+from services.text.cue_words import ASKS, PLEASANTRIES, REFERS_BACK
+from services.text.language import Language, language_of
+from services.text.tokenizer import simplified
+
+_LONGEST_PLEASANTRY = 4
+
+# "How do I cook rice" says nothing about its speaker.
+_REQUESTS_OF_ONE = re.compile("帮我|给我|教我|跟我|让我|告诉我|提醒我|我想|我该|我要|我能|我可以")
+_OWN = frozenset(["my", "mine", "our", "ours"])
+_OF_ONE = re.compile(
+    r"\b(?:did|have|had|was|am|were) (?:i|we)\b"
+    r"|\bdo (?:i|we) (?:like|love|have|prefer|own|live|work|hate|usually)\b"
+    r"|\b(?:i|we) (?:said|told|mentioned|went|had|was|were|am|have|bought|like|love|prefer)\b"
+)
+
+
+_OF_THE_ASSISTANT: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(
+        r"\b(?:did|have|had|were|do) you\b|\byou (?:said|told|mentioned|recommended|suggested|gave|wrote|"
+        r"explained|listed|showed|taught|made|advised|proposed|came up)\b|\byour (?:answer|advice|suggestion|"
+        r"recommendation|recipe|idea|list|plan)\b"
+    ),
+    "zh": re.compile(
+        r"你[^，。？！,?!]{0,6}?(?:说[过的]|讲[过的]|提到|提[过的]|推荐|建议|写的|列的|教[我过的]|介绍|给我的|告诉我的|解释|安排的|"
+        r"回答)|你的(?:回答|建议|推荐|方案|答案|菜谱)"
+    ),
+}
+
+
+_IN_GENERAL: dict[Language, re.Pattern[str]] = {
+    "en": re.compile(
+        r"^(?:so |and |ok |please )?(?:how (?:do|does|can|should|would|could|to)\b(?! (?:i|we) (?:usually|"
+        r"normally|always|feel|like|know|take|get)\b)|"
+        r"what(?:'s| is| are) (?:an? |the (?:difference|meaning|definition)|the best way)|"
+        r"what does .* (?:mean|stand for)|why (?:do|does|is|are) (?!my\b|i\b|we\b)|explain\b|define\b)"
+    ),
+    "zh": re.compile(
+        r"怎么(?!样|了|啦|受|来|回事|称呼|会|叫)[\u4e00-\u9fff]|如何|什么是|是什么意思|啥意思|的(?:区别|定义|原理|步骤|做法)"
+    ),
+}
+
+
+_ASKS_AFTER = re.compile(
+    r"(?:(?:wait|ok|okay|so|and|but|hey|hi|hello|lol|oh|um|well|please|btw|by the way|also|again|on|in|at|for|to|"
+    r"from|with|by|of|about)\b[\s,.!]*)*"
+    r"(?:wh?at|which|whe(?:n|re)|who[ms]?e?|why|how)(?:'?s|'?re|'?ll|'?d|'?m)?\b"
+)
+"""A question word, also where it is shortened or written as it is heard, after what opens a message."""
+_ONESELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|me|my|mine|we|we're|we've|us|our|ours)\b")
+
+
+def asks(message: str, language: Language) -> bool:
+    """Whether the message asks something, by its mark or its words."""
+    if language == "zh":
+        folded = simplified(message)
+        return folded.rstrip().endswith(("?", "？")) or has_cue(folded, ASKS[language], language)
+    opening = _ASKS_AFTER.match(message.lower().replace("’", "'"))
+    first = english_words(message)[:1]
+    return "?" in message or opening is not None or (bool(first) and first[0] in ASKS[language])
+
+
+def refers_back(message: str, language: Language) -> bool:
+    """Whether the message may speak of something that was named before it."""
+    return has_cue(message, REFERS_BACK[language], language)
+
+
+def is_about_oneself(message: str, language: Language) -> bool:
+    """Whether a message speaks of the user's own affairs ("my", "did I", 我的), beyond wanting something done."""
+    folded = message.lower()
+    if language == "zh":
+        return "我" in _REQUESTS_OF_ONE.sub("", folded)
+    return not _OWN.isdisjoint(english_words(folded)) or bool(_OF_ONE.search(folded))
+
+
+def asks_of_oneself(message: str, language: Language) -> bool:
+    """Whether a message asks for something of the user's own life, where memory is the only place to look."""
+    if asks_in_general(message):
+        return False
+    if is_about_oneself(message, language):
+        return True
+    return language == "en" and bool(_ONESELF.search(message.lower().replace("’", "'")))
+
+
+def is_about_the_assistant(message: str, language: Language) -> bool:
+    """Whether a message is about what the assistant said or did ("what did you recommend", 你推荐的)."""
+    return bool(_OF_THE_ASSISTANT[language].search(simplified(message.lower())))
+
+
+def asks_in_general(message: str) -> bool:
+    """Whether a message asks how something is done or what it is, for anybody (how do I boil rice, 什么是复利)."""
+    return bool(_IN_GENERAL[language_of([message])].search(simplified(message.strip().lower())))
+
+
+def is_small_talk(message: str) -> bool:
+    """Whether a message is made of courtesies alone ("thanks!", "好的"): there is nothing to remember for it."""
+    language = language_of([message])
+    if language == "zh":
+        return all(_is_all_pleasantries(run) for run in _runs(message))
+    return all(word in PLEASANTRIES["en"] for word in english_words(message))
+
+
+def has_cue(message: str, cues: frozenset[str], language: Language) -> bool:
+    """Whether one of the cues is in a message: in Chinese anywhere, in English as a word."""
+    if language == "zh":
+        return any(cue in message for cue in cues)
+    return not cues.isdisjoint(english_words(message))
+
+
+def english_words(message: str) -> list[str]:
+    """The words of an English message in lower case, contractions whole."""
+    folded = message.lower().replace("’", "'")
+    return [part.strip("'") for part in "".join(c if c.isalnum() or c == "'" else " " for c in folded).split()]
+
+
+def _runs(message: str) -> list[str]:
+    return "".join(c if c.isalnum() else " " for c in message).lower().split()
+
+
+def _is_all_pleasantries(run: str) -> bool:
+    """Whether a run can be cut into courtesies, the longest first."""
+    if run.isascii():
+        return run in PLEASANTRIES["en"]
+    at = 0
+    while at < len(run):
+        for length in range(_LONGEST_PLEASANTRY, 0, -1):
+            if run[at : at + length] in PLEASANTRIES["zh"]:
+                at += len(run[at : at + length])
+                break
+        else:
+            return False
+    return True
