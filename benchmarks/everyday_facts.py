@@ -12,10 +12,9 @@ question is removed again before the next one is asked. The stores and the embed
 import argparse
 import asyncio
 import json
-import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
@@ -27,22 +26,20 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.scripted_stores import scripted_stores
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
-from services.engines import Engines, migrate_if_owner, open_engines
+from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import EmbeddedPostgres
-from services.platform.logs import configure_logs
-from services.platform.settings import Settings, load_settings
+from services.platform.settings import Settings
 from state.conversation import TurnInput
 from tests.scenarios.passing import let_pass
 from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply
 
 DATA = Path(__file__).parent / "data" / "everyday"
-_RECALL_BUDGET_MS = 5_000
-"""A machine under load must not decide what a prompt holds."""
 _NEVER = 1_000
 _ASKING = "question"
 _STRANGER = "stranger"
@@ -196,29 +193,14 @@ async def evaluate(folder: Path) -> list[Result]:
         return [await _ask(play, question, set(stranger.splitlines())) for question in asked]
 
 
-@contextmanager
-def _new_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
-        yield folder
-
-
 @asynccontextmanager
 async def _playing() -> AsyncIterator[_Play]:
-    configure_logs("console", "error")
     async with AsyncExitStack() as stack:
-        folder = stack.enter_context(_new_folder())
-        model = stack.enter_context(ModelServer())
-        usual: dict[str, Any] = {"data_dir": folder, "memory_recall_budget_ms": _RECALL_BUDGET_MS}
-        offline = load_settings(**usual)
-        scripted = load_settings(**usual, llm_model="scripted", llm_base_url=model.base_url, llm_api_key="none")
-        engines = await stack.enter_async_context(open_engines(offline))
-        await migrate_if_owner(engines)
-        told = await stack.enter_async_context(_working(offline, engines))
-        services = await stack.enter_async_context(open_services(scripted, engines))
+        stores = await stack.enter_async_context(scripted_stores())
+        told = await stack.enter_async_context(_working(stores.offline, stores.engines))
+        services = await stack.enter_async_context(open_services(stores.settings, stores.engines))
         turns = await stack.enter_async_context(running_turns(services))
-        yield _Play(told, turns, model, EmbeddedPostgres(folder).url("postgres"))
+        yield _Play(told, turns, stores.model, EmbeddedPostgres(stores.folder).url("postgres"))
 
 
 @asynccontextmanager

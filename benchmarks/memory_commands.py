@@ -11,10 +11,9 @@ through, and something is asked in a new conversation, whose prompt is examined.
 import argparse
 import asyncio
 import json
-import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,23 +22,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.scripted_stores import scripted_stores
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services, open_services
-from services.engines import migrate_if_owner, open_engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.episodes.index import Scope
-from services.platform.logs import configure_logs
-from services.platform.settings import load_settings
 from services.text.tokenizer import simplified_text
 from state.conversation import TurnInput
 from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply
 
 DATA = Path(__file__).parent / "data" / "memory_commands" / "dev"
-_RECALL_BUDGET_MS = 5_000
-"""A machine under load must not decide what a prompt holds."""
 _ANSWER = {"zh": "好的。", "en": "All right."}
 _ASKS = {"zh": "关于{what}，你知道些什么？", "en": "What do you know about {what}?"}
 _PER_CONVERSATION = 10
@@ -128,32 +123,14 @@ async def evaluate(folder: Path, language: str) -> tuple[list[Result], list[Resu
     return commands, alarms
 
 
-@contextmanager
-def _new_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
-        yield folder
-
-
 @asynccontextmanager
 async def _playing() -> AsyncIterator[_Play]:
-    configure_logs("console", "error")
-    async with AsyncExitStack() as stack:
-        folder = stack.enter_context(_new_folder())
-        model = stack.enter_context(ModelServer())
-        settings = load_settings(
-            data_dir=folder,
-            memory_recall_budget_ms=_RECALL_BUDGET_MS,
-            llm_model="scripted",
-            llm_base_url=model.base_url,
-            llm_api_key="none",
-        )
-        engines = await stack.enter_async_context(open_engines(settings))
-        await migrate_if_owner(engines)
-        services = await stack.enter_async_context(open_services(settings, engines))
-        turns = await stack.enter_async_context(running_turns(services))
-        yield _Play(services, turns, model)
+    async with (
+        scripted_stores() as stores,
+        open_services(stores.settings, stores.engines) as services,
+        running_turns(services) as turns,
+    ):
+        yield _Play(services, turns, stores.model)
 
 
 async def _play_line(play: _Play, line: Line) -> Result:
