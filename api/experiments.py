@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query, Response
+from fastapi import APIRouter, Body, Path, Response
 
 from api.access import Admin, ServicesOf
 from api.experiment_schemas import (
@@ -13,8 +13,8 @@ from api.experiment_schemas import (
     ExperimentRequest,
     ExperimentView,
 )
+from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.schemas import MAX_PAGE
 from services.conversations.values import Id
 from services.experiments.experiments import NewExperiment
 
@@ -33,12 +33,12 @@ _CONFLICT = documented(HTTPStatus.CONFLICT)
 async def experiments(
     services: ServicesOf,
     caller: Admin,
-    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+    after: AfterName = None,
+    limit: Limit = 50,
 ) -> Any:
     """Experiments of the tenant, by name."""
     items = await services.experiments.page(caller.tenant_id, after=after, limit=limit)
-    return {"items": items, "next": items[-1].name if len(items) == limit else None}
+    return page_by_name(items, limit)
 
 
 @router.post("", response_model=ExperimentView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)

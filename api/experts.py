@@ -3,12 +3,12 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Query, Response
+from fastapi import APIRouter, Body, Path, Response
 
 from api.access import Admin, Chatter, ServicesOf
 from api.expert_schemas import ExpertChangeRequest, ExpertPage, ExpertRequest, ExpertView
+from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
-from api.schemas import MAX_PAGE
 from services.conversations.experts import NewExpert
 from services.conversations.values import Id
 
@@ -27,12 +27,12 @@ _CONFLICT = documented(HTTPStatus.CONFLICT)
 async def experts(
     services: ServicesOf,
     caller: Chatter,
-    after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+    after: AfterName = None,
+    limit: Limit = 50,
 ) -> Any:
     """Experts of the tenant, by name."""
     items = await services.experts.page(caller.tenant_id, after=after, limit=limit)
-    return {"items": items, "next": items[-1].name if len(items) == limit else None}
+    return page_by_name(items, limit)
 
 
 @router.post("", response_model=ExpertView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from api.access import Admin, ServicesOf
+from api.paging import Limit
 from api.problems import documented
-from api.schemas import MAX_PAGE, JobPage, JobView
+from api.schemas import JobPage, JobView
 from services.jobs.records import JobStatus
 
 _LARGEST_ID = 2**63 - 1
@@ -25,7 +26,7 @@ async def jobs(
     caller: Admin,
     status: JobStatus | None = None,
     after: Annotated[int | None, Query(ge=1, le=_LARGEST_ID, description="The `next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+    limit: Limit = 50,
 ) -> Any:
     """Jobs of the tenant, newest first. The default tenant also sees those of the service itself."""
     items = await services.jobs.records.page(caller.tenant_id, status=status, after=after, limit=limit)

@@ -20,8 +20,8 @@ from api.knowledge_schemas import (
     PassageList,
     Prefix,
 )
+from api.paging import Limit
 from api.problems import documented
-from api.schemas import MAX_PAGE
 from services.bootstrap import Services
 from services.conversations.values import no_nul
 from services.errors import InvalidInput
@@ -37,7 +37,6 @@ router = APIRouter(
 )
 
 OfBase = Annotated[Prefix, Path()]
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 Source = Annotated[
     str, Query(min_length=1, max_length=MAX_SOURCE_CHARACTERS, description="The document's name in the base.")
 ]

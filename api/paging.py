@@ -1,20 +1,29 @@
-"""Pages of lists that are ordered by time: the `after` of a request, and the `next` of an answer."""
+"""Pages of lists, ordered by time or by name: the `after` of a request, and the `next` of an answer."""
 
 import base64
 import binascii
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query
 
 from api.schemas import MAX_PAGE
 from services.conversations.transcript import Cursor
+from services.conversations.values import Id
 from services.errors import InvalidInput
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 After = Annotated[str | None, Query(max_length=200, description="The `next` of the page before.")]
+
+
+AfterName = Annotated[Id | None, Query(description="The `next` of the page before.")]
+
+
+def page_by_name(items: Sequence[Any], limit: int) -> dict[str, Any]:
+    """A page of items that have names; `next` is the last name of a full page."""
+    return {"items": items, "next": items[-1].name if len(items) == limit else None}
 
 
 def next_of(places: Sequence[Cursor], limit: int) -> str | None:

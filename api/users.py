@@ -6,8 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 
 from api.access import Admin, MemoryReader, MemoryWriter, ServicesOf
+from api.paging import Limit
 from api.problems import documented
-from api.schemas import MAX_PAGE, ErasureView
+from api.schemas import ErasureView
 from api.visit_schemas import UserPage, UserRequest, UserView
 from services.conversations.values import Id
 from services.errors import Forbidden
@@ -27,7 +28,7 @@ async def users(
         str | None, Query(min_length=1, max_length=128, description="How the name, or the display name, begins.")
     ] = None,
     after: Annotated[Id | None, Query(description="The `next` of the page before.")] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 50,
+    limit: Limit = 50,
 ) -> Any:
     """Users of the tenant, by name; 403 for a caller who is one user."""
     if caller.user_id is not None:

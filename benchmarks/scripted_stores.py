@@ -1,8 +1,8 @@
 """Embedded stores in their own folder, and a model that answers from a script: for benchmarks of memory."""
 
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,16 +28,20 @@ class ScriptedStores:
     """Without a model: rules do what a small model would."""
 
 
+@contextmanager
+def _new_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
+        yield folder
+
+
 @asynccontextmanager
 async def scripted_stores() -> AsyncIterator[ScriptedStores]:
     """Start the engines and the model's server; both end and the folder is removed on leaving."""
     configure_logs("console", "error")
     async with AsyncExitStack() as stack:
-        name = stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True)
-        )
-        folder = Path(name)
-        folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
+        folder = stack.enter_context(_new_folder())
         model = stack.enter_context(ModelServer())
         offline = load_settings(data_dir=folder, memory_recall_budget_ms=_RECALL_BUDGET_MS)
         scripted = load_settings(

@@ -6,6 +6,7 @@ conversation together with others is made again without it: daily summaries, mer
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -28,7 +29,6 @@ from services.visits.schedule import defer_days
 
 ERASE_CONVERSATION_TRACES = "erase_conversation_traces"
 
-_AGAIN_S = 15.0
 _TRIES = 3
 
 log = structlog.get_logger(__name__)
@@ -170,18 +170,7 @@ class ConversationErasure:
     async def _erase_traces(
         self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
     ) -> None:
-        try:
+        ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
+        left = "traces of a removed conversation are left"
+        async with self._jobs.until_done(job, ERASE_CONVERSATION_TRACES, left, **ids):
             await self._traces.remove(user_id, turn_ids, expert_ids)
-        except Unavailable as error:
-            # A store may be away for longer than a job is tried: a removal does not end before it is complete.
-            log.warning("traces of a removed conversation are left", reason=error.message)
-            async with job.transaction() as connection:
-                await self._jobs.defer(
-                    connection,
-                    ERASE_CONVERSATION_TRACES,
-                    tenant_id=job.tenant_id,
-                    delay_s=_AGAIN_S,
-                    user_id=user_id,
-                    turn_ids=list(turn_ids),
-                    expert_ids=list(expert_ids),
-                )

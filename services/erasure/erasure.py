@@ -6,14 +6,14 @@ away at this moment does not keep an erasure from being completed. The same is t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import UUID
 
 import structlog
 
 from services.conversations.leases import TurnLeases
 from services.erasure.traces import Traces, remove_jobs
-from services.errors import DatabaseUnavailable, NotFound, Unavailable
+from services.errors import NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.memory.episodes.index import WRITING, EpisodeIndex
@@ -48,7 +48,6 @@ TABLES = (
 """Tables with rows of a user: each falls with the row in `users`."""
 
 _LONGEST_TURN_S = 600 + 60
-_AGAIN_S = 15.0
 
 _USER = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
@@ -243,26 +242,11 @@ class Erasure:
     async def _erase_traces(
         self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
     ) -> None:
-        try:
+        ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
+        async with self._jobs.until_done(job, ERASE_TRACES, "traces of an erased user are left", **ids):
             removed = await self._traces.remove(user_id, turn_ids, expert_ids)
             # Who writes into the index now may have read episodes that are gone: it ends first.
             async with self._database.only_one(WRITING, wait=True):
                 units = await self._index.forget(user_id)
                 await self._index.remove_leftovers(user_id)
-        except DatabaseUnavailable:
-            raise
-        except Unavailable as error:
-            # A store may be away for longer than a job is tried: an erasure does not end before it is complete.
-            log.warning("traces of an erased user are left", user_id=str(user_id), reason=error.message)
-            async with self._database.tenant(job.tenant_id) as connection:
-                await self._jobs.defer(
-                    connection,
-                    ERASE_TRACES,
-                    tenant_id=job.tenant_id,
-                    delay_s=_AGAIN_S,
-                    user_id=user_id,
-                    turn_ids=list(turn_ids),
-                    expert_ids=list(expert_ids),
-                )
-            return
-        log.info("traces erased", tenant_id=str(job.tenant_id), user_id=str(user_id), units=units, **removed)
+            log.info("traces erased", tenant_id=str(job.tenant_id), user_id=str(user_id), units=units, **removed)

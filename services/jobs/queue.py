@@ -6,7 +6,7 @@ not exist. They carry ids only. A job runs at least once: when its worker is los
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ import structlog
 from procrastinate import builtin_tasks, exceptions
 from procrastinate.job_context import AbortReason
 
+from services.errors import DatabaseUnavailable, Unavailable
 from services.jobs.outcomes import Outcomes
 from services.jobs.records import JobRecords
 from services.jobs.tasks import (
@@ -40,6 +41,8 @@ _CONCURRENCY = 2
 _BEFORE_ANOTHER_START_S = 1.0
 _MOST_POSTPONEMENTS = 120
 """After these, ten minutes in all, a job runs however busy the process is."""
+_STORE_AWAY_S = 15.0
+"""Pause before a job is deferred again whose store did not answer."""
 _FIRST = 100  # priority of what keeps the queue itself in order
 
 _RESCUE = "rescue_lost_jobs"
@@ -162,6 +165,28 @@ class JobQueue:
         except exceptions.AlreadyEnqueued:
             return False
         return True
+
+    @contextlib.asynccontextmanager
+    async def until_done(self, job: RunningJob, task_name: str, left: str, **ids: Any) -> AsyncIterator[None]:
+        """Work in a store that may be away for longer than a job is tried: then the task is deferred again.
+
+        Args:
+            job: that runs.
+            task_name: its task.
+            left: says in the log what is not done yet.
+            **ids: what the task is given again.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer; the job itself is tried again.
+        """
+        try:
+            yield
+        except DatabaseUnavailable:
+            raise
+        except Unavailable as error:
+            log.warning(left, job_id=job.id, reason=error.message)
+            async with job.transaction() as connection:
+                await self.defer(connection, task_name, tenant_id=job.tenant_id, delay_s=_STORE_AWAY_S, **ids)
 
     async def forget_older_runs(self, name: str, context: procrastinate.JobContext) -> None:
         """Remove what is kept of a periodic task's earlier runs: those of one that runs often are not worth it.

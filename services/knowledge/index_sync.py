@@ -6,13 +6,14 @@ same ids: nothing is lost, nothing is there twice.
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
-from services.errors import ConfigurationError, DatabaseUnavailable, Unavailable
+from services.errors import ConfigurationError, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.knowledge import chunk_sql as sql
@@ -28,7 +29,6 @@ INDEX = "index_passages"
 _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
 _CHUNKS_AT_ONCE = 200
-_AGAIN_S = 15.0
 _FIRST = UUID(int=0)
 
 log = structlog.get_logger(__name__)
@@ -124,30 +124,21 @@ class ChunkIndexSync:
             await self._database.fetch(tenant_id, sql.NOTHING_INDEXED, values, tuple_row)
 
     async def _forget(self, job: RunningJob, *, base_id: UUID, document_ids: list[UUID]) -> None:
-        try:
+        left = "removed passages are left in the index"
+        ids: dict[str, Any] = {"base_id": base_id, "document_ids": list(document_ids)}
+        async with (
+            self._jobs.until_done(job, FORGET_PASSAGES, left, **ids),
             # Who writes into the index now may have read what was removed: it ends first.
-            async with self._database.only_one(WRITING, wait=True):
-                if not document_ids:
-                    await self._index.forget_base(base_id)
-                    return
-                values = {"tenant_id": job.tenant_id, "document_ids": list(document_ids)}
-                rows = await self._database.fetch(job.tenant_id, sql.VERSIONS, values, tuple_row)
-                versions = {row[0]: row[1] for row in rows}
-                for document_id in document_ids:
-                    await self._index.forget_document(base_id, document_id, before=versions.get(document_id))
-        except DatabaseUnavailable:
-            raise
-        except Unavailable as error:  # it may be away for longer than a job is tried
-            log.warning("removed passages are left in the index", base_id=str(base_id), reason=error.message)
-            async with self._database.tenant(job.tenant_id) as connection:
-                await self._jobs.defer(
-                    connection,
-                    FORGET_PASSAGES,
-                    tenant_id=job.tenant_id,
-                    delay_s=_AGAIN_S,
-                    base_id=base_id,
-                    document_ids=list(document_ids),
-                )
+            self._database.only_one(WRITING, wait=True),
+        ):
+            if not document_ids:
+                await self._index.forget_base(base_id)
+                return
+            values = {"tenant_id": job.tenant_id, "document_ids": list(document_ids)}
+            rows = await self._database.fetch(job.tenant_id, sql.VERSIONS, values, tuple_row)
+            versions = {row[0]: row[1] for row in rows}
+            for document_id in document_ids:
+                await self._index.forget_document(base_id, document_id, before=versions.get(document_id))
 
     async def count(self) -> int:
         """How many chunks there are, of all tenants."""

@@ -14,7 +14,7 @@ import procrastinate
 import structlog
 from psycopg.rows import class_row, tuple_row
 
-from services.errors import ConfigurationError, DatabaseUnavailable, Unavailable
+from services.errors import ConfigurationError, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
@@ -35,7 +35,6 @@ _EVERY = "* * * * * */5"
 _EPISODES_AT_ONCE = 200
 _OTHERS_S = 0.3
 """Between two shards: whoever waits to remove something looks this often."""
-_AGAIN_S = 15.0
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 log = structlog.get_logger(__name__)
@@ -162,23 +161,13 @@ class EpisodeIndexSync:
                 await connection.execute(sql.NOT_INDEXED, values)
 
     async def _forget(self, job: RunningJob, *, user_id: UUID, episode_ids: list[UUID]) -> None:
-        try:
+        left = "removed episodes are left in the index"
+        async with (
+            self._jobs.until_done(job, FORGET, left, user_id=user_id, episode_ids=list(episode_ids)),
             # Who writes into the index now may have read what was removed: it ends first.
-            async with self._database.only_one(WRITING, wait=True):
-                await self._index.forget(user_id, episode_ids)
-        except DatabaseUnavailable:
-            raise
-        except Unavailable as error:  # it may be away for longer than a job is tried
-            log.warning("removed episodes are left in the index", user_id=str(user_id), reason=error.message)
-            async with self._database.tenant(job.tenant_id) as connection:
-                await self._jobs.defer(
-                    connection,
-                    FORGET,
-                    tenant_id=job.tenant_id,
-                    delay_s=_AGAIN_S,
-                    user_id=user_id,
-                    episode_ids=list(episode_ids),
-                )
+            self._database.only_one(WRITING, wait=True),
+        ):
+            await self._index.forget(user_id, episode_ids)
 
     async def count(self) -> int:
         """How many episodes there are, of all tenants."""
