@@ -1,0 +1,162 @@
+"""What the service answers. Fields that a later version adds are in the `raw` of an answer alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a turn's stream."""
+
+    id: int
+    """From 1, without gaps."""
+    status: str
+    """Such as `turn`, `token`, `tool_call` or `done`."""
+    content: Any
+
+    @property
+    def text(self) -> str:
+        """Its part of the answer; empty for all but `token`."""
+        return self.content if self.status == "token" else ""
+
+
+@dataclass(frozen=True)
+class MemoryChange:
+    """What was done to memory at the user's word."""
+
+    kind: str
+    summary: str
+    operation_id: str | None
+    """By which it can be undone; None = nothing matched."""
+    items: list[str]
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Read what the service sent."""
+        return cls(found["kind"], found["summary"], found["operation_id"], found["items"])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer."""
+
+    text: str
+    turn_id: str
+    conversation_id: str
+    message_id: str
+    usage: Mapping[str, int]
+    """Tokens."""
+    degraded: list[str]
+    """What the turn went without."""
+    memory_changes: list[MemoryChange]
+    raw: Mapping[str, Any]
+    """Everything that the service sent."""
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Read the content of the event `done`."""
+        return cls(
+            text=found["answer"],
+            turn_id=found["turn_id"],
+            conversation_id=found["conversation_id"],
+            message_id=found["message_id"],
+            usage=found["usage"],
+            degraded=found["degraded"],
+            memory_changes=[MemoryChange.of(each) for each in found.get("memory_changes", [])],
+            raw=found,
+        )
+
+
+@dataclass(frozen=True)
+class FoundMemory:
+    """An episode that a search found."""
+
+    id: str
+    text: str
+    kind: str
+    """`turn`, or the type of a written memory."""
+    score: float
+    """Comparable within one search only."""
+    created_at: datetime
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Read what the service sent."""
+        at = datetime.fromisoformat(found["created_at"])
+        return cls(found["id"], found["content"], found["episode_type"], found["score"], at)
+
+
+@dataclass(frozen=True)
+class WrittenMemory:
+    """A memory that was written down."""
+
+    id: str
+    text: str
+    kind: str
+    importance: float
+    """0 to 1."""
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Read what the service sent."""
+        return cls(found["id"], found["content"], found["episode_type"], found["importance"])
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of core memory."""
+
+    name: str
+    content: Mapping[str, Any]
+    version: int
+    updated_at: datetime
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Read what the service sent."""
+        at = datetime.fromisoformat(found["updated_at"])
+        return cls(found["section"], found["content"], found["version"], at)
+
+
+@dataclass(frozen=True)
+class MemoryAnswer:
+    """An answer about the user, from memory."""
+
+    text: str
+    statements: list[str]
+    answered_by: str
+    """`model` or `records`."""
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Read what the service sent."""
+        return cls(found["answer"], [each["text"] for each in found["statements"]], found["answered_by"])
+
+
+@dataclass(frozen=True)
+class LineError:
+    """A line that was refused."""
+
+    line: int
+    """From 1."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What became of imported lines."""
+
+    imported: int
+    skipped: int
+    """Those that were stored before."""
+    refused: int
+    errors: list[LineError] = field(default_factory=list)
+    """The first of the refused ones."""
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """Read what the service sent."""
+        errors = [LineError(each["line"], each["reason"]) for each in found["errors"]]
+        return cls(found["imported"], found["skipped"], found["refused"], errors)

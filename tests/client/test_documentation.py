@@ -1,0 +1,32 @@
+"""The documentation's examples run."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.client.test_client import runner, url
+from tests.support.service_process import ROOT
+
+__all__ = ["runner", "url"]
+
+pytestmark = pytest.mark.anyio
+
+EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def examples(page: Path) -> list[str]:
+    """The blocks of Python on a page."""
+    return EXAMPLE.findall(page.read_text())
+
+
+async def test_every_example_of_the_client_runs_in_order(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = examples(ROOT / "docs" / "client.md")
+    assert len(blocks) == 3
+    for block in blocks:
+        code = compile(block.replace("http://127.0.0.1:8000", url), "docs/client.md", "exec")
+        await asyncio.to_thread(exec, code, {"__name__": "__main__"})
+    said = capsys.readouterr().out
+    assert "invalid_input" in said
+    assert "known" in said
