@@ -45,8 +45,10 @@ from api.openai import responses as openai_responses
 from api.problems import add_problem_handlers, documented
 from api.request_bodies import Refused, RequestBodies, refused
 from api.same_host import LOOPBACK_NAMES, SameHost
+from api.tracing import RequestSpans
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.platform.tracing import TRACING
 
 _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
@@ -78,6 +80,8 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)
     app.mount("/console/static", console_pages.ConsoleFiles())
+    if TRACING.tracer is not None:
+        app.add_middleware(RequestSpans)
     add_problem_handlers(app)
     app.add_exception_handler(Refused, refused)
     return app

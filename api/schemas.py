@@ -142,6 +142,7 @@ class ChatAnswer(BaseModel):
     degraded: list[str]
     sources: list[SourceView]
     memory_changes: list[MemoryChangeView] = []
+    trace_id: str | None = Field(None, description="Of the turn's trace; null while tracing is off.")
     context_report: dict[str, Any] | None = None
 
 

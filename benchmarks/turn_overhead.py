@@ -144,11 +144,11 @@ def floor(base_url: str, api: Api) -> Iterator[Server]:
 
 
 @contextmanager
-def service(base_url: str, api: Api) -> Iterator[Server]:
-    """The service over new data, ready, its engines too."""
+def service(base_url: str, api: Api, *, name: str = "ours", **variables: str) -> Iterator[Server]:
+    """The service over new data, with further environment variables; ready, its engines too."""
     port = free_port()
-    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
         folder.chmod(0o755)  # root's embedded PostgreSQL runs under another account
         environment = {
             **environment_without_settings(),
@@ -158,11 +158,12 @@ def service(base_url: str, api: Api) -> Iterator[Server]:
             "ANAMNESIS_LLM_API": api,
             "ANAMNESIS_LLM_API_KEY": "x",
             "ANAMNESIS_LOG_LEVEL": "warning",
+            **variables,
         }
         arguments = ["-c", _SERVE, "serve", "--port", str(port)]
         with child(arguments, environment=environment, folder=folder) as process:
             wait_for(process, f"http://127.0.0.1:{port}/readyz", b'{"state":"ok"')
-            yield Server("ours", process.pid, port, "/api/v1/chat/stream", "event: token", "event: done")
+            yield Server(name, process.pid, port, "/api/v1/chat/stream", "event: token", "event: done")
 
 
 def measure_load(plan: Plan, mode: Mode, servers: list[Server], client: Client, results: Results) -> None:

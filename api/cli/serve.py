@@ -52,11 +52,14 @@ def serve(
 async def _serve(settings: Settings, listening: socket.socket, *, open_console: bool) -> None:
     from services.bootstrap import open_services  # noqa: PLC0415
     from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
+    from services.platform.tracing import TRACING  # noqa: PLC0415
 
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     for number in _GRACE_S:
         asyncio.get_running_loop().add_signal_handler(number, signals.put_nowait, number)
     async with AsyncExitStack() as stack:
+        TRACING.start(content=settings.otel_content)
+        stack.push_async_callback(asyncio.to_thread, TRACING.stop)
         engines = await stack.enter_async_context(open_engines(settings))
         # Milvus still comes up: the rest is imported meanwhile, which takes longer.
         from api.app import make_app  # noqa: PLC0415

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from contextlib import AsyncExitStack
 
 import typer
 
@@ -10,6 +11,7 @@ from api.cli.shell import fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError
 from services.platform.settings import Settings
+from services.platform.tracing import TRACING
 
 
 def worker() -> None:
@@ -31,7 +33,10 @@ async def _work(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_engines(settings) as engines:
+    TRACING.start(content=settings.otel_content)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.to_thread, TRACING.stop)
+        engines = await stack.enter_async_context(open_engines(settings))
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
             await warm_up(settings)

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 import structlog
 from langgraph.graph.state import CompiledStateGraph
+from opentelemetry import trace
 
 from graph.turns import terminal_events as endings
 from graph.turns.gate import Place
@@ -17,6 +18,7 @@ from graph.turns.turn_queue import TurnQueue
 from services.conversations.turn import OpenTurn, StopReason, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
+from services.platform import span_names as names
 from services.platform.metrics import (
     DEGRADED,
     EXPERIMENT_FIRST_TOKEN_SECONDS,
@@ -25,6 +27,7 @@ from services.platform.metrics import (
     LLM_TOKENS,
     TURNS,
 )
+from services.platform.tracing import Attributes, mark_failed, span, trace_id
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
 
@@ -88,6 +91,10 @@ class TurnDriver:
 
     async def run(self, run: TurnRun) -> None:
         """Drive the turn; whatever happens, it ends with one event, and its row says how."""
+        with span(f"invoke_agent {run.turn.expert}", _about(run)):
+            await self._run(run)
+
+    async def _run(self, run: TurnRun) -> None:
         try:
             if run.turn.waiting:
                 run.has_begun()
@@ -97,7 +104,7 @@ class TurnDriver:
             run.turn = replace(run.turn, waiting=False)
             async with asyncio.timeout(LONGEST_TURN_S):
                 await self._drive(run)
-            run.log.append(*endings.done(run.turn, run.written))
+            run.log.append(*endings.done(run.turn, run.written, trace_id()))
             self._note(run, "completed", run.written["timings"])
         except asyncio.CancelledError:
             await self._stopped(run)
@@ -196,6 +203,11 @@ class TurnDriver:
             LLM_TOKENS.labels("cached").inc(usage["cached_tokens"])
         for source in run.written.get("degraded", []):
             DEGRADED.labels(source).inc()
+        if (current := trace.get_current_span()).is_recording():
+            current.set_attribute(names.TURN_STATUS, status)
+            current.set_attribute(names.DEGRADED, run.written.get("degraded", []))
+            if "error" in facts:
+                mark_failed(current, facts["error"])
         log.info(
             "turn",
             status=status,
@@ -204,6 +216,18 @@ class TurnDriver:
             turn_id=str(run.turn.turn_id),
             **facts,
         )
+
+
+def _about(run: TurnRun) -> Attributes:
+    return {
+        names.OPERATION: "invoke_agent",
+        names.AGENT: run.turn.expert,
+        names.CONVERSATION: str(run.turn.conversation_id),
+        names.USER: run.request["user_id"],
+        names.SESSION: run.request["session_id"],
+        names.TENANT: str(run.turn.tenant_id),
+        names.TURN: str(run.turn.turn_id),
+    }
 
 
 def _observe_first_token(run: TurnRun) -> None:

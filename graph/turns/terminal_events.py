@@ -32,8 +32,8 @@ LOST_PROCESS: dict[str, Any] = {
 }
 
 
-def done(turn: OpenTurn, written: ConversationState) -> Ending:
-    """The end of a turn that succeeded, from what its nodes wrote."""
+def done(turn: OpenTurn, written: ConversationState, trace_id: str | None = None) -> Ending:
+    """The end of a turn that succeeded, from what its nodes wrote; `trace_id` = that of its trace."""
     content: dict[str, Any] = {
         "answer": written["answer"],
         "conversation_id": str(turn.conversation_id),
@@ -45,6 +45,8 @@ def done(turn: OpenTurn, written: ConversationState) -> Ending:
         "sources": written["context_report"]["sources"],
         "memory_changes": written.get("memory_changes", []),
     }
+    if trace_id is not None:
+        content["trace_id"] = trace_id
     if written.get("execution_logs"):
         content["context_report"] = written["context_report"]
     return "done", content

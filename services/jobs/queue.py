@@ -13,6 +13,7 @@ from uuid import UUID
 
 import procrastinate
 import structlog
+from opentelemetry.trace import SpanKind
 from procrastinate import builtin_tasks, exceptions
 from procrastinate.job_context import AbortReason
 
@@ -33,7 +34,9 @@ from services.jobs.tasks import (
     place_of,
     reason_of,
 )
+from services.platform import span_names as names
 from services.platform.postgres import Connection, Database
+from services.platform.tracing import Attributes, cause, span, taken_links
 
 _KEEP_FINISHED_HOURS = 72
 _KEEP_FAILED_HOURS = 30 * 24
@@ -105,9 +108,12 @@ class JobQueue:
             async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
                 if can_wait and self._pressed() and context.job.attempts < _MOST_POSTPONEMENTS:
                     raise Postponed
+                links = taken_links(arguments)
                 ids = as_ids(arguments)
                 job = RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
-                await task(job, **ids)
+                about: Attributes = {names.TENANT: str(job.tenant_id), names.JOB: job.id}
+                with span(f"job {name}", about, kind=SpanKind.CONSUMER, links=links):
+                    await task(job, **ids)
 
             self._register(name, run, longest_s)
             return task
@@ -155,7 +161,7 @@ class JobQueue:
         deferrer = self.app.configure_task(
             task_name, connection=connection, lock=lock, queueing_lock=queueing_lock, **schedule
         )
-        arguments = as_arguments({"tenant_id": tenant_id, **ids})
+        arguments = as_arguments({"tenant_id": tenant_id, **ids}) | cause()
         if queueing_lock is None:
             await deferrer.defer_async(**arguments)
             return True

@@ -18,8 +18,10 @@ from services.knowledge.document_store import DocumentStore
 from services.knowledge.index import ChunkHit, ChunkIndex
 from services.knowledge.ranking import Candidate, judged, relevant
 from services.llm.embeddings import Embedder
+from services.platform import span_names as names
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database, Query
+from services.platform.tracing import span
 from services.search.embedding_quality import EmbeddingQuality
 from services.text.language import Language
 from services.text.tokenizer import is_weak, terms
@@ -126,6 +128,21 @@ class KnowledgeSearch:
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
+        with span(f"retrieval {prefix}", {names.OPERATION: "retrieval", names.DATA_SOURCE: prefix}) as current:
+            found = await self._search(tenant_id, prefix, query, vector, agent_type, limit)
+            if current.is_recording():
+                current.set_attribute(names.DEGRADED, found.degraded)
+            return found
+
+    async def _search(
+        self,
+        tenant_id: UUID,
+        prefix: str,
+        query: str,
+        vector: Sequence[float] | None,
+        agent_type: AgentType,
+        limit: int,
+    ) -> Found:
         question = query[:_MOST_CHARACTERS]
         base_id = await self._store.base_id(tenant_id, prefix)
         words = list(dict.fromkeys(terms(question)))[:_MOST_TERMS]

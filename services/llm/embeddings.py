@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import structlog
 from langchain_core.embeddings import Embeddings
+from opentelemetry.trace import SpanKind
 from pydantic import SecretStr
 
 from services.errors import ConfigurationError, EmbeddingFailed, Unavailable
 from services.llm.endpoint_messages import endpoint_message, for_log, secrets_of
+from services.platform import span_names as names
 from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
+from services.platform.tracing import Attributes, span
 from services.text.lexical import LexicalEmbeddings
 
 if TYPE_CHECKING:
@@ -165,9 +168,15 @@ class Embedder:
             if len(texts) <= _FEW:
                 return self._embeddings.embed_documents(texts)
             return await asyncio.to_thread(self._embeddings.embed_documents, texts)
+        about: Attributes = {
+            names.OPERATION: "embeddings",
+            names.REQUEST_MODEL: self.model,
+            names.DIMENSION: self.dimension,
+        }
         async with self._breaker.use():
             try:
-                vectors = await self._ask(texts)
+                with span(f"embeddings {self.model}", about, kind=SpanKind.CLIENT):
+                    vectors = await self._ask(texts)
             except _failures() as error:
                 failed = EmbeddingFailed(_advice(error), for_log(endpoint_message(error), self._secrets, texts))
                 log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)

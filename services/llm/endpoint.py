@@ -11,10 +11,12 @@ from langchain_core.tools import BaseTool
 from pydantic import SecretStr
 
 from services.errors import ModelFailed
+from services.llm.call_observation import Heard, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.message_form import MessageForm, OnText, in_form
 from services.llm.offline import OfflineChatModel
 from services.llm.refusals import Option
+from services.platform import span_names as names
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
@@ -63,26 +65,36 @@ class ModelEndpoint:
         Raises:
             ModelFailed: the model did not answer, or the answer broke off.
         """
-        heard: list[str] = []
+        heard = Heard(on_text)
+        provider = names.OFFLINE if self._settings.offline else names.OPENAI
+        with observed_call(model, provider, heard) as call:
+            options: dict[Option, Any] = {}
+            if temperature is not None:
+                options["temperature"] = temperature
+            if response_format is not None:
+                options["response_format"] = response_format
+            call.answer = await self._answer(model, messages, heard, tools, options, form)
+            return call.answer
 
-        def note_and_pass_on(text: str) -> None:
-            heard.append(text)
-            on_text(text)
-
-        options: dict[Option, Any] = {}
-        if temperature is not None:
-            options["temperature"] = temperature
-        if response_format is not None:
-            options["response_format"] = response_format
+    async def _answer(
+        self,
+        model: str,
+        messages: Sequence[BaseMessage],
+        heard: Heard,
+        tools: Sequence[BaseTool],
+        options: dict[Option, Any],
+        form: MessageForm | None,
+    ) -> AIMessage:
         runnable = await self._runnable(model, tools)
         prompt = in_form(messages, form or ("native" if self._settings.offline else self._settings.llm_messages))
+        heard.prompt = prompt
         sent = set(options)
         if tools:
             sent.add("tools")
         if any(isinstance(message, SystemMessage) for message in prompt):
             sent.add("system_role")
         try:
-            answer = await runnable.ainvoke(prompt, on_text=note_and_pass_on, **options)
+            answer = await runnable.ainvoke(prompt, on_text=heard, **options)
         except Exception as error:
             from services.llm.failures import EXPECTED, failure_of  # noqa: PLC0415 — loaded with the client
 
@@ -91,18 +103,20 @@ class ModelEndpoint:
             raise failure_of(
                 error,
                 responses_api=self._responses_api,
-                begun=bool(heard),
+                begun=bool(heard.pieces),
                 sent=sent,
                 secrets=self._secrets,
                 prompt=[message.text for message in prompt],
             ) from error
-        if not isinstance(answer, AIMessage) or not (heard or (answer.tool_calls and tools)):
+        if not isinstance(answer, AIMessage) or not (heard.pieces or (answer.tool_calls and tools)):
             raise ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")
         self.answered.add(model)
         if answer.tool_calls and not tools:  # what it was not offered it may have been told to call by a document
-            return answer.model_copy(update={"content": "".join(heard), "tool_calls": [], "additional_kwargs": {}})
-        if heard and not answer.text:  # it declined, in words that the APIs keep apart from the text
-            return answer.model_copy(update={"content": "".join(heard)})
+            return answer.model_copy(
+                update={"content": "".join(heard.pieces), "tool_calls": [], "additional_kwargs": {}}
+            )
+        if heard.pieces and not answer.text:  # it declined, in words that the APIs keep apart from the text
+            return answer.model_copy(update={"content": "".join(heard.pieces)})
         return answer
 
     async def close(self) -> None:

@@ -11,7 +11,9 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.errors import NotFound
+from services.platform import span_names as names
 from services.platform.postgres import Connection, Database
+from services.platform.tracing import span
 
 Actor = Literal["model", "user", "memory_agent", "topics", "compression"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the memory
@@ -129,7 +131,14 @@ class OperationLog:
             "results": _jsonb(operation.results),
             "trigger": Jsonb(why),
         }
-        await connection.execute(_APPEND, values)
+        about = {
+            names.OPERATION: (kind := _span_kind(operation)),
+            names.MEMORY_RECORD: str(operation_id),
+            names.MEMORY_ACTOR: trigger.actor,
+            names.MEMORY_OPERATION: operation.type,
+        }
+        with span(kind, about):
+            await connection.execute(_APPEND, values)
         return operation_id
 
     async def list(
@@ -154,6 +163,16 @@ class OperationLog:
             "limit": limit,
         }
         return await self._database.fetch(tenant_id, _LIST, values, class_row(LoggedOperation))
+
+
+_SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkeys(
+    ("_delete", "_retire", "_supersede"), "delete_memory"
+)
+"""Which of the conventions' operations on memory a type is, by its ending; all others change something."""
+
+
+def _span_kind(operation: Operation) -> str:
+    return next((kind for ending, kind in _SPANS.items() if operation.type.endswith(ending)), "update_memory")
 
 
 def _jsonb(value: Any) -> Jsonb | None:

@@ -7,7 +7,11 @@ from typing import Literal, TextIO, cast
 
 import structlog
 
+from services.platform.tracing import add_trace_id
+
 _LIBRARIES = {
+    # A collector that is away is nothing that a log should be full of.
+    "opentelemetry": logging.ERROR,
     "httpx": logging.WARNING,
     "httpx2": logging.WARNING,
     "alembic": logging.WARNING,
@@ -52,6 +56,7 @@ def configure_logs(form: Literal["console", "json"], level: str) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            add_trace_id,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *rendering,

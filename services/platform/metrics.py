@@ -37,6 +37,18 @@ FIRST_TOKEN_SECONDS = Histogram(
 )
 NODE_SECONDS = Histogram("anamnesis_node_seconds", "Time in each node.", ["node"], buckets=_SECONDS)
 LLM_TOKENS = Counter("anamnesis_llm_tokens_total", "Tokens as the provider reports them.", ["kind"])
+GEN_AI_SECONDS = Histogram(
+    "gen_ai_client_operation_duration_seconds",
+    "Calls of language models, by OpenTelemetry's names; error_type is empty for those that succeeded.",
+    ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "error_type"],
+    buckets=(0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92),
+)
+GEN_AI_TOKENS = Histogram(
+    "gen_ai_client_token_usage",
+    "Tokens of calls of language models as the endpoint reports them, by OpenTelemetry's names.",
+    ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "gen_ai_token_type"],
+    buckets=tuple(4**power for power in range(11)),
+)
 SUMMARIES = Counter("anamnesis_summaries_total", "Rolling summaries: full, increment, or given up.", ["kind"])
 TOPICS = Counter("anamnesis_topics_total", "Topics archived, and archivings given up.", ["kind"])
 VISIT_SUMMARIES = Counter(

@@ -58,6 +58,9 @@ class Settings(BaseSettings):
         "info", description="debug, info, warning or error"
     )
     """Log from this level on."""
+    otel_content: bool = Field(False, description="on or off")
+    """Put what was said into traces: prompts, answers and what is searched for. Traces are sent where
+    OTEL_EXPORTER_OTLP_ENDPOINT says, and otherwise hold names, counts and times alone."""
 
     # Users of whom nothing else is known
     default_timezone: str = Field(

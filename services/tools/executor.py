@@ -12,6 +12,8 @@ from langchain_core.tools import ToolException
 from langgraph.prebuilt import ToolRuntime
 from pydantic import ValidationError
 
+from services.platform import span_names as names
+from services.platform.tracing import mark_failed, span
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 
@@ -96,7 +98,11 @@ class ToolExecutor:
 
     async def _report(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> ToolMessage:
         begun = time.perf_counter()
-        text, ok = await self._run_one(call, context)
+        about = {names.OPERATION: "execute_tool", names.TOOL: call["name"], names.TOOL_CALL: call["id"]}
+        with span(f"execute_tool {call['name']}", about) as current:
+            text, ok = await self._run_one(call, context)
+            if not ok:
+                mark_failed(current, "tool_error")
         duration = round((time.perf_counter() - begun) * 1000, 1)
         result = {"result": text} if ok else {"error": text}
         on_event(

@@ -13,6 +13,7 @@ from time import perf_counter
 from uuid import UUID
 
 import structlog
+from opentelemetry.trace import Span
 
 from services.errors import Unavailable
 from services.llm.embeddings import Embedder
@@ -23,7 +24,9 @@ from services.memory.recall.index_search import IndexSearch
 from services.memory.recall.request import SearchRequest
 from services.memory.recall.working_set_search import find_in_set
 from services.memory.recall.working_sets import Loaded, WorkingSets
+from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
+from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.embedding_quality import EmbeddingQuality, cosine_floor, measured, probe_texts, weights
 from services.search.hits import Ranking
 from services.search.likelihood import concerns_nobody
@@ -121,13 +124,16 @@ class Recall:
     async def for_turn(self, asked: TurnQuery) -> RecallResult:
         """Recall for a message in its conversation; never fails a turn: what is broken is left out."""
         begun = perf_counter()
-        try:
-            async with asyncio.timeout(_HANGS_S):
-                found = await self._for_turn(asked)
-        except (Unavailable, TimeoutError) as error:
-            log.warning("recall was left out", reason=type(error).__name__)
-            RECALLS_SKIPPED.labels(type(error).__name__).inc()
-            found = RecallResult(degraded=["recall"])
+        with span("search_memory", _about(asked.scope, asked.message)) as current:
+            try:
+                async with asyncio.timeout(_HANGS_S):
+                    found = await self._for_turn(asked)
+            except (Unavailable, TimeoutError) as error:
+                log.warning("recall was left out", reason=type(error).__name__)
+                RECALLS_SKIPPED.labels(type(error).__name__).inc()
+                found = RecallResult(degraded=["recall"])
+                mark_failed(current, type(error).__name__)
+            _note_found(current, found)
         seconds = perf_counter() - begun
         RECALL_SECONDS.observe(seconds)
         return replace(found, milliseconds=round(seconds * 1000, 1))
@@ -185,10 +191,12 @@ class Recall:
         queries = make_queries(query, said, speaker=speaker)
         narrow = _narrowed(scope, query, now, timezone) if timezone else None
         found = RecallResult()
-        kept = await self._sets.of(scope, None)
-        for within in (narrow, scope):
-            if within is not None and queries and not found.ranking.results:
-                found = await self._find(within, queries, now, kept=kept, depth=depth)
+        with span("search_memory", _about(scope, query)) as current:
+            kept = await self._sets.of(scope, None)
+            for within in (narrow, scope):
+                if within is not None and queries and not found.ranking.results:
+                    found = await self._find(within, queries, now, kept=kept, depth=depth)
+            _note_found(current, found)
         return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
 
     async def close(self) -> None:
@@ -272,6 +280,20 @@ class Recall:
         except (Unavailable, TimeoutError):
             degraded.append("embedding")
             return []
+
+
+def _about(scope: Scope, query: str) -> Attributes:
+    return {
+        names.OPERATION: "search_memory",
+        names.MEMORY_STORE: f"{scope.tenant_id}/{scope.expert_id}",
+        names.MEMORY_QUERY: query if TRACING.content else None,
+    }
+
+
+def _note_found(current: Span, found: RecallResult) -> None:
+    if current.is_recording():
+        current.set_attribute(names.MEMORY_RECORDS, len(found.ranking.results))
+        current.set_attribute(names.DEGRADED, found.degraded)
 
 
 @asynccontextmanager

@@ -1,0 +1,152 @@
+"""Traces: nine kinds of spans, placed by hand. Without an exporter there are none, and they cost nothing.
+
+An exporter that fails or is away never touches a turn: spans are sent by a thread, and dropped when they pile up.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import propagate, trace
+from opentelemetry.trace import INVALID_SPAN, Link, Span, SpanKind, StatusCode, Tracer
+from opentelemetry.util.types import AttributeValue
+
+from services.errors import AnamnesisError, ConfigurationError, ModelFailed
+from services.platform import span_names as names
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""OpenTelemetry's own variables; one of them switches tracing on."""
+_FLUSH_MS = 3_000
+_PARENT = "traceparent"
+
+Attributes = Mapping[str, AttributeValue | None]
+
+
+class Tracing:
+    """Whether and where this process sends spans."""
+
+    def __init__(self) -> None:
+        self._provider: TracerProvider | None = None
+        self.tracer: Tracer | None = None
+        """None = off."""
+        self.content = False
+        """Whether spans hold what was said, and not just how much."""
+
+    def start(self, *, content: bool = False) -> None:
+        """Send spans, if one of OpenTelemetry's variables says where to.
+
+        Raises:
+            ConfigurationError: the exporter is not installed.
+        """
+        if not any(os.environ.get(name) for name in _ENDPOINTS) or self.tracer is not None:
+            return
+        try:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 — an extra
+                OTLPSpanExporter,
+            )
+            from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
+            from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+        except ImportError:
+            raise ConfigurationError(
+                f"{_ENDPOINTS[0]} is set, which needs the extra: pip install 'anamnesis[otel]'"
+            ) from None
+        service = os.environ.get("OTEL_SERVICE_NAME") or "anamnesis"
+        provider = TracerProvider(resource=Resource.create({"service.name": service}), shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._provider, self.tracer, self.content = provider, provider.get_tracer("anamnesis"), content
+
+    def stop(self) -> None:
+        """Send what has not been sent yet, for three seconds at most, and stop."""
+        provider, self._provider, self.tracer = self._provider, None, None
+        if provider is not None:
+            provider.force_flush(_FLUSH_MS)
+            provider.shutdown()
+
+
+TRACING = Tracing()
+"""Of this process, like its metrics."""
+
+
+@contextmanager
+def span(
+    name: str,
+    attributes: Attributes | None = None,
+    *,
+    kind: SpanKind = SpanKind.INTERNAL,
+    links: Sequence[Link] = (),
+    parent: Mapping[str, str] | None = None,
+) -> Iterator[Span]:
+    """Do something within a span; while tracing is off, within one that notes nothing.
+
+    An exception marks the span with the kind of the error, never with its message, which may quote a user.
+
+    Args:
+        name: of the span.
+        attributes: those that are None are left out.
+        kind: of the span.
+        links: to spans of other traces that caused this one.
+        parent: headers of a request, from which the caller's span is read.
+    """
+    tracer = TRACING.tracer
+    if tracer is None:
+        yield INVALID_SPAN
+        return
+    context = propagate.extract(parent) if parent else None
+    told = {key: value for key, value in (attributes or {}).items() if value is not None}
+    with tracer.start_as_current_span(
+        name, context, kind, told, links, record_exception=False, set_status_on_exception=False
+    ) as current:
+        try:
+            yield current
+        except BaseException as error:
+            mark_failed(current, _kind_of(error))
+            raise
+
+
+def mark_failed(current: Span, error_type: str) -> None:
+    """Say that what a span stands for failed, and how."""
+    current.set_attribute(names.ERROR, error_type)
+    current.set_status(StatusCode.ERROR)
+
+
+def trace_id() -> str | None:
+    """The id of the trace under way, 32 hexadecimal digits; None while tracing is off or outside of a span."""
+    if TRACING.tracer is None:
+        return None
+    context = trace.get_current_span().get_span_context()
+    return trace.format_trace_id(context.trace_id) if context.is_valid else None
+
+
+def cause() -> dict[str, str]:
+    """What leads to the span under way, to be kept with what it causes; empty while there is none."""
+    carrier: dict[str, str] = {}
+    if TRACING.tracer is not None:
+        propagate.inject(carrier)
+    return {_PARENT: carrier[_PARENT]} if _PARENT in carrier else {}
+
+
+def taken_links(kept: MutableMapping[str, Any]) -> list[Link]:
+    """Remove from `kept` what `cause` put there, and return it as links."""
+    parent = kept.pop(_PARENT, None)
+    if parent is None or TRACING.tracer is None:
+        return []
+    context = trace.get_current_span(propagate.extract({_PARENT: str(parent)})).get_span_context()
+    return [Link(context)] if context.is_valid else []
+
+
+def add_trace_id(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Add the trace to a line of the log."""
+    if (current := trace_id()) is not None:
+        event["trace_id"] = current
+    return event
+
+
+def _kind_of(error: BaseException) -> str:
+    if isinstance(error, ModelFailed):
+        return error.failure
+    return error.code if isinstance(error, AnamnesisError) else type(error).__name__
