@@ -54,7 +54,7 @@ _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTT
 
 
 def make_app(services: Services, runner: TurnRunner) -> FastAPI:
-    """The application over services that are open; whoever opened them closes them."""
+    """The application over open services, which the caller closes."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:

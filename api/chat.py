@@ -168,7 +168,7 @@ def _answer_of(last: TurnEvent) -> JSONResponse:
         return JSONResponse(last.content)
     code = last.content["code"]
     status = status_of_failure(code)
-    detail = f"{last.content['message']} Turn {last.content['turn_id']} holds what there is of the answer."
+    detail = f"{last.content['message']} Turn {last.content['turn_id']} holds the answer as far as it came."
     problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
     return problem_response(problem, {"Retry-After": "1"} if last.content["retryable"] else None)
 

@@ -28,7 +28,7 @@ User = Annotated[Id, Path()]
     responses=documented(HTTPStatus.CONFLICT),
 )
 async def compress(user_id: User, body: CompressionRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Have a worker merge episodes that say the same, and retire faded ones; 409 while one is at it.
+    """Have a worker merge duplicate episodes and retire faded ones; 409 while one is already running.
 
     With `dry_run` nothing is changed, and the report says what would be.
     """

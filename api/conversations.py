@@ -65,7 +65,7 @@ async def erase(
         bool, Query(description="Keep core memory and written memories that come from the conversation.")
     ] = False,
 ) -> Any:
-    """Remove a conversation with everything that was made of it; a turn that is under way is cancelled first."""
+    """Remove a conversation with everything that was made of it; a running turn is cancelled first."""
     return await services.conversation_erasure.erase(
         caller.tenant_id, conversation_id, user=caller.user_id, keep_memories=keep_memories
     )

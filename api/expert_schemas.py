@@ -21,8 +21,8 @@ SystemPrompt = Annotated[
     AfterValidator(no_nul),
     AfterValidator(not_blank),
     Field(
-        description=f"What the model is told first; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens as they are "
-        "estimated here: a token is four letters, and three tokens are four Chinese characters."
+        description=f"Instructions that the model reads first; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens, where "
+        "four letters count as a token and four Chinese characters as three."
     ),
 ]
 Persona = Annotated[

@@ -1,4 +1,4 @@
-"""Experts: who answers in a conversation. Whoever may chat sees them, an admin makes and changes them."""
+"""Experts: who answers in a conversation. Every chat caller sees them; an admin makes and changes them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any

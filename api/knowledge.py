@@ -1,4 +1,4 @@
-"""Knowledge bases and their documents. Whoever may chat sees and searches them, an admin changes them."""
+"""Knowledge bases and their documents. Every chat caller sees and searches them; an admin changes them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any

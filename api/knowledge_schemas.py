@@ -41,7 +41,7 @@ SystemPrompt = Annotated[
     StringConstraints(max_length=_MAX_PROMPT_CHARACTERS),
     AfterValidator(no_nul),
     Field(
-        description="What the model is told beside the expert's own system prompt, when it answers from this "
+        description="Instructions beside the expert's own system prompt for answers from this "
         f"base; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens."
     ),
 ]

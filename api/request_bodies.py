@@ -1,7 +1,7 @@
 """Receive a request's body under limits, before anything parses it.
 
 A body over 1 MB waits on disk until all of it has arrived, so that a client that sends half of one costs a file
-and no memory. The bytes of all bodies under way are bounded, per caller and in all.
+and no memory. The bytes of all bodies in flight are bounded, per caller and in all.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ ones can still chat."""
 _IN_MEMORY_BYTES = 1024 * 1024
 _PIECE_BYTES = 256 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
-"""Each so many bytes that have arrived give the rest of the body another second, as in Apache's mod_reqtimeout."""
+"""Bytes that have to arrive for the body to get another second, as in Apache's mod_reqtimeout."""
 _RETRY_AFTER_S = "5"
 _LINGER_S = 1.0
 
@@ -81,7 +81,7 @@ async def answer_early(response: Response, scope: Scope, receive: Receive, send:
 
 
 class BodyBudget:
-    """Counts the bytes of the bodies under way in this process."""
+    """Counts the bytes of the bodies in flight in this process."""
 
     def __init__(self, settings: Settings) -> None:
         """Take the limits."""
@@ -91,7 +91,7 @@ class BodyBudget:
 
     @property
     def held(self) -> int:
-        """Bytes of all bodies under way."""
+        """Bytes of all bodies in flight."""
         return self._of_caller.total()
 
     def take(self, caller: str, count: int) -> None:
@@ -104,14 +104,14 @@ class BodyBudget:
             raise Refused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "too_many_bytes",
-                f"Your requests under way would hold more than {self._most_of_caller} bytes "
+                f"Your requests in flight would hold more than {self._most_of_caller} bytes "
                 "(ANAMNESIS_HTTP_BODIES_CALLER_MB); send this one when others have been answered.",
             )
         if self.held + count > self._most:
             raise Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "busy",
-                f"The requests under way hold nearly {self._most} bytes (ANAMNESIS_HTTP_BODIES_MB), and this one "
+                f"The requests in flight hold nearly {self._most} bytes (ANAMNESIS_HTTP_BODIES_MB), and this one "
                 "does not fit in; try again in a moment.",
             )
         self._of_caller[caller] += count

@@ -68,8 +68,8 @@ class ChatRequest(BaseModel):
     )
     on_conflict: OnConflict = Field(
         "queue",
-        description="While a turn of the conversation is under way: wait behind it (up to 5 do), be refused with "
-        "409, or end it as partial.",
+        description="While a turn of the conversation is in progress: wait for it (up to 5 do), be refused "
+        "with 409, or end it as partial.",
     )
     on_disconnect: OnDisconnect = Field(
         "continue", description="When the client goes away: let the turn run on, or cancel it."

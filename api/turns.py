@@ -1,4 +1,4 @@
-"""Turns: as they stand, their events again from any place, their end before time, and feedback on them."""
+"""Turns: their state, their events from any place on, cancelling them, and feedback on them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -22,7 +22,7 @@ router = APIRouter(
 
 @router.get("/{turn_id}", response_model=TurnView)
 async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
-    """A turn as it stands."""
+    """A turn's current state."""
     return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
 
 
@@ -52,7 +52,7 @@ async def turn_stream(
 
 @router.post("/{turn_id}/cancel", response_model=TurnView)
 async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: Chatter) -> Any:
-    """Stop a turn, wherever it runs or waits; what there is of its answer is kept.
+    """Stop a turn, wherever it runs or waits; keep its answer as far as it came.
 
     A turn that has ended stays as it is.
     """

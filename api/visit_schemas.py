@@ -63,7 +63,7 @@ class DailySummaryPage(BaseModel):
 
     items: list[DailySummaryView]
     pending: list[date] = Field(
-        description="Days whose summary is missing or stale, and is made behind the answer."
+        description="Days whose summary is missing or stale, and is being made in the background."
     )
     next: str | None
 

@@ -70,9 +70,9 @@ def common_beginning(one: Prompt, other: Prompt) -> Prompt:
 
 
 def play(strategy: str, turns: int, seed: int, topics_window: int, scale: float = 1.0) -> Played:
-    """Play a conversation with an expert of this strategy, in a service of its own.
+    """Play a conversation with an expert of this strategy, in its own service.
 
-    The next message comes when the work behind the answer is done: a person takes longer to write one.
+    The next message comes when the background work is done: a person takes longer to write one.
     """
     settings = {"context_budget_tokens": _EVERYTHING} if strategy == "window" else {}
     played = Played(strategy)

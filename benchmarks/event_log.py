@@ -3,7 +3,7 @@
 `python -m benchmarks.event_log [--turns N]`
 
 Counts this process's CPU only: the graph, the services, the in-process Redis, and no HTTP. The stand-in for the
-language model is a process of its own; so is PostgreSQL.
+language model runs in its own process; so does PostgreSQL.
 """
 
 import argparse

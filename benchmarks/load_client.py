@@ -1,6 +1,6 @@
 """The load: sends chat turns over raw sockets and notes when their answers came, and how large.
 
-In a process of its own it reads one `Load` as a JSON line from standard input, answers with one line
+In its own process it reads one `Load` as a JSON line from standard input, answers with one line
 of samples, and so on until the input ends.
 """
 

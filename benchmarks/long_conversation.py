@@ -3,7 +3,7 @@
 `python -m benchmarks.long_conversation [--turns 200] [--seed N] [--scale 1.0] [--png FILE] [--json FILE]`
 `python -m benchmarks.long_conversation --long | --ttft [--json FILE]`
 
-The service is a process; a stand-in for the language model, with a tokenizer of its own, records its prompts.
+The service is a process; a stand-in for the language model, with its own tokenizer, records its prompts.
 The strategy `window` has a budget that holds everything: it is what a service without memory would send.
 `--long` compares a turn's own time in a conversation of 10,000 messages and in one of 20; `--ttft` compares
 the time to the first token with summaries and without. Both alternate.

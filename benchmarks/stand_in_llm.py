@@ -2,7 +2,7 @@
 
 It listens on a free loopback port and prints it. `/paced/v1` sends the first token after 200 ms and
 the others 5 ms apart, `/slow/v1` 250 ms apart; `/burst/v1` sends all at once. Each speaks the Responses
-API and Chat Completions, and every token is a write of its own. A prompt with the word `slowly` is answered at
+API and Chat Completions, and every token is a separate write. A prompt with the word `slowly` is answered at
 the slow pace everywhere. `GET /seen` says how many prompts held which code of a lock (`benchmarks.remembering`).
 """
 

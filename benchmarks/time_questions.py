@@ -4,7 +4,7 @@
 
 The service is a process with everything embedded; a month of dialogue is imported and its days are summarised,
 by a stand-in for the language model. Then ordinary messages and questions about days, prepared ones, those without
-a summary and those without a record, take turns, each in a conversation of its own. All figures are medians of one
+a summary and those without a record, take turns, each in its own conversation. All figures are medians of one
 run; the difference is to the ordinary message.
 """
 

@@ -17,10 +17,10 @@ from state.conversation import ConversationState, TokenUsage
 from state.section import Section
 
 MOST_TOOL_ROUNDS = 5
-"""After so many rounds of tools the model is offered none, so that it answers."""
+"""Rounds of tools after which the model is offered none, so that it answers."""
 
 Write = Callable[[dict[str, Any]], None]
-"""Sends an event to whoever follows the turn."""
+"""Sends an event to the turn's followers."""
 
 
 async def generate(

@@ -28,7 +28,7 @@ async def persist(
     """Store the complete answer, end the turn, and defer the jobs that it causes; of an unstored turn nothing.
 
     With `episodes`, the turn becomes one: it can be recalled from the next turn on. A turn that says something
-    worth remembering is looked at behind the answer. With `tone_opinion`, a model is asked there how the user
+    worth remembering is looked at in the background. With `tone_opinion`, a model is asked there how the user
     sounds. The `working_sets` take in there what the turn adds.
     """
     context = runtime.context

@@ -1,4 +1,4 @@
-"""What works on memory behind the answers, made once: the memory agent, compression, reflection."""
+"""What works on memory in the background, made once: the memory agent, compression, reflection."""
 
 from dataclasses import dataclass
 

@@ -103,7 +103,7 @@ class TurnInput(TypedDict, total=False):
     compose: Compose | None
     """How an answer with quick tools is put together; None = as configured."""
     filler: bool | None
-    """Whether the user is told that quick tools were started; None = as configured."""
+    """Whether the user sees that quick tools were started; None = as configured."""
     debug: bool
     locale: str | None
     timezone: str | None
@@ -192,7 +192,7 @@ class ConversationState(TurnInput, total=False):
     """How the user sounds; None = it is not looked at."""
 
     asked_days: AskedDays | None
-    """What there is of the past that the message asks about; None = it asks about none."""
+    """Records of the past that the message asks about; None = it asks about none."""
     told_without_model: bool
     """Whether nothing was said then and nothing else is asked, so that no model has to be."""
 

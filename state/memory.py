@@ -36,7 +36,7 @@ class Command:
     just_now: bool = False
     """Whether it points to what was said last."""
     reach: Literal["any", "told", "last"] = "any"
-    """Where a correction finds what it corrects: by whatever it says, only where its target was told as it stands,
+    """Where a correction finds what it corrects: by whatever it says, only where its target was quoted verbatim,
     or only a value of the same kind in what was said last."""
     certainty: Certainty = "plain"
     needs_match: bool = False

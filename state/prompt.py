@@ -122,7 +122,7 @@ class DaySummary(TypedDict):
 
 
 class AskedDays(TypedDict):
-    """The days that a message asks about, and what the prompt tells of them."""
+    """The days that a message asks about, and what the prompt says about them."""
 
     matched_text: str
     start: str
@@ -139,7 +139,7 @@ class AskedDays(TypedDict):
     said: list[SaidThenLine]
     """In order, where a detail is asked for."""
     to_summarise: list[str]
-    """Ids of visits whose days are summarised behind the answer."""
+    """Ids of visits whose days are summarised in the background."""
     message_ids: list[str]
     """Messages that the summaries quote."""
     dropped: list[dict[str, Any]]

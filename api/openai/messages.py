@@ -101,7 +101,7 @@ def text_of(message: ClientMessage) -> str:
 
 
 def cut_to_tokens(text: str, most: int) -> str:
-    """The beginning of a text that has at most so many tokens, estimated."""
+    """Return the beginning of a text, at most `tokens` tokens by the estimate."""
     while (tokens := count_tokens(text)) > most:
         text = text[: max(len(text) * most // tokens, 1) - 1].rstrip()
     return text

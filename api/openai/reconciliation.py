@@ -1,6 +1,6 @@
 """What of a request is new: the conversation that is stored is the truth, what a client sends along is evidence.
 
-A message is added; or comes in the place of another, whose tail becomes a branch; or is one that is under way
+A message is added; or comes in the place of another, whose tail becomes a branch; or is one that is in progress
 already. History that is not known is taken in once.
 """
 

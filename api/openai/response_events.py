@@ -81,7 +81,7 @@ class ResponseHead:
 
 
 def response_of_stored(head: ResponseHead, turn: StoredTurn) -> dict[str, Any]:
-    """A response, from its turn as it stands."""
+    """A response, from the current state of its turn."""
     content = {
         "answer": turn.answer or "",
         "sources": (turn.context_report or {}).get("sources", []),

@@ -97,7 +97,7 @@ async def retrieve(
         int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
     ] = None,
 ) -> Response:
-    """A response as it stands; or its events from any place on, from the log of the turn.
+    """A response's current state; or its events from any place on, from the log of the turn.
 
     When its events have expired, the last ones follow, which hold the whole text.
     """
@@ -112,7 +112,7 @@ async def retrieve(
 
 @router.post("/{response_id}/cancel", response_class=JSONResponse)
 async def cancel(response_id: ResponseId, services: ServicesOf, caller: Chatter, runner: RunnerOf) -> Response:
-    """Stop a response that is under way; what there is of it is kept. One that has ended stays as it is."""
+    """Stop a running response and keep what it has so far. One that has ended stays as it is."""
     turn = await _turn(services, caller, response_id)
     head = await _head(services, caller, turn)
     return JSONResponse(response_of_stored(head, await runner.stop(caller.tenant_id, turn.id)))

@@ -1,4 +1,4 @@
-"""One turn under way: through the graph, what happens made events, and ended whatever happens."""
+"""One running turn: driven through the graph, its events logged, and ended in every case."""
 
 import asyncio
 import time
@@ -52,7 +52,7 @@ _STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
 
 @dataclass(eq=False)
 class TurnRun:
-    """A turn under way, or just ended, in this process."""
+    """A turn of this process, running or just ended."""
 
     turn: OpenTurn
     request: TurnInput
@@ -177,7 +177,7 @@ class TurnDriver:
             if await self._tell_stored(run):
                 return
         except DatabaseUnavailable:
-            # Its lease runs out, and whoever looks next ends it.
+            # Its lease runs out, and the next process that looks ends it.
             log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
         run.log.append(*endings.failed(turn, error, partial))
         self._note(run, outcome.status, {"error": error["code"]})

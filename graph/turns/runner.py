@@ -1,6 +1,6 @@
 """Start turns, follow them, stop them.
 
-Every way in (HTTP, WebSocket, and those to come) starts turns here. A turn runs in a task of its own:
+Every way in (HTTP, WebSocket, and those to come) starts turns here. A turn runs in its own task:
 a client that goes away does not stop it. Any process can follow and stop any turn.
 """
 
@@ -96,7 +96,7 @@ class TurnRunner:
         Raises:
             Busy: as many turns run as may; nothing is stored.
             InvalidInput: the request names something that does not exist.
-            Conflict: another turn of the conversation is under way, and this one may not wait.
+            Conflict: another turn of the conversation is in progress, and this one may not wait.
             DatabaseUnavailable: the turn was not begun. Unless the connection broke in the very moment of the
                 commit, nothing was stored; otherwise the message is there and its turn ends as failed.
         """
@@ -199,7 +199,7 @@ class TurnRunner:
     async def put_aside(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
     ) -> UUID | None:
-        """Put a turn and all that follow it on a branch of the conversation; those under way are cancelled first.
+        """Put a turn and all that follow it on a branch of the conversation; running ones are cancelled first.
 
         Returns:
             The branch; None where there was nothing of the turn any more.

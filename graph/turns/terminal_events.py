@@ -53,7 +53,7 @@ def done(turn: OpenTurn, written: ConversationState, trace_id: str | None = None
 
 
 def failed(turn: OpenTurn, error: dict[str, Any], answer: str) -> Ending:
-    """The end of a turn that failed; `answer` is what there is of one, told only if anything was streamed."""
+    """The end of a turn that failed; `answer` is the partial answer, sent only if anything was streamed."""
     content = {**error, "turn_id": str(turn.turn_id)}
     return "error", {**content, "answer": answer} if answer else content
 

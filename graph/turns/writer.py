@@ -106,7 +106,7 @@ class EventWriter:
         return True
 
     async def _flush(self, at_least: int = 1) -> None:
-        """Write the events of turns that have so many; with nothing to write, look whether Redis answers."""
+        """Write the events of turns that have `at_least` this many; if none has, check that Redis answers."""
         unwritten = {copied for copied in self._unwritten if len(copied.log) - copied.written >= at_least}
         self._unwritten -= unwritten
         if not unwritten:

@@ -1,4 +1,4 @@
-"""Compression: episodes that say the same become one, and what nobody asked for in months is retired.
+"""Compression: duplicate episodes become one, and what nobody asked for in months is retired.
 
 A run stages what it makes beside what is there, and swaps in one transaction: a crash at any step leaves memory as
 it was, and so does whatever a model answers that will not do. CompressionUndo a run brings back exactly what was.
@@ -58,10 +58,10 @@ class Compression:
         jobs.task(COMPRESS, can_wait=True)(self._job)
 
     async def request(self, owner: Owner, *, dry_run: bool = False, job: bool = True) -> StoredRun:
-        """Have an owner's memory compressed by a worker; without `job`, by whoever calls `carry_out` next.
+        """Have an owner's memory compressed by a worker; without `job`, by the next caller of `carry_out`.
 
         Raises:
-            Conflict: compression is switched off, or a run of the owner's is under way.
+            Conflict: compression is switched off, or a run of the owner's is in progress.
             NotFound: the user was erased.
             DatabaseUnavailable: the database does not answer.
         """
@@ -74,7 +74,7 @@ class Compression:
         return await self.run(owner.tenant_id, owner.user_id, run_id)
 
     async def run(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> StoredRun:
-        """A run as it stands.
+        """The state of a run.
 
         Raises:
             NotFound: the user has no such run.

@@ -91,7 +91,7 @@ def checked(text: str, members: Sequence[Member]) -> MergedText | None:
 
 
 def by_rules(members: Sequence[Member]) -> MergedText | None:
-    """The newest in the place of those that say the same, and of written ones that it contradicts.
+    """The newest replaces its duplicates, and the written ones that it contradicts.
 
     A turn is never dropped by rules: what else it says would be lost with it.
     """

@@ -19,7 +19,7 @@ class CompressionRules:
     retire_importance: float = 0.3
     """Episodes of less are retired,"""
     retire_days: int = 90
-    """when they are older than so many days and were never recalled."""
+    """Days after which such episodes are retired if they were never recalled."""
     keep_days: int = 30
     """For so long a run can be undone."""
 

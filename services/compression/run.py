@@ -1,4 +1,4 @@
-"""A run of compression, as it is carried out and as it is told."""
+"""A run of compression, as it is carried out and as it is reported."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ class Run:
     reason: Reason
     dry_run: bool
     token: UUID
-    """Of who carries it out; whoever takes it over has another."""
+    """Token of the worker that carries it out; a successor has another."""
 
     @property
     def owner(self) -> Owner:
@@ -37,7 +37,7 @@ class Run:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as it is told."""
+    """A run as it is reported."""
 
     id: UUID
     expert: str

@@ -33,7 +33,7 @@ def components(vectors: Vectors, similarity: float, *, neighbours: int = _NEIGHB
 
 
 def pieces(group: Sequence[int], most: int) -> list[list[int]]:
-    """A group in as few parts as hold at most so many each, of equal size but for one."""
+    """Split a group into as few parts of at most `most` members as possible, of equal size but for one."""
     count = -(-len(group) // most)
     cuts = [len(group) * number // count for number in range(count + 1)]
     return [list(group[start:end]) for start, end in pairwise(cuts)]

@@ -32,7 +32,7 @@ FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE
 ON CONFLICT DO NOTHING RETURNING id
 """
 
-# Whoever worked on it before, and was lost, has another token.
+# A worker that was lost has another token.
 TAKE: LiteralString = """
 UPDATE compression_runs SET status = 'running', token = %(token)s,
     lease_until = clock_timestamp() + %(lease)s::interval
@@ -138,7 +138,7 @@ WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND (
 RETURNING d.id
 """
 
-# As old as the newest that it represents: a text made anew says nothing new.
+# As old as the newest that it represents: a text that is written again says nothing new.
 CONSOLIDATE: LiteralString = """
 INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
     origin, source_message_ids, created_at, last_recalled_at, recall_count)

@@ -50,7 +50,7 @@ class CompressionStore:
     async def add(
         self, connection: Connection, owner: Owner, *, reason: Reason, dry_run: bool, job: bool
     ) -> UUID | None:
-        """Note that a run is to be made, in the caller's transaction; None where one is under way, or no user.
+        """Note that a run is to be made, in the caller's transaction; None where one is in progress, or no user.
 
         With `job`, a worker carries it out.
         """

@@ -16,7 +16,7 @@ Place = tuple[datetime, str]
 
 @dataclass(frozen=True)
 class NewestSummary:
-    """What there is to begin an epoch with."""
+    """The values with which an epoch begins."""
 
     text: str = ""
     version: int = 0

@@ -59,7 +59,7 @@ class StoredPrefix:
     rewritten_version: int | None = None
     topics: list[TopicSummary] | None = None
     cut_off: str | None = None
-    """What there is of the last answer, where it broke off."""
+    """The partial last answer, if it broke off."""
 
     def epoch(self) -> Epoch | None:
         """The present epoch; None = none has begun."""

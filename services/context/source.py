@@ -88,7 +88,7 @@ class ShownConversation:
     jobs: list[str] = field(default_factory=list)
     """Names of the tasks that keep it bounded, once the turn has completed."""
     cut_off: str = ""
-    """What there is of the last answer, where it broke off."""
+    """The partial last answer, if it broke off."""
 
 
 class Source(Generic[Loaded]):

@@ -196,7 +196,7 @@ class Branches:
         if not tail:
             return None
         if any(unfinished for _, _, unfinished, _ in tail):
-            raise Conflict("A turn of this conversation is under way.")
+            raise Conflict("A turn of this conversation is in progress.")
         message_ids = [row[0] for row in tail]
         turn_ids = list(dict.fromkeys(row[1] for row in tail))
         values |= {"after_turn_id": tail[0][3], "message_ids": message_ids}

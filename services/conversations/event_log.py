@@ -1,8 +1,8 @@
-"""The events of turns in Redis, for readers in every process and for whoever ends a turn whose process died.
+"""The events of turns in Redis, for readers in every process and for the one that ends a turn whose process died.
 
 A turn is one Redis stream, `turn:{id}:events`. An entry holds a batch of events, and its id is the number of
 the last of them, so that a place in the turn is a place in the stream. The turn's last event stands in an entry
-of its own with the greatest id there is: whoever writes it first closes the stream for everybody, also for a
+of its own with the greatest id there is: the first to write it closes the stream for everybody, also for a
 process that was thought dead and goes on writing. Redis may lose all of it: the turn itself is in PostgreSQL.
 """
 

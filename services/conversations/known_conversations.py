@@ -109,7 +109,7 @@ class KnownConversations:
     async def named(
         self, tenant_id: UUID, user: str, session_id: str, *, messages: int
     ) -> KnownConversation | None:
-        """The conversation of a name, with somewhat more than so many of its newest messages."""
+        """The conversation of a name, with slightly more than `newest` of its newest messages."""
         return await self._one(tenant_id, _OF_SESSION, {"user": user, "session": session_id}, messages)
 
     async def just_begun(self, tenant_id: UUID, user: str, expert: str) -> KnownConversation | None:

@@ -33,7 +33,7 @@ RETURNING id
 
 _EXPIRED = "SELECT tenant_id, turn_id, status FROM expired_turns()"
 
-# The message enters the conversation when its turn begins: so it stands behind the answers before it.
+# The message enters the conversation when its turn begins: so it comes after the answers before it.
 _BEGIN = """
 WITH begun AS (
     UPDATE turns SET status = 'running', started_at = clock_timestamp(), lease_expires_at = now() + %(lease)s

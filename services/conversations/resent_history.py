@@ -48,7 +48,7 @@ class HistoryMatch:
     """What the client means."""
 
     follow: UUID | None = None
-    """The turn under way that has this very message."""
+    """The running turn with this very message."""
     put_aside: UUID | None = None
     """The first turn of the tail in whose place the message comes."""
     reason: BranchReason = "edit"
@@ -117,7 +117,7 @@ def _without_history(stored: Sequence[StoredMessage], message: bytes) -> History
 
 
 def _again(there: StoredMessage) -> HistoryMatch:
-    """The message comes again: its turn is under way, or is to be answered once more."""
+    """The message comes again: its turn is in progress, or is to be answered once more."""
     return (
         HistoryMatch(follow=there.turn_id)
         if there.unfinished

@@ -37,7 +37,7 @@ class StopAsked:
 
 
 async def turn_signals(database: Database) -> AsyncIterator[PlaceFree | StopAsked]:
-    """Yield what is told, without end; after every gap in listening, that all places may be free."""
+    """Yield notifications without end; after every gap in listening, one that any place may be free."""
     while True:
         try:
             async with aclosing(database.notifications("anamnesis_turns")) as notifications:

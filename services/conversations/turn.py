@@ -156,7 +156,7 @@ class TurnOutcome:
 
 @dataclass(frozen=True)
 class StoredTurn:
-    """A turn as it stands in the database."""
+    """A turn's row in the database."""
 
     id: UUID
     conversation_id: UUID

@@ -140,7 +140,7 @@ class Turns:
                 found = await self._database.fetch(
                     new.tenant_id, turn_sql.OPEN, values, class_row(_Found), lock=lock
                 )
-            except psycopg.errors.ForeignKeyViolation:  # the user was erased at this moment, and comes anew
+            except psycopg.errors.ForeignKeyViolation:  # the user was erased at this moment, and is created again
                 continue
             if not found:
                 raise await self._not_found(new)
@@ -386,7 +386,7 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
 
 def _refuse_conflict(found: _Found, new: NewTurn) -> None:
     if new.on_conflict == "reject" and (found.running or found.waiting):
-        raise Conflict("A turn of this conversation is under way.")
+        raise Conflict("A turn of this conversation is in progress.")
     if found.waiting is not None and found.waiting >= MOST_WAITING:
         raise Conflict(f"{MOST_WAITING} messages wait in this conversation already; try again later.")
 

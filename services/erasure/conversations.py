@@ -75,7 +75,7 @@ class ConversationErasure:
     async def erase(
         self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
     ) -> ErasedConversation:
-        """Remove a conversation, of any user or only when it is this one's; a turn under way is cancelled first.
+        """Remove a conversation, of any user or only when it is this one's; a running turn is cancelled first.
 
         Args:
             tenant_id: whose conversation it is.

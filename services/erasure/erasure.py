@@ -193,7 +193,7 @@ class Erasure:
         return Erased(user, removed, pending)
 
     async def scrub_index(self) -> int:
-        """Write the index anew with the rows that are not removed, so that no file holds the others; return them.
+        """Rewrite the index with the rows that are not removed, so that no file holds the others; return how many.
 
         Raises:
             Unavailable: Milvus or the database does not answer.

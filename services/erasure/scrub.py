@@ -1,7 +1,7 @@
 """Making erased bytes unreadable: PostgreSQL leaves a deleted row's bytes in its page until they are needed.
 
 A plain VACUUM gives the space back and does not overwrite it, neither in a table nor in an index. VACUUM FULL
-writes both anew with the living rows only, and drops the old files.
+rewrites both with the living rows only, and drops the old files.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from services.errors import DatabaseUnavailable
 
 
 async def scrub(owner_url: str) -> None:
-    """Write the tables of users anew. Each is locked while it is written.
+    """Rewrite the tables of users. Each is locked meanwhile.
 
     Raises:
         DatabaseUnavailable: nothing answers at the address.
@@ -28,4 +28,4 @@ def _scrub(owner_url: str) -> None:
             for table in TABLES:
                 connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
     except psycopg.OperationalError as error:
-        raise DatabaseUnavailable("The tables cannot be written anew; try again.") from error
+        raise DatabaseUnavailable("The tables cannot be rewritten; try again.") from error

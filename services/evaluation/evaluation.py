@@ -1,4 +1,4 @@
-"""An evaluation: conversations are imported for a tenant of their own, and every question is asked there."""
+"""An evaluation: conversations are imported for a tenant created for it, and every question is asked there."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence

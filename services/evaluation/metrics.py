@@ -16,7 +16,7 @@ class Scores:
 
     category: str
     recall: dict[int, float]
-    """Share of its evidence among the first so many messages shown."""
+    """Share of a question's evidence among the first `k` messages shown."""
     hit: float
     """1 if any of it is among the first 10."""
     reciprocal_rank: float

@@ -105,7 +105,7 @@ class ExperimentReports:
         self._experiments = experiments
 
     async def report(self, tenant_id: UUID, name: str) -> ExperimentReport:
-        """The report of an experiment as it stands.
+        """The report of an experiment so far.
 
         Raises:
             NotFound: the tenant has none of this name.

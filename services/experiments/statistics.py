@@ -124,7 +124,7 @@ def _variance(clusters: Sequence[Cluster], value: float) -> float:
 
 
 def _effective(clusters: Sequence[Cluster], value: float) -> float:
-    """As many independent observations as say the same: at most all of them, at least one for each user."""
+    """Effective number of independent observations: at most all of them, at least one for each user."""
     number, users = sum(cluster.count for cluster in clusters), _users(clusters)
     variance = _variance(clusters, value)
     if not variance or not 0 < value < 1:

@@ -16,7 +16,7 @@ from services.platform.postgres import Connection, Database, driver_errors_made_
 
 JobStatus = Literal["waiting", "running", "succeeded", "failed", "cancelled"]
 
-# Each part by an index of its own: succeeded jobs, which are most, are never read. A job that waits for its
+# Each part by its own index: succeeded jobs, which are most, are never read. A job that waits for its
 # next try is not late before that.
 _STATE = """
 SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo') AS waiting,
@@ -127,7 +127,7 @@ class QueueState:
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A job as it stands in the queue."""
+    """A job's row in the queue."""
 
     id: int
     task: str

@@ -50,7 +50,7 @@ FROM kb_chunks c JOIN knowledge_bases b ON b.id = c.base_id AND b.tenant_id = c.
 WHERE c.tenant_id = %(tenant_id)s AND c.id = ANY(%(chunk_ids)s::uuid[])
 """
 
-# Terms are weighed by how rare they are among the chunks that are looked through, which are so many at the most.
+# Terms are weighed by how rare they are among the chunks that are looked through, at most this number.
 # Each step is made once: of a table just filled the planner knows nothing, and may repeat it for each row.
 _BY_WORDS: LiteralString = f"""
 , asked AS (SELECT unnest(%(terms)s::text[]::tsquery[]) AS term),

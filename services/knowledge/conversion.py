@@ -25,7 +25,7 @@ class Converter:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def convert(self, kind: Kind, data: bytes) -> Converted:
-        """The document as text; plain text and Markdown need no parser, the others get a process of their own.
+        """The document as text; plain text and Markdown need no parser, the others get their own process.
 
         Raises:
             BadDocument: it cannot be read; says why.

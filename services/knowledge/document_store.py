@@ -1,4 +1,4 @@
-"""Documents and their chunks as they stand in PostgreSQL."""
+"""Documents and their chunks in PostgreSQL."""
 
 from collections.abc import Sequence
 from typing import Any, LiteralString
@@ -111,7 +111,7 @@ class DocumentStore:
     ) -> None:
         """Store a document with its chunks and their terms, in place of the one of the same source.
 
-        Whoever searches sees the old chunks or the new ones.
+        A search sees either the old chunks or the new ones.
 
         Raises:
             NotFound: the base was removed meanwhile.

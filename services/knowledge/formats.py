@@ -66,7 +66,7 @@ def _docx(data: bytes) -> Converted:
             members = archive.infolist()
             if "word/document.xml" not in archive.namelist():
                 raise BadDocument("is no DOCX: it holds no Word document")
-        # Reading a member ends at the size that the archive tells of it.
+        # Reading a member ends at the size that the archive states.
         unpacked = sum(member.file_size for member in members)
         if len(members) > _MOST_MEMBERS or unpacked > _MOST_UNPACKED_BYTES:
             raise BadDocument(f"would have {unpacked:,} bytes unpacked; at most {_MOST_UNPACKED_BYTES:,} are read")

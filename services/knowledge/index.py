@@ -140,7 +140,7 @@ class ChunkIndex:
         return [ChunkHit(UUID(each["id"]), float(each["distance"])) for each in found[0]]
 
     async def upsert(self, rows: Sequence[ChunkRow], *, lost: Callable[[], Awaitable[None]]) -> None:
-        """Add chunks, or write them anew.
+        """Add or replace chunks.
 
         Args:
             rows: the chunks.
@@ -196,12 +196,12 @@ class ChunkIndex:
         await self._delete(f"id in [{', '.join(group)}]" for group in groups)
 
     async def forget_document(self, base_id: UUID, document_id: UUID, *, before: int | None) -> None:
-        """Remove what there is of a document, or of its versions before this one; raises as `flush`."""
+        """Remove a document's chunks, or those of its versions before this one; raises as `flush`."""
         older = "" if before is None else f" and version < {before}"
         await self._delete([f'base_id == "{base_id}" and document_id == "{document_id}"{older}'])
 
     async def forget_base(self, base_id: UUID) -> None:
-        """Remove what there is of a base; raises as `flush`."""
+        """Remove a base's chunks; raises as `flush`."""
         await self._delete([f'base_id == "{base_id}"'])
 
     async def begin_again(self) -> NewCollection:

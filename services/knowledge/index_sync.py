@@ -49,7 +49,7 @@ class ChunkToIndex:
 
 
 class ChunkIndexSync:
-    """Puts chunks into the index, takes them out, and makes the index anew."""
+    """Adds chunks to the index, removes them, and rebuilds it."""
 
     def __init__(self, database: Database, index: ChunkIndex, embedder: Embedder, jobs: JobQueue) -> None:
         self._database = database
@@ -149,7 +149,7 @@ class ChunkIndexSync:
         return count
 
     async def rebuild(self, on_progress: Callable[[int], None]) -> int:
-        """Make the whole index anew from PostgreSQL while it is in use; return the chunks.
+        """Rebuild the whole index from PostgreSQL while it is in use; return how many chunks.
 
         It is filled beside the present one and takes its place when it is whole. Broken off, it is begun again
         without harm.

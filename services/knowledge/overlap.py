@@ -33,7 +33,7 @@ _TWO = 2
 _UNSAID = 0.5
 """Of a word: what a message leaves unsaid, so that one word alone covers less than two."""
 _FEWEST = 100
-"""Where fewer texts are compared, words are weighed as if there were so many."""
+"""Texts that are assumed at least when words are weighed by their rarity."""
 
 
 @dataclass(frozen=True)

@@ -20,4 +20,4 @@ class BaseProfile:
     handler: str | None = None
     """Name of the prompt strategy that answers from it; None = the usual one."""
     system_prompt: str = ""
-    """What the model is told beside the expert's own system prompt, when it answers from it."""
+    """Instructions beside the expert's own system prompt for answers from this base."""

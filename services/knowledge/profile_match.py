@@ -133,7 +133,7 @@ class _Keywords:
                 self._stems[min(stems)].append((stems, word))
 
     def found_in(self, text: str, want: Wanted) -> dict[int, dict[str, float]]:
-        """By base its keywords in the text, each with its weight: as they stand there, or inflected.
+        """By base its keywords in the text, each with its weight: verbatim, or inflected.
 
         Of those that overlap the longest is found.
         """

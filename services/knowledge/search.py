@@ -172,7 +172,7 @@ class KnowledgeSearch:
             return []
 
     async def _find(self, asked: _Asked) -> tuple[dict[UUID, _Shown], dict[UUID, float]]:
-        """The chunks that were found, as they stand now, and the similarity of those found by meaning."""
+        """The current text of the chunks that were found, and the similarity of those found by meaning."""
         by_words, by_meaning, complete = await self._ask_index(asked)
         shown = await self._read(asked, [*by_words, *by_meaning], complete=complete)
         hits = {hit.chunk_id for hit in (*by_words, *by_meaning)}

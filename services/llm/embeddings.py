@@ -70,7 +70,7 @@ class LocalEmbeddings(Embeddings):
 def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -> Embeddings:
     """The embeddings that the settings name; every vector has `embedding_dim` dimensions.
 
-    An endpoint is asked over `http`, if that is given; whoever gives it closes it.
+    An endpoint is asked over `http`, if that is given; the caller closes it.
 
     Raises:
         ConfigurationError: a local model cannot be loaded.

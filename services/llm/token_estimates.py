@@ -10,7 +10,7 @@ _KEEP = 0.95
 _DOUBT = (0.002, 0.004)
 """How firmly the first rates hold (wide characters, others): vocabularies differ most in Chinese."""
 _UNSURE_TOKENS = 100
-"""A prompt of so many tokens weighs half as much as a long one: the borders of its messages are a guess."""
+"""Tokens of a prompt that weighs half as much as a long one: the borders of its messages are a guess."""
 _PLAUSIBLE = (0.55, 2.5)
 """Bounds of a report, in multiples of the static estimate: no tokenizer in use counts less or more."""
 _BOUNDS = ((0.4, 3.0), (0.15, 3.0))

@@ -190,7 +190,7 @@ class Archive:
 
 
 def said_by(unit: StoredUnit) -> str:
-    """A unit with who said it; a written memory as it stands."""
+    """A unit with its speaker; a written memory verbatim."""
     return f"{unit.speaker or unit.role}: {unit.text}" if unit.message_id else unit.text
 
 

@@ -1,4 +1,4 @@
-"""The log of what memory did and why: appended in the transaction of the change that it tells of."""
+"""The log of what memory did and why: appended in the transaction of the change that it records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class LoggedOperation:
-    """An operation as it stands in the log."""
+    """An operation of the log."""
 
     id: UUID
     conversation_id: UUID | None

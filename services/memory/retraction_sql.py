@@ -7,7 +7,7 @@ LOCK_USER: LiteralString = (
     "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR KEY SHARE"
 )
 
-# In one order, so that two never wait for each other; whoever writes a summary of one of them waits.
+# In one order, so that two never wait for each other; a writer of a summary of one of them waits.
 LOCK_CONVERSATIONS: LiteralString = """
 SELECT id FROM conversations WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id IN (
     SELECT conversation_id FROM messages WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s
@@ -122,7 +122,7 @@ WHERE s.draft_id = d.id AND s.episode_id = ANY(%(affected)s) AND d.tenant_id = %
   AND d.user_id = %(user_id)s AND d.content IS NOT NULL
 """
 
-# Whatever tells of these messages is made again without them. Until then there is none.
+# Whatever was made from these messages is rebuilt without them. Until then there is none.
 WITHDRAW_SUMMARIES: LiteralString = """
 DELETE FROM conversation_summaries s
 WHERE s.tenant_id = %(tenant_id)s AND s.conversation_id = ANY(%(conversation_ids)s) AND EXISTS (

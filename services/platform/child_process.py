@@ -25,7 +25,7 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a process whose output goes to `log`.
 
-    It gets a session of its own, so that Ctrl-C in a terminal reaches it only through us, and, on
+    It gets its own session, so that Ctrl-C in a terminal reaches it only through us, and, on
     Linux, `death_signal` from the kernel when we die, even of SIGKILL. The kernel watches the thread
     that forked: call this from one that lives as long as we do, such as the loop's own executor's.
 

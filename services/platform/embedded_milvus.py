@@ -1,7 +1,7 @@
 """Milvus Lite as a child process on a loopback port.
 
 It is pure Python, so inside our process it would hold our interpreter's lock, and only one process
-may open its data folder: hence a process of its own, with a note of its port for others to find it.
+may open its data folder: hence its own process, with a note of its port for others to find it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 
 
 class EmbeddedMilvus:
-    """One Milvus Lite server over one data folder; whoever starts it first owns it and stops it."""
+    """One Milvus Lite server over one data folder; the first to start it owns it and stops it."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir.resolve() / "milvus"
@@ -72,7 +72,7 @@ class EmbeddedMilvus:
         wait_s = _FIRST_WAIT_SECONDS
         while self._process is not None:
             begun = asyncio.get_running_loop().time()
-            while (code := self._process.poll()) is None:  # noqa: ASYNC110 — no event tells of a process' end
+            while (code := self._process.poll()) is None:  # noqa: ASYNC110 — no event announces a process's end
                 await asyncio.sleep(_LOOK_SECONDS)
             if asyncio.get_running_loop().time() - begun > _LONG_LIFE_SECONDS:
                 wait_s = _FIRST_WAIT_SECONDS

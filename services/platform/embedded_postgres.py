@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 class EmbeddedPostgres:
     """One PostgreSQL server over one data folder.
 
-    Whoever starts it first owns it and stops it; a second process (`anamnesis doctor` beside
+    The first to start it owns it and stops it; a second process (`anamnesis doctor` beside
     `anamnesis serve`) finds it running and only connects.
     """
 

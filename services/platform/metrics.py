@@ -1,4 +1,4 @@
-"""What Prometheus is told. Labels are from fixed sets; no id is ever a label."""
+"""Metrics for Prometheus. Labels are from fixed sets; no id is ever a label."""
 
 from prometheus_client import Counter, Gauge, Histogram
 

@@ -8,7 +8,7 @@ import httpx
 
 _CONNECT_TIMEOUT_S = 2.0
 _PLAIN = {"Accept": "application/json", "Accept-Encoding": "identity"}
-"""Not compressed, so that what is counted while it comes is what there is."""
+"""Uncompressed, so that the bytes counted on arrival are all there are."""
 
 Failure = Literal["unreachable", "slow", "status", "too_large"]
 

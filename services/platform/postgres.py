@@ -170,7 +170,7 @@ class Database:
 
         Args:
             name: of the work.
-            wait: wait for whoever is at it now.
+            wait: wait for the present holder.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -188,7 +188,7 @@ class Database:
                     await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
     async def notifications(self, channel: LiteralString) -> AsyncGenerator[str, None]:
-        """Yield what is notified on a channel, over a connection of its own; first an empty text: it listens.
+        """Yield what is notified on a channel, over its own connection; first an empty text: it listens.
 
         Raises:
             DatabaseUnavailable: the connection cannot be made, or broke.
@@ -291,7 +291,7 @@ async def _check_role(connection: Connection) -> None:
     if bypasses or owns:
         why = "bypasses row-level security" if bypasses else "owns the tables"
         raise ConfigurationError(
-            f"ANAMNESIS_DATABASE_URL connects as {role}, which {why}. Give the service a role of its own "
+            f"ANAMNESIS_DATABASE_URL connects as {role}, which {why}. Give the service its own role "
             f"(CREATE ROLE anamnesis LOGIN PASSWORD '…') and the owner in ANAMNESIS_MIGRATION_DATABASE_URL, "
             f"then run: anamnesis migrate"
         )

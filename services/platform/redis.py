@@ -19,7 +19,7 @@ def connect(url: "SecretStr | None") -> Redis:
     if url is None:
         from fakeredis import FakeAsyncRedis, FakeServer  # noqa: PLC0415 — only when embedded
 
-        # A server of its own ends with its clients; those that the library makes are kept as long as the process.
+        # A separate server ends with its clients; those that the library makes are kept as long as the process.
         return FakeAsyncRedis(server=FakeServer(), decode_responses=True)
     return Redis.from_url(
         url.get_secret_value(),

@@ -117,12 +117,12 @@ class Settings(BaseSettings):
     """Wait this long for a client that takes nothing of an answer; then its connection is cut. Its turn runs on,
     and the client may come back for the rest."""
     http_bodies_mb: int = Field(
-        512, ge=70, le=1_048_576, description="megabytes of all request bodies under way, 70 or more"
+        512, ge=70, le=1_048_576, description="megabytes of all request bodies in flight, 70 or more"
     )
-    """Limit the request bodies under way in a process, imports not counted; beyond that 503 with the code busy and
+    """Limit the request bodies in flight in a process, imports not counted; beyond that 503 with the code busy and
     Retry-After. Bodies over 1 MB wait on disk (TMPDIR) until they are complete."""
     http_bodies_caller_mb: int = Field(
-        160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies under way, 70 or more"
+        160, ge=70, le=1_048_576, description="megabytes of one caller's request bodies in flight, 70 or more"
     )
     """The same for one caller: a tenant, or the user of a key that is bound to one, or without authentication an
     address; beyond that 429 with the code too_many_bytes."""

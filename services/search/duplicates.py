@@ -1,4 +1,4 @@
-"""Which of the units found say the same as a better one."""
+"""Which of the units found are duplicates of a better one."""
 
 from collections.abc import Sequence
 
@@ -15,11 +15,11 @@ _CHINESE_NEGATIONS = frozenset("不没沒别別未无無非")
 
 
 def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
-    """For each unit among the first 50 that says the same as a better one: the id of that one.
+    """For each unit among the first 50 that duplicates a better one: the id of that one.
 
     The hard case of maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998): what overlaps less
     than nearly fully keeps its place, since two memories on one subject may both be asked for. Texts that
-    differ by a number or a negation never say the same.
+    differ by a number or a negation are never duplicates.
     """
     compared = units[:_COMPARED]
     said = [frozenset(words(unit.text)) for unit in compared]
@@ -48,7 +48,7 @@ def _alike(said: Sequence[frozenset[str]], overlap: float) -> NDArray[np.bool_]:
 
 
 def are_duplicates(one: str, other: str, overlap: float = 0.9) -> bool:
-    """Whether two texts say the same, as of two memories one is enough."""
+    """Whether two texts mean the same, so that one of two memories is enough."""
     its, others = frozenset(words(one)), frozenset(words(other))
     alike = bool(its) and len(its & others) >= overlap * len(its | others)
     return alike and not any(map(_turns_the_meaning, its ^ others))

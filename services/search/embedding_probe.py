@@ -3,7 +3,7 @@
 from services.text.language import Language
 
 Probe = tuple[str, str, str]
-"""A sentence, another that says the same, and one that shares words with the first but not its meaning."""
+"""A sentence, a paraphrase, and one that shares words with the first but not its meaning."""
 
 PROBES: dict[Language, tuple[Probe, ...]] = {
     "en": (

@@ -15,7 +15,7 @@ Vectors = Sequence[Sequence[float]] | NDArray[np.float32] | NDArray[np.float64]
 _BY_WORDS_ALONE = 0.2
 _UNDERSTOOD = 0.75
 _SENSELESS = 0.05
-# A cosine is taken for relevance if no more than one in so many unrelated pairs reaches it.
+# A cosine counts as relevance if at most one in this many unrelated pairs reaches it.
 _CHANCE = 0.01
 _BELIEVED = 0.5
 # Even an embedding that understands nothing finds words that are written a little differently.
@@ -87,7 +87,7 @@ def _of_language(table: NDArray[np.float64]) -> EmbeddingQuality:
     said, same, other = table[0::3], table[1::3], table[2::3]
     similar = said @ np.concatenate([same, other]).T
     own = np.diagonal(similar)
-    # Of equal ones the paraphrase counts as the last: whoever cannot tell is not to be rewarded.
+    # Of equal ones the paraphrase counts as the last: a model that cannot tell gets no credit.
     ranks = (similar >= own[:, np.newaxis]).sum(axis=1)
     reciprocal = float((1 / ranks).mean())
     unrelated = (said @ said.T)[~np.eye(len(said), dtype=bool)]

@@ -23,10 +23,10 @@ class RankingParameters:
         window_dense: The neighbours' weight within the dense leg.
         association: Weight of what shares the distinctive terms of the best `seeds` units.
         coherent_at: Similarity of neighbours above chance from which they are trusted fully.
-        pair_prior: With so many pairs of neighbours they are trusted by half.
+        pair_prior: Pairs of neighbours at which they are trusted by half.
         importance: How much the score grows from importance 0 to 1.
         age: How much of the score the oldest lose; the half-life is in days.
-        duplicate_overlap: Share of common words from which two texts say the same.
+        duplicate_overlap: Share of common words from which two texts are duplicates.
         relevance: Weight of the share of the question that a unit meets, in the same words or in others.
         of_general_questions: How much less other words for the same count where how-tos and definitions are asked.
         by_assistant, only_asks, written, oneself, fitting, corrects: Factors for what the assistant said, for

@@ -33,7 +33,7 @@ _EXPLAINED = 40
 # So far down two versions of a fact are looked for; comparing is quadratic.
 _VERSIONED = 20
 _AHEAD = 1 + 1e-6
-# Of a full match: whoever wants to know whether something was asked before still finds it.
+# Of a full match: a question whether something was asked before still finds it.
 _ECHO = 0.3
 # Terms of a message that leaves its subject to what it replies to.
 _SHORT_REPLY = 60
@@ -168,7 +168,7 @@ def rank(
     quality: Mapping[Language, float],
     parameters: RankingParameters = _DEFAULT,
 ) -> Ranking:
-    """Rank the units that searches found, as `score` weighs them; of units that say the same all but the best are
+    """Rank the units that searches found, as `score` weighs them; of duplicates all but the best are
     marked.
 
     A list may name units that are not given (erased in the meantime): they are passed over. A unit that

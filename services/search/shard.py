@@ -1,6 +1,6 @@
 """A collection of an index, seen from beneath: what names it, and how one takes the place of another.
 
-What is searched is an alias; behind it is a collection with a name of its own, so that a new one can be filled
+What is searched is an alias; behind it is a collection with its own name, so that a new one can be filled
 beside it.
 """
 
@@ -60,7 +60,7 @@ class NewCollection:
 
 
 def new_name(name: str) -> str:
-    """Of a collection of its own behind a name that is searched."""
+    """Name of a new collection behind a name that is searched."""
     return f"{name}_{uuid7().hex}"
 
 
@@ -106,7 +106,7 @@ async def remove(milvus: Milvus, name: str) -> None:
 
 
 async def loaded(client: "AsyncMilvusClient", name: str, ask: Callable[[], Awaitable[Result]]) -> Result:
-    """Ask; a collection that its server has opened anew is loaded first."""
+    """Ask; a collection that its server has reopened is loaded first."""
     from pymilvus import MilvusException  # noqa: PLC0415 — imported by now
 
     try:

@@ -16,7 +16,7 @@ from services.text.tokenizer import terms
 _TOKEN = re.compile(r"[a-z0-9]+(?:[.'-][a-z0-9]+)*|[\u3400-\u9fff]")
 _MOST_TOKENS = 60
 _SHARED = 0.5
-"""Of the words of the longer statement so many stand in both, around the place where they differ."""
+"""Share of the longer statement's words that both have in common around the place where they differ."""
 _MOST_DIFFERENT = 14
 _LEAST_SHARED = 3
 

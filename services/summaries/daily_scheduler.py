@@ -1,6 +1,6 @@
 """When the summaries of days are made: at half past midnight of each user's own time zone.
 
-Whoever ends a visit makes it due; a round looks at what is due, and puts off whatever's time has not come. So a
+The end of a visit makes its day due; a round looks at what is due, and puts off what is too early. So a
 round that did not take place, a service that was away for days and an import are all caught up by the next one.
 """
 
@@ -199,7 +199,7 @@ class DailyScheduler:
 
 
 def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:
-    """The days, those of so many users together as are summarised at once."""
+    """The days, grouped by as many users as are summarised at once."""
     by_user: dict[UUID, list[UUID]] = defaultdict(list)
     for (user_id, _, _), visit_id in ready.items():
         by_user[user_id].append(visit_id)

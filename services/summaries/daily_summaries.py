@@ -32,7 +32,7 @@ class Day:
     visits: Sequence[DayVisit]
     """Those that began on it, oldest first."""
     stored: StoredDay | None
-    """Its summary as it stands, fresh or not."""
+    """Its stored summary, fresh or not."""
 
     @property
     def stale(self) -> bool:
@@ -82,7 +82,7 @@ class DailySummaries:
     async def make(self, owner: Owner, day: date, timezone: str) -> bool:
         """Make the summary of a day, if it is missing or stale; return whether it was made.
 
-        Summaries of its visits that are missing are made first. A day with one visit is told by that visit's
+        Summaries of its visits that are missing are made first. A day with one visit has that visit's
         summary, without asking the model.
 
         Raises:

@@ -19,7 +19,7 @@ from services.text.language import language_of
 
 VISIT_TOKENS = 300
 DAY_TOKENS = 450
-"""Over so many a summary is not accepted; one made by rules is cut to it."""
+"""Tokens over which a summary is not accepted; one made by rules is cut to them."""
 _SHORT_TOKENS = 120
 """Of what is kept of a visit that is too short for a summary, or that goes on."""
 

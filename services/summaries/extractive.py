@@ -14,7 +14,7 @@ from services.text.sentences import sentences
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40
 _SURELY_OVER = 2
-"""Sentences that are counted one by one have at most so many times the tokens that they have together."""
+"""Ratio between the tokens of sentences counted one by one and counted together, at most."""
 
 
 def extract(summary: str, messages: Sequence[Said], language: Language, most_tokens: int) -> str:

@@ -1,7 +1,8 @@
-"""The days that a message asks about: what there is to tell of them, without asking a model for it.
+"""The days that a message asks about: their records, read without asking a model.
 
-Prepared summaries are read as they are. What has none yet is told by the summaries of its visits, or else by what
-both said, which may also be narrowed to a part of a day; the summary is then made in the background.
+Prepared summaries are read as they are. What has none yet is described by the summaries of its visits,
+or else by what both said, which may also be narrowed to a part of a day; the summary is then made in the
+background.
 """
 
 from collections import defaultdict
@@ -41,7 +42,7 @@ class DaysQuery:
 
 @dataclass(frozen=True)
 class ToldDay:
-    """What there is to tell of a local day."""
+    """The records of a local day."""
 
     date: date
     text: str
@@ -94,7 +95,7 @@ class PastDays:
         self.most_tokens = most_tokens
 
     async def read(self, asked: DaysQuery) -> DaysResult:
-        """What there is to tell.
+        """Read the records of the days.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

@@ -126,7 +126,7 @@ def whole_summary(parts: Sequence[str], messages: Sequence[Said], language: Lang
 
 
 def topics(messages: Sequence[Said], language: Language, *, least: int, of_user: bool) -> list[BaseMessage]:
-    """Ask for the topics of a conversation, and with `of_user` for what it tells of the user, as JSON."""
+    """Ask for the topics of a conversation, and with `of_user` for facts about the user, as JSON."""
     rules = _TOPICS[language].replace("{least}", str(least)).replace("{of_user}", _OF_USER[language] * of_user)
     rules += _TOPICS_FORM + _OF_USER_FORM * of_user + "}"
     return [SystemMessage(rules), HumanMessage(transcript(messages, language, numbered=True))]

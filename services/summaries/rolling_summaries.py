@@ -1,4 +1,4 @@
-"""The rolling summary of a conversation: kept up with it, behind the answers.
+"""The rolling summary of a conversation: kept up with it, in the background.
 
 Up to its covered point a conversation is in the summary, behind it in the prompt's history; the point moves
 only together with the text that covers it, so no message is ever in neither.

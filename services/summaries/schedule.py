@@ -18,13 +18,13 @@ class SummarySchedule:
 
     on: bool = True
     min_messages: int = 10
-    """A conversation has a summary from so many completed messages on."""
+    """Completed messages from which a conversation has a summary."""
     update_delta: int = 5
-    """It is renewed when so many more can be covered."""
+    """Further messages that can be covered before it is renewed."""
     window_size: int = 6
     """The newest are never covered."""
     full_after: int = 10
-    """After so many increments it is made anew from the whole transcript, so that errors do not accumulate."""
+    """Increments after which it is rewritten from the whole transcript, so that errors do not accumulate."""
 
     def is_due(self, *, covered: bool, behind: int) -> bool:
         """Whether there is work, with `behind` completed messages behind the covered point.

@@ -145,7 +145,7 @@ class StoredSummary:
 
 @dataclass(frozen=True)
 class SummaryState:
-    """What there is to summarise."""
+    """Messages that are to be summarised."""
 
     strategy: str
     late: bool
@@ -224,7 +224,7 @@ class SummaryStore:
         return found[0] if found else None
 
     async def state(self, tenant_id: UUID, conversation_id: UUID, *, window: int) -> SummaryState | None:
-        """What there is to do, the newest `window` messages never; None if the conversation is gone."""
+        """The messages to summarise, never the newest `window`; None if the conversation is gone."""
         values = {**_ids(tenant_id, conversation_id), "window": window}
         found = await self._database.fetch(tenant_id, _STATE, values, class_row(SummaryState))
         return found[0] if found else None
@@ -246,7 +246,7 @@ class SummaryStore:
     async def write(self, tenant_id: UUID, conversation_id: UUID, new: NewSummary) -> bool:
         """Replace the summary; False if another was faster, messages came that it lacks, or some were retracted.
 
-        While it is written no message of the conversation is stored, and none is under way: so all that
+        While it is written no message of the conversation is stored, and none is in progress: so all that
         stand before its point are counted.
         """
         values: dict[str, Any] = {

@@ -77,7 +77,7 @@ class TopicArchive:
             store: reads and writes topics.
             models: finds them.
             jobs: where the job is registered.
-            user_information: files what the model tells of the user; None = it is not asked for.
+            user_information: files facts about the user; None = the model is not asked for them.
             on: with False nothing is archived.
             keep_newest: Number of the newest messages that are never archived.
             in_time_s: Seconds that an answer waits for it.
@@ -147,7 +147,7 @@ class TopicArchive:
     async def _told(
         self, found: Unarchived, answer: _Answer, messages: Sequence[UnarchivedMessage]
     ) -> list[ToldItem]:
-        """What the model tells of the user, and the user said in these messages."""
+        """Facts about the user that the model found and the user said in these messages."""
         if not self._files(found) or not answer.user_information:
             return []
         said = [UserMessage(each.id, each.content, each.created_at) for each in messages if each.role == "user"]

@@ -112,4 +112,4 @@ late finally quite pretty suppose wonder recommend suggest
 是否 有人 时间
 """,
 )
-"""Words of so many sentences that sharing one says little about a subject."""
+"""Words so frequent that sharing one says little about a subject."""

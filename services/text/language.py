@@ -27,5 +27,5 @@ def _count(text: str) -> tuple[int, int]:
     return len(_CHINESE.findall(text)), len(_WORD.findall(text))
 
 
-# Whoever looks at a message in a turn asks for its language.
+# Many readers of a message in a turn ask for its language.
 _remembered_count = lru_cache(maxsize=512)(_count)

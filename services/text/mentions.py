@@ -191,7 +191,7 @@ def sentences(text: str) -> list[str]:
 
 
 def statements_of(text: str) -> list[str]:
-    """A text cut into statements: sentences, and clauses with a subject of their own; joined they are the text."""
+    """A text cut into statements: sentences, and clauses with their own subject; joined they are the text."""
     found: list[str] = []
     for sentence in sentences(text):
         pieces = pieces_of(sentence)

@@ -141,7 +141,7 @@ def is_weak(term: str) -> bool:
 
 
 def is_everyday(term: str) -> bool:
-    """Whether a term is in so many sentences that sharing it says little."""
+    """Whether a term is so frequent that sharing it says little."""
     return term in _everyday_terms()
 
 

@@ -148,7 +148,7 @@ def _rolling(match: re.Match[str], today: date) -> Phrase | None:
 
 
 def _units_before(match: re.Match[str], today: date) -> Phrase | None:
-    """前两天, 上两周, 上2个月, 前几天: so many whole units before the one that is running."""
+    """前两天, 上两周, 上2个月, 前几天: that many whole units before the current one."""
     unit, text = _UNITS[match["before_unit"]], match["before_count"]
     count = _FEW[1] if text in {"几", "些", "数"} else chinese_number(text)
     if count < 1:

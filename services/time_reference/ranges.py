@@ -65,7 +65,7 @@ def day(of: date) -> Span:
 
 
 def month_after(of: date, months: int) -> date:
-    """The first of the month so many months after (or before) that of the date.
+    """The first of the month `months` after (or before) that of the date.
 
     Raises:
         ValueError: the calendar ends before.
@@ -75,7 +75,7 @@ def month_after(of: date, months: int) -> date:
 
 
 def moved(of: date, unit: Unit, count: int) -> date:
-    """The date so many units later (or earlier), on the last day of a month that is too short for it.
+    """The date that many units later (or earlier), on the last day of a month that is too short for it.
 
     Raises:
         ValueError, OverflowError: the calendar ends before.
@@ -87,7 +87,7 @@ def moved(of: date, unit: Unit, count: int) -> date:
 
 
 def period(unit: Unit, of: date, later: int = 0) -> Span:
-    """The calendar unit that holds the date, or the one so many units later.
+    """The calendar unit that holds the date, or the one that many units later.
 
     Raises:
         ValueError, OverflowError: the calendar ends before.

@@ -109,7 +109,7 @@ def nth_weekend(which: int) -> Step:
 
 
 def nth(unit: Unit, which: int, count: int = 1, *, begun_weeks: bool = False) -> Step:
-    """So many units from the which-th of it on, from 1; from the end, -1 being the last, so many up to it.
+    """A number of units from the which-th on, from 1; from the end, -1 being the last, that many up to it.
 
     A week is of the month or year that most of its days are of; with `begun_weeks` it is of the month that it
     begins in.

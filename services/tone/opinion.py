@@ -1,4 +1,4 @@
-"""What a small model thinks of how a message sounds: asked behind the answer, if at all."""
+"""A small model's opinion on how a message sounds: asked in the background, if at all."""
 
 from typing import Annotated
 from uuid import UUID

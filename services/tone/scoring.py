@@ -183,7 +183,7 @@ def _is_one_word(text: str) -> bool:
 
 
 def _feelings(clause: str, mark: str) -> Iterator[_Feeling]:
-    """Yield what a clause names, whoever feels it."""
+    """Yield the feelings that a clause names, no matter whose."""
     items = _items(["^", *_UNIT.findall(clause), "$", *mark[:1]])
     for number, item in enumerate(items):
         if not item.entry.feelings:

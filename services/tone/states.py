@@ -59,7 +59,7 @@ class EarlierTone:
 
 @dataclass(frozen=True)
 class StoredTone:
-    """A turn's tone as it stands in the database."""
+    """A turn's tone in the database."""
 
     turn_id: UUID
     conversation_id: UUID

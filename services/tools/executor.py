@@ -1,4 +1,4 @@
-"""Run tools, whoever asked for them: all at once, each with its own time limit."""
+"""Run tools, asked for by a model or by rules: all at once, each with its own time limit."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ OnEvent = Callable[[str, dict[str, Any]], None]
 
 
 class RunningCalls:
-    """Calls under way; their results are handed out as they come."""
+    """Running calls; their results are handed out as they come."""
 
     def __init__(self, calls: int) -> None:
         self.left = calls
@@ -80,7 +80,7 @@ class ToolExecutor:
     async def running(
         self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
     ) -> AsyncGenerator[RunningCalls, None]:
-        """The same, for whoever goes on with what is there; what still runs when the block ends is cancelled."""
+        """The same, for a caller that goes on with partial results; what runs on at the end is cancelled."""
         under_way = RunningCalls(len(calls))
 
         async def run(call: ToolCall) -> None:

@@ -33,7 +33,7 @@ class ToolServices:
     archive: "Archive | None" = None
     """None = episodes are switched off."""
     past_days: "PastDays | None" = None
-    """None = nothing tells of days."""
+    """None = no result is about days."""
     http: OutgoingHttp | None = None
     """For tools that ask another server; None = there are none."""
     weather_url: str | None = None

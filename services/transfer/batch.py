@@ -179,7 +179,7 @@ def _expert_of(line: Line) -> str | None:
 
 
 def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
-    """The users of the lines, each once: as a line of their own describes them, or else the first message."""
+    """The users of the lines, each once: as their own line describes them, or else the first message."""
     users: dict[str, NewUser] = {}
     described = [line for _, line in lines if isinstance(line, UserLine)]
     others = [line for _, line in lines if not isinstance(line, UserLine)]

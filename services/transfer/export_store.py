@@ -54,7 +54,7 @@ FROM core_memory_blocks b JOIN experts e ON e.id = b.expert_id
 WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s ORDER BY e.name, b.section
 """
 
-# What was superseded is told by what took its place.
+# What took its place says what was superseded.
 _EPISODES: LiteralString = """
 SELECT p.id, x.name AS expert, c.session_key, p.episode_type, p.content, p.importance, p.origin, p.created_at,
        coalesce((

@@ -1,6 +1,6 @@
 """Export: everything of a user as JSON Lines, each of which the import takes.
 
-Ids of ours are not in it, as they cannot be the same elsewhere, and neither is what is made anew from what is in
+Ids of ours are not in it, as they cannot be the same elsewhere, and neither is what is rebuilt from what is in
 it: episodes of turns, summaries, topics. An export that is imported elsewhere gives an equal export.
 """
 

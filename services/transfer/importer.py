@@ -1,6 +1,6 @@
 """Import: lines of conversations and memories become what they would be, had they been said here.
 
-Lines are read as they come and stored some hundred at a time, each batch in a transaction of its own. An import
+Lines are read as they come and stored some hundred at a time, each batch in its own transaction. An import
 that breaks off is repeated: what is stored is known again and skipped.
 """
 

@@ -136,7 +136,7 @@ _WEIGHED = 2000
 
 @dataclass(frozen=True)
 class ConversationWork:
-    """What there is to do behind a conversation that messages were imported into."""
+    """Background work for a conversation that messages were imported into."""
 
     conversation_id: UUID
     strategy: str
@@ -210,7 +210,7 @@ class ImportedMessages(BatchStatements):
     async def work_behind(
         self, conversation_ids: Sequence[UUID], *, enough: int, soon: float
     ) -> list[ConversationWork]:
-        """What there is to do, with `enough` messages counted at the most; `soon` = share of a full prompt."""
+        """The work that is due, with `enough` messages counted at the most; `soon` = share of a full prompt."""
         values = {"conversation_ids": list(conversation_ids), "enough": enough, "soon": soon, "many": _WEIGHED}
         return [ConversationWork(*row) for row in await self._rows(_WORK, values)]
 

@@ -107,7 +107,7 @@ def exchanges_of(messages: Iterable[ImportedMessage], known: Collection[int]) ->
     """The exchanges of the messages, but for those whose numbers are known: they are stored already.
 
     In each conversation the order is that of time, and of the lines where times are equal. What follows a
-    known message begins an exchange of its own.
+    known message begins its own exchange.
     """
     exchanges: list[Exchange] = []
     open_ones: dict[UUID, Exchange] = {}

@@ -38,7 +38,7 @@ SELECT (SELECT started_at FROM before WHERE is_over),
        ))
 """
 
-# What belongs to a turn that is under way comes into a visit when the turn ends.
+# What belongs to a turn that is in progress comes into a visit when the turn ends.
 _GROUPS: LiteralString = """
 WITH said AS (
     SELECT m.created_at, m.id, m.completed AND m.branch_id IS NULL AS completed, m.retracted_at,

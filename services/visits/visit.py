@@ -29,7 +29,7 @@ class VisitSchedule:
     """The day of an older visit is not summarised by itself, but when it is asked for: it was imported."""
 
     def is_summarised(self, messages: int) -> bool:
-        """Whether a visit of so many messages may be long enough for a summary."""
+        """Whether a visit of this many messages may be long enough for a summary."""
         return self.summaries and messages >= self.shortest_messages
 
 
@@ -41,7 +41,7 @@ def visit_schedule(settings: Settings) -> VisitSchedule:
 
 @dataclass(frozen=True)
 class Visit:
-    """A visit as it stands in the database. Its messages are the conversation's within its time."""
+    """A visit's row in the database. Its messages are the conversation's within its time."""
 
     id: UUID
     conversation_id: UUID

@@ -65,7 +65,7 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND en
 RETURNING id, message_count
 """
 
-# A turn that is under way goes on with its visit when it ends.
+# A turn that is in progress goes on with its visit when it ends.
 _END_IDLE: LiteralString = """
 WITH idle AS (
     SELECT v.id FROM visits v
@@ -109,7 +109,7 @@ class Visits:
     async def close(self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None) -> Closed:
         """End the open visit of a conversation, of any user or only when it is this one's.
 
-        A turn that is under way still belongs to it.
+        A turn that is in progress still belongs to it.
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.

@@ -1,4 +1,4 @@
-"""The application over real HTTP, in this process; and as a process of its own."""
+"""The application over real HTTP, in this process; and as its own process."""
 
 import asyncio
 import subprocess

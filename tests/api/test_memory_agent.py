@@ -1,4 +1,4 @@
-"""What was said in one conversation is filed behind the answer, and known in the next: over HTTP."""
+"""What was said in one conversation is filed in the background, and known in the next: over HTTP."""
 
 import json
 import re

@@ -123,7 +123,7 @@ async def _erase_users(http: httpx.AsyncClient, cluster: Cluster, report: Report
 
 
 async def _until_settled(cluster: Cluster, report: Report) -> None:
-    """Wait until nothing is under way: turns of processes that died are ended by the others."""
+    """Wait until nothing is in progress: turns of processes that died are ended by the others."""
     begun = time.monotonic()
     while time.monotonic() - begun < _SETTLED_WITHIN_S:
         counts = Counter[str](dict(query(cluster, "SELECT status, count(*) FROM turns GROUP BY status")))

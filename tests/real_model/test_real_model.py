@@ -55,7 +55,7 @@ Make = Callable[..., ChatModels]
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """The address of the endpoint, in a process of its own."""
+    """The address of the endpoint, in its own process."""
     port = free_port()
     program = Path(__file__).parents[1] / "support" / "real_model_server.py"
     process = subprocess.Popen([INTERPRETER or sys.executable, str(program), str(port)])

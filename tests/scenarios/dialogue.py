@@ -191,7 +191,7 @@ class Wait(Step):
 
 
 class Settle(Step):
-    """What goes on behind the answers comes to its end."""
+    """What goes on in the background comes to its end."""
 
     settle: Literal["jobs", "index", "night"]
     repeatable: ClassVar[bool] = True

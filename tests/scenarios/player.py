@@ -63,7 +63,7 @@ class Player:
             await self.house.clear([tenant_id for tenant_id, _ in self._tenants.values()])
 
     async def tenant(self, name: str) -> tuple[UUID, httpx.AsyncClient]:
-        """A tenant of the file, and a client of its own."""
+        """A tenant of the file, and its own client."""
         if name not in self._tenants:
             tenant_id, key = await self.house.new_tenant()
             headers = {"Authorization": f"Bearer {key}"}

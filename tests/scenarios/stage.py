@@ -1,4 +1,4 @@
-"""Services for dialogues: one for each configuration, shared by files, each of which has a tenant of its own."""
+"""Services for dialogues: one for each configuration, shared by files, each of which has its own tenant."""
 
 import asyncio
 import json

@@ -125,7 +125,7 @@ async def wait(player: "Player", step: Wait) -> Outcome:
 
 
 async def settle(player: "Player", step: Settle) -> Outcome:
-    """Let what goes on behind the answers come to its end; at night visits end and days are summarised, too."""
+    """Let what goes on in the background come to its end; at night visits end and days are summarised, too."""
     services, (tenant_id, _) = player.house.services, await player.tenant(step.tenant)
     await player.house.settled(tenant_id)
     if step.settle == "night":

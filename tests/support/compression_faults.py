@@ -103,7 +103,7 @@ def _wrong(texts: Sequence[str], chance: Random) -> list[Any]:
 
 
 async def one_case(services: Services, server: ModelServer, seed: int, tally: Tally) -> None:
-    """A user of its own: a few runs, any of which is broken off, and memory looked at after each."""
+    """One user: a few runs, any of which is broken off, and memory looked at after each."""
     chance = Random(seed)
     share = chance.choice((0.0, 0.3, 0.7, 1.0))
     server.default = lambda received: any_answer(received, chance, share)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class CuttingProxy(socketserver.ThreadingTCPServer):
-    """Passes on what comes to a port of its own; the first connection ends behind the word `cut_at`."""
+    """Passes on what comes to its own port; the first connection ends behind the word `cut_at`."""
 
     daemon_threads = True
 

@@ -148,7 +148,7 @@ def _turn_stream(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
 
 
 def _cancel(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
-    # One's own turn that is under way would end.
+    # One's own turn that is in progress would end.
     kind = chance.choice(("ended turn", "running turn")) if _is_anothers(me, ids) else "ended turn"
     return Ask({"turn_id": ids.pick(kind, chance)})
 
@@ -478,7 +478,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("PATCH", f"{EPISODES}/{{episode_id}}"): Entry(_edit_episode, FOUND | {409}, GONE, GONE),
     ("POST", EPISODES): Entry(_write_episode, frozenset({201}), GONE, GONE),
     ("DELETE", f"{EPISODES}/{{episode_id}}"): Entry(_remove_episode, REMOVED | GONE, GONE, GONE),
-    ("POST", RUNS): Entry(_compress, frozenset({202, 409}), GONE, GONE),  # 409: one is under way
+    ("POST", RUNS): Entry(_compress, frozenset({202, 409}), GONE, GONE),  # 409: one is in progress
     ("GET", RUNS): Entry(_operations, OK, GONE, GONE),
     ("POST", f"{RUNS}/{{run_id}}/undo"): Entry(_undo, GONE, GONE, GONE),
     ("POST", "/api/v1/conversations/{conversation_id}/close"): Entry(_conversation, OK, GONE, GONE),

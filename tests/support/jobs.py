@@ -1,4 +1,4 @@
-"""The job queue in a hurry, and as a process of its own."""
+"""The job queue in a hurry, and as its own process."""
 
 import asyncio
 import subprocess

@@ -124,7 +124,7 @@ class EmbeddingsScript:
 
 
 class ModelServer:
-    """The server, in a thread of its own: `with ModelServer() as server: … server.base_url`."""
+    """The server, in its own thread: `with ModelServer() as server: … server.base_url`."""
 
     def __init__(self) -> None:
         self.requests: list[Received] = []

@@ -49,7 +49,7 @@ def _place(text: str) -> str:
 
 _NO_ID = "0190a000-0000-7000-8000-000000000000"
 
-# None is a name that users and sessions may have: what was stored under one would be an answer of its own.
+# None is a name that users and sessions may have: what was stored under one would be its own answer.
 _STRINGS: Sequence[str] = (
     "' OR 1=1 --",
     "'; DROP TABLE messages; --",

@@ -81,7 +81,7 @@ class DaysSource(Source[DaysResult]):
         self._days = days
 
     async def load(self, turn: PromptTurn) -> DaysResult | None:
-        """What there is to tell, if days are asked about.
+        """Records of the days, if days are asked about.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

@@ -58,7 +58,7 @@ class PromptStrategy:
     """Whether passages have numbers, by which an answer can point to them."""
     offers_tools: bool = True
     says_when_empty: bool = False
-    """Whether the model is told that nothing was found; else the prompt says nothing of the knowledge base."""
+    """Whether the prompt says that nothing was found; else it does not mention the knowledge base."""
 
     def section(self, passages: Sequence[Passage], *, instructions: str, language: Language) -> Section:
         """The passages as a section; empty where there is nothing to say.

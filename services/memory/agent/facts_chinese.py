@@ -518,7 +518,7 @@ def _liking(found: re.Match[str], mid: str, no: str, *, past: bool) -> Iterator[
     if past and not no:
         return
     degree = next((word for word in ("最", "更") if not no and word in mid), "")
-    # 不再喜欢 and 不喜欢…了 say the same; the shorter is how it is said.
+    # 不再喜欢 and 不喜欢…了 mean the same; the shorter is how it is said.
     denied = no if no in ("不太", "不怎么", "不是很") else "不" if no else ""
     yield Fact("preferences", f"{denied}{degree}{verb}{value}")
 

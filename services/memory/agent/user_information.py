@@ -1,4 +1,4 @@
-"""What a model tells of the user when it archives a stretch of a conversation, filed in core memory.
+"""Facts about the user that a model finds while it archives topics, filed in core memory.
 
 The stretch is old: only what is missing is added, and only in the user's own words. What core memory says already,
 or has said since, stays as it is, and nothing comes back that was removed, corrected or forgotten since.

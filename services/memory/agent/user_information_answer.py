@@ -1,4 +1,4 @@
-"""What an answer about topics tells of the user: items that the user stated, with the messages that say them."""
+"""Facts about the user in a model's answer about topics: what the user stated, with the messages that say so."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _LONGEST_VALUE = 300
 """Characters."""
 _LONGEST_FIELD = 64
 _LEAST_SHARED = 0.5
-"""Of an item's words, so many are in what the user said."""
+"""Share of an item's words that have to be in what the user said."""
 _FIELDS = {
     **dict.fromkeys(("city", "location", "residence", "lives_in", "城市", "所在地", "居住地", "住址"), "home"),
     **dict.fromkeys(("occupation", "profession", "职业", "工作"), "work"),

@@ -31,7 +31,7 @@ _NOWHERE = 0.5
 """Of a word that no statement has, which may as well say how the matter is called as what it is about."""
 _LEAST = 0.24
 _STANDS_OUT = 0.65
-"""Of the best score what the next one may reach at most, unless it tells of the same."""
+"""Share of the best score that the next one may reach at most, unless it is about the same."""
 _AS_GOOD = 0.85
 _NEARLY_ALL = 0.6
 """From here on a statement is meant whatever else there is."""
@@ -207,7 +207,7 @@ def _met(facet: Facet, told: _Told, *, by_shape: bool) -> float:
 
 
 def _is_inflected(term: str, told: frozenset[str]) -> bool:
-    """Whether an English word is told in another form that its stem does not show: suspension, suspended."""
+    """Whether an English word occurs in a form with another stem: suspension, suspended."""
     begins = term[:_SHORTEST_STEM]
     return (
         term.isalpha()

@@ -27,7 +27,7 @@ _LONGEST_SHAPE = 5
 _LONGEST_OF_WORDS = 3
 _LONGEST_OF_CHARACTERS = 4
 _PART_OF_WORD = 4
-"""Letters of a part of a word, by which a misspelt one is told."""
+"""Letters of a part of a word, by which a misspelt one is recognised."""
 _NEAR = 8
 """Tokens between two words that count as a pair."""
 
@@ -104,7 +104,7 @@ def _table() -> dict[tuple[str, ...], tuple[str, ...]]:
 
 
 def features_of_text(found: Sequence[Token]) -> list[str]:
-    """What a text is told by as a whole."""
+    """Features of a text as a whole."""
     features: set[str] = set()
     everywhere: set[str] = set()
     for clause in _clauses(found):

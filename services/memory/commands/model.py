@@ -68,7 +68,7 @@ def parts_of(found: Sequence[Token], kind: str) -> list[Part]:
 
 
 def value_of(features: int) -> float:
-    """What each of so many features of a text counts."""
+    """Weight of each feature of a text with this many."""
     return SCALE / float(np.sqrt(features + _FEW))
 
 

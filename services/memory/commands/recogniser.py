@@ -43,7 +43,7 @@ _FAMILY: dict[MemoryChangeKind, str] = {
 """Kinds that one request may be taken for."""
 _OF_SENTENCE = 0.5
 _TELLING = 3
-"""Informative words of a target that is told in the message itself."""
+"""Informative words of a target that the message itself states."""
 _ABOUT_MEMORY = ("remove", "keep", "memory", "said", "secret", "stays")
 _OF_COMMANDS = frozenset((*_ABOUT_MEMORY, "not", "ask", "you", "this", "just_now", "wrong", "always", "ask_about"))
 """Classes of words that tell nothing of what a command is about."""
@@ -73,7 +73,7 @@ def recognise(message: str) -> Recognised:
         within = [token for span in spans for token in _within(found, span)]
         command, own = _command(message, within, spans, of_segment)
         commands.append(command)
-        if command.kind != "correct":  # what a correction says is told by it
+        if command.kind != "correct":  # a correction itself states what holds
             commanding += own
     if against:
         commands = [command for command in commands if command.kind != "correct"] + list(against)

@@ -62,7 +62,7 @@ class _Found:
     items: list[PlannedItem] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
-    """What the user is told of it."""
+    """Descriptions of the changes, for the user."""
     own: Literal["keep", "leave out", "off the record"] = "leave out"
     own_changes: bool = False
     """Whether leaving the turn out is a change by itself."""
@@ -134,7 +134,7 @@ class Resolution:
         if means_last or (not found and command.scope == "previous" and command.certainty == "plain"):
             found = await self._previous(asking, core, before)
         if not found and command.tells and command.certainty == "plain":
-            # What memory does not hold yet is told in the message itself.
+            # The message itself says what memory does not hold yet.
             return _Found(own="off the record", told=[this_message(asking.language)])
         return found
 
@@ -367,7 +367,7 @@ def _one_own(planned: list[PlannedChange]) -> list[PlannedChange]:
 
 
 def _to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]) -> _Found:
-    """A statement or a wish as an item of core memory; as a memory of its own where that has no room."""
+    """A statement or a wish as an item of core memory; as its own memory where that has no room."""
     text = command.target
     if command.scope == "present":
         text = worth_keeping(asking.recognised.rest)
@@ -455,7 +455,7 @@ def _corrected_items(core: CoreContent, change: Substitution, statement: str) ->
 
 
 def _corrected_items_by(core: CoreContent, command: Command) -> list[PlannedItem]:
-    """Items of core memory in which the value stands that does not hold, where nothing else tells of it."""
+    """Items of core memory with the value that does not hold, where nothing else mentions it."""
     found = []
     for section, key, text, _ in _items(core):
         new = substitute(text, command.replacement, command.target)

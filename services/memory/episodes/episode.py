@@ -80,7 +80,7 @@ class NewEpisode:
 
 @dataclass(frozen=True)
 class WrittenEpisode:
-    """A memory that was written, as it stands."""
+    """A memory that was written, verbatim."""
 
     id: UUID
     episode_type: EpisodeType

@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 SHARDS = 64
 WRITING = "index_episodes"
-"""Whoever writes into the index, or removes something for good, is the only one under this name."""
+"""Lock of writers into the index, and of what removes something for good."""
 
 _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""
@@ -206,7 +206,7 @@ class EpisodeIndex:
     async def upsert(
         self, rows: Sequence[IndexRow], *, lost: Callable[[int], Awaitable[None]] | None = None
     ) -> None:
-        """Add units, or write them anew.
+        """Add or replace units.
 
         Args:
             rows: the units.
@@ -275,12 +275,12 @@ class EpisodeIndex:
         await remove(self._milvus, NAME.format(shard=shard))
 
     async def write_anew(self) -> int:
-        """Write every shard anew with the rows that were not removed: its files hold the others too.
+        """Rewrite every shard with the rows that were not removed: its files hold the others too.
 
         Only for who is alone under the name `WRITING`. Returns the rows.
 
         Raises:
-            Unavailable: Milvus does not answer; what was not written anew is as it was.
+            Unavailable: Milvus does not answer; what was not rewritten is as it was.
         """
         return sum([await write_anew(self._milvus, NAME.format(shard=shard)) for shard in range(SHARDS)])
 

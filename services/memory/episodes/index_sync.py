@@ -1,4 +1,4 @@
-"""Keeping the index up with the episodes: in batches, behind the answers, by one process at a time.
+"""Keeping the index up with the episodes: in batches, in the background, by one process at a time.
 
 PostgreSQL says what is indexed. A crash between Milvus and PostgreSQL makes units be written again under the
 same ids: nothing is lost, nothing is there twice.
@@ -34,7 +34,7 @@ _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
 _EPISODES_AT_ONCE = 200
 _OTHERS_S = 0.3
-"""Between two shards: whoever waits to remove something looks this often."""
+"""Seconds between two shards: a removal that waits looks this often."""
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ def _written(units: Sequence[UnitToIndex]) -> dict[UUID, _Written]:
 
 
 class EpisodeIndexSync:
-    """Puts episodes into the index, takes them out, and makes the index anew."""
+    """Adds episodes to the index, removes them, and rebuilds it."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class EpisodeIndexSync:
         return count
 
     async def rebuild(self, on_progress: Callable[[int], None]) -> int:
-        """Make the whole index anew from PostgreSQL, shard by shard, while it is in use; return the episodes.
+        """Rebuild the whole index from PostgreSQL, shard by shard, while it is in use; return how many episodes.
 
         Each shard is filled beside the present one and takes its place when it is whole. Broken off, it is
         begun again without harm.
@@ -198,7 +198,7 @@ class EpisodeIndexSync:
 
     async def _rebuild_shard(self, shard: int, on_progress: Callable[[int], None]) -> int:
         async with self._database.only_one(WRITING, wait=True):
-            # Read under the lock: whoever came later is indexed when the new one is in place.
+            # Read under the lock: later users are indexed when the new one is in place.
             users = await self._users_of(shard)
             if not users:
                 await self._index.remove_shard(shard)

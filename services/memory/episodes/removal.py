@@ -1,7 +1,7 @@
 """Removing an episode together with what was merged from it, or what it was merged from.
 
 What somebody removes must not survive in a text that was made of it. So that text goes too, and its other sources
-come back. Whoever removes such a text removes what it says, and with it the sources that say the same.
+come back. Removing such a text removes what it says, and with it the sources that mean the same.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Episodes as they stand in PostgreSQL, which is the truth of them: read for recall, written and removed."""
+"""Episodes in PostgreSQL, which is authoritative for them: read for recall, written and removed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

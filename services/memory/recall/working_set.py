@@ -39,7 +39,7 @@ class UnitContent:
     Attributes:
         words: Terms of its text, the speaker's name among them.
         marks: What the index knows it by besides (`services.search.index_terms`).
-        kinds: Bits (`services.search.columns`); that of waiting is told by `KeptUnit`.
+        kinds: Bits (`services.search.columns`); `KeptUnit` says which wait.
         named: How many terms at the beginning name the speaker.
         concepts: Those it speaks of.
     """
@@ -122,7 +122,7 @@ class WorkingSet:
     def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
         """Take in all units of some episodes in place of those that there are; an episode without any goes.
 
-        A unit that says the same as before keeps its content and its embedding.
+        A unit with the same text as before keeps its content and its embedding.
         """
         wanted = {unit.unit_id: unit for unit in units}
         for episode_id in episode_ids:

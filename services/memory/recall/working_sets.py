@@ -40,7 +40,7 @@ _MOST_CONCEPTS = 50_000
 _MOST_OF_THE_LIMIT = 0.5
 """Share of all bytes that one set may take."""
 _MOST_AT_ONCE = 20_000
-"""A set of more units is filled behind the answers, as no turn can wait for it."""
+"""Larger sets are filled in the background, as no turn can wait for them."""
 _AT_ONCE = 4_000
 """Rows of the index that are read at once."""
 _LOADS = 2
@@ -110,7 +110,7 @@ class _Entry:
     tries: int = 0
     given_up: bool = False
     filling: bool = False
-    """Whether it is being filled behind the answers; meanwhile the index serves the user."""
+    """Whether it is being filled in the background; meanwhile the index serves the user."""
     following: bool = False
     """Whether it is about to be brought up to date."""
     away: bool = False
@@ -204,7 +204,7 @@ class WorkingSets:
         return Loaded(entry.units, round((perf_counter() - begun) * 1000, 1), degraded)
 
     def follow(self, scope: Scope) -> None:
-        """Bring a set that is kept up to date behind the answer, so that the next turn need not wait for it."""
+        """Update a set in the background, so that the next turn need not wait for it."""
         entry = self._entries.get((scope.user_id, scope.expert_id))
         if entry is not None and entry.units is not None and not entry.following:
             entry.following = True
@@ -225,14 +225,14 @@ class WorkingSets:
             self._give_up(key)
 
     async def close(self) -> None:
-        """Stop what goes on behind the answers."""
+        """Stop the background work."""
         for task in self._behind:
             task.cancel()
         if self._behind:
             await asyncio.wait(self._behind)
 
     async def settled(self) -> None:
-        """Wait for what goes on behind the answers."""
+        """Wait for the background work."""
         while self._behind:
             await asyncio.wait(self._behind)
 
@@ -271,7 +271,7 @@ class WorkingSets:
             entry.filling = False
 
     async def _fill(self, entry: _Entry, scope: Scope, *, most: int, vectors: bool) -> bool:
-        """Read all that is remembered; returns whether that was no more than so many units."""
+        """Read all that is remembered; return whether that was at most `most` units."""
         values = {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "expert_id": scope.expert_id}
         async with self._loads:
             states, rows = await self._database.fetch_each(
@@ -356,7 +356,7 @@ class WorkingSets:
             await self._renew(entry, scope, vectors=True)
 
     def _complete_behind(self, entry: _Entry, scope: Scope) -> None:
-        """Read embeddings that another process has put into the index since; behind the answer."""
+        """Read embeddings that another process has indexed since, in the background."""
         if entry.tries >= _TRIES or monotonic() - entry.looked_at < _AGAIN_S:
             return
         entry.looked_at = monotonic()

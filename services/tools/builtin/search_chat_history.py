@@ -51,7 +51,7 @@ def _over(past_days: PastDays, archive: Archive) -> BaseTool:
             owner=owner_of(context),
             conversation_id=UUID(context.conversation_id),
             message_id=UUID(context.user_message_id),
-            # Without a query, what was said is read as it stands.
+            # Without a query, what was said is read verbatim.
             reference=_reference(time_range, start, end, detail=not query.strip()),
             message=query,
             now=now,

@@ -1,4 +1,4 @@
-"""Work behind the answers: which model is asked, how often, and what its failures cost."""
+"""Background work: which model is asked, how often, and what its failures cost."""
 
 import json
 

@@ -31,7 +31,7 @@ PLAIN = RankingParameters(
 
 
 def unit(name: str, text: str, *, conversation: str = "", previous: str | None = None, minutes: float = 0) -> Unit:
-    """A unit said `minutes` before now; in a conversation of its own unless one is named."""
+    """A unit said `minutes` before now; in its own conversation unless one is named."""
     return Unit(
         id=name,
         episode_id=name,

@@ -31,7 +31,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 async def small(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
-    """Services with a small model of its own, that is given little at a time."""
+    """Services with its own small model, that is given little at a time."""
     values = settings.model_dump(exclude_unset=True)
     given = load_settings(**{**values, "small_llm_model": "small", "memory_summary_chunk_tokens": 500})
     async with open_services(given, engines) as opened:

@@ -1,4 +1,4 @@
-"""A small model's opinion, behind the answer."""
+"""A small model's opinion, in the background."""
 
 import pytest
 

@@ -42,5 +42,5 @@ def test_the_worked_example_works(tmp_path: Path) -> None:
     paths = [path for path, _ in blocks]
     _run(tmp_path, "ruff", "check", *paths)
     _run(tmp_path, "ruff", "format", "--check", *paths)
-    # A run of its own place: in the usual one it would close the folders of this run to other accounts.
+    # Its own run place: in the usual one it would close the folders of this run to other accounts.
     _run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'run'}", paths[1])

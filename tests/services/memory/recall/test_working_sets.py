@@ -140,7 +140,7 @@ async def test_a_set_ranks_as_one_read_at_once_whatever_any_process_does(
                 await until(partial(_indexed, actor))
             case "forget the set":
                 asker.memory.working_sets.forget(scope.user_id)
-        # What another process has put into the index is read behind the answer.
+        # What another process has put into the index is read in the background.
         await asker.memory.recall.search(scope, QUESTION, now=datetime.now(UTC))
         await asker.memory.working_sets.settled()
         now = datetime.now(UTC)
