@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,12 @@ class Columns:
             named=np.array([_named(unit, kind) for unit, kind in zip(units, kinds, strict=True)], dtype=np.uint8),
             concepts=Concepts.of([unit.concepts for unit in units]),
         )
+
+
+@cache
+def features_of(kinds: int) -> frozenset[Feature]:
+    """The features that a unit's bits name."""
+    return frozenset(feature for feature in FEATURES if kinds & OF_FEATURE[feature])
 
 
 def kinds_of(text: str, features: Iterable[Feature], *, by_assistant: bool, written: bool, waiting: bool) -> int:

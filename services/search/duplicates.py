@@ -1,6 +1,7 @@
 """Which of the units found are duplicates of a better one."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from services.text.lexical import words
 
 # Beyond these nobody looks, and comparing is quadratic.
 _COMPARED = 50
+_SHORT = 500
 _NEGATIONS = frozenset(["not", "no", "never", "nobody", "nothing", "none", "without", "nor"])
 _CHINESE_NEGATIONS = frozenset("不没沒别別未无無非")
 
@@ -22,7 +24,7 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
     differ by a number or a negation are never duplicates.
     """
     compared = units[:_COMPARED]
-    said = [frozenset(words(unit.text)) for unit in compared]
+    said = [_words(unit.text) for unit in compared]
     alike = _alike(said, overlap)
     repeated: dict[str, str] = {}
     for place, unit in enumerate(compared):
@@ -32,6 +34,16 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
                 repeated[unit.id] = other
                 break
     return repeated
+
+
+def _words(text: str) -> frozenset[str]:
+    return _remembered_words(text) if len(text) <= _SHORT else frozenset(words(text))
+
+
+@lru_cache(maxsize=2_048)
+def _remembered_words(text: str) -> frozenset[str]:
+    # Messages on one subject recall the same units.
+    return frozenset(words(text))
 
 
 def _alike(said: Sequence[frozenset[str]], overlap: float) -> NDArray[np.bool_]:
@@ -49,7 +61,7 @@ def _alike(said: Sequence[frozenset[str]], overlap: float) -> NDArray[np.bool_]:
 
 def are_duplicates(one: str, other: str, overlap: float = 0.9) -> bool:
     """Whether two texts mean the same, so that one of two memories is enough."""
-    its, others = frozenset(words(one)), frozenset(words(other))
+    its, others = _words(one), _words(other)
     alike = bool(its) and len(its & others) >= overlap * len(its | others)
     return alike and not any(map(_turns_the_meaning, its ^ others))
 

@@ -15,6 +15,12 @@ _STEP = PASSAGE_TERMS - _OVERLAP
 _MOST_OF_A_UNIT = 24
 
 
+def passages_of(lengths: Places) -> Places:
+    """How many passages units have, by the numbers of their terms."""
+    rows = np.where(lengths > PASSAGE_TERMS + _OVERLAP, np.ceil((lengths - _OVERLAP) / _STEP), 1)
+    return np.minimum(rows, _MOST_OF_A_UNIT).astype(np.intp)
+
+
 class Passages:
     """The passages of units 0..n-1, as rows; most units have one."""
 
@@ -22,10 +28,7 @@ class Passages:
         """Take the terms of each unit, and how often the units themselves hold which."""
         self.size = units.size
         lengths = units.lengths
-        rows = np.where(lengths > PASSAGE_TERMS + _OVERLAP, np.ceil((lengths - _OVERLAP) / _STEP), 1).astype(
-            np.intp
-        )
-        rows = np.minimum(rows, _MOST_OF_A_UNIT)
+        rows = passages_of(lengths)
         self.unit: Places = np.repeat(np.arange(self.size), rows)
         """For each row its unit."""
         self._begins = np.cumsum(rows) - rows

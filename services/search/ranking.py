@@ -390,12 +390,13 @@ def _shares(legs: Sequence[_Leg], places: Places) -> list[tuple[LegShare, ...]]:
     shares: list[list[LegShare]] = [[] for _ in places]
     for leg in legs:
         scaled = leg.scaled[places]
-        ranks = _ranks(leg.scaled)[places].tolist()
-        given = (leg.weight * scaled).tolist()
-        raw = np.full(len(places), np.nan) if leg.raw is None else leg.raw[places]
-        for at in np.flatnonzero(scaled > 0).tolist():
-            known = None if np.isnan(raw[at]) else float(raw[at])
-            shares[at].append(LegShare(leg.name, leg.query, int(ranks[at]), known, given[at]))
+        giving = np.flatnonzero(scaled > 0)
+        ranks = _ranks(leg.scaled)[places[giving]].astype(np.intp).tolist()
+        given = (leg.weight * scaled[giving]).tolist()
+        raw = [None] * len(given) if leg.raw is None else leg.raw[places[giving]].tolist()
+        for at, rank_, known, contribution in zip(giving.tolist(), ranks, raw, given, strict=True):
+            own = None if known is None or math.isnan(known) else known
+            shares[at].append(LegShare(leg.name, leg.query, rank_, own, contribution))
     return [tuple(each) for each in shares]
 
 

@@ -9,12 +9,15 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 from services.search.hits import Unit
 from services.text.tokenizer import terms
 
 _TOKEN = re.compile(r"[a-z0-9]+(?:[.'-][a-z0-9]+)*|[\u3400-\u9fff]")
 _MOST_TOKENS = 60
+_LONGEST = 1_000
+"""Characters of a text that may have so few tokens."""
 _SHARED = 0.5
 """Share of the longer statement's words that both have in common around the place where they differ."""
 _MOST_DIFFERENT = 14
@@ -53,7 +56,11 @@ def _when(unit: Unit) -> tuple[datetime, str]:
     return unit.created_at, unit.id
 
 
+@lru_cache(maxsize=2_048)
 def _tokens(text: str) -> tuple[str, ...]:
+    # Messages on one subject recall the same units.
+    if len(text) > _LONGEST:
+        return ()
     found = _TOKEN.findall(unicodedata.normalize("NFKC", text).lower())
     return tuple(found) if len(found) <= _MOST_TOKENS else ()
 

@@ -7,8 +7,9 @@ table (`concepts.toml`) says which words stand for a concept or for a kind of it
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 from services.text.tokenizer import (
     english_stems,
@@ -23,7 +24,7 @@ from services.text.tokenizer import (
 UNRELATED = "unrelated"
 _BROADER = 0.5
 """Share of a concept that the concept above it counts."""
-_LONGEST_PHRASE = 4
+_SHORT = 500
 _DOERS = ("er", "or", "ist", "ian")
 _VAGUE = 0.35
 _LONE = 0.3
@@ -35,8 +36,10 @@ class _Table:
     english: Mapping[tuple[str, ...], Sequence[str]]
     """Concepts by the stems of a word or phrase, in an order that every process has."""
     chinese: Mapping[str, Sequence[str]]
-    longest: int
-    """Characters of the longest Chinese word."""
+    longest_english: Mapping[str, int]
+    """By the first word or stem how many words the longest phrase has."""
+    longest_chinese: Mapping[str, int]
+    """By the first character how many the longest word has."""
     broader: Mapping[str, Mapping[str, float]]
     """For each concept those that hold as well, itself with 1."""
     vague: frozenset[str]
@@ -89,6 +92,10 @@ def words_for(concepts_named: Iterable[str]) -> list[str]:
 
 def facets(question: str) -> tuple[Facet, ...]:
     """What a question is about, each thing once."""
+    return (_remembered_facets if len(question) <= _SHORT else _facets)(question)
+
+
+def _facets(question: str) -> tuple[Facet, ...]:
     table = _table()
     found: dict[tuple[str, ...], Facet] = {}
     covered: set[str] = set()
@@ -110,6 +117,9 @@ def facets(question: str) -> tuple[Facet, ...]:
     return tuple(found.values())
 
 
+# A message is looked at several times in a turn: for commands, in recall, and in knowledge bases.
+_remembered_facets = lru_cache(maxsize=512)(_facets)
+
 _Named = tuple[str, Sequence[str]]
 """Words of a text, and the concepts that they stand for."""
 
@@ -119,7 +129,8 @@ def _in_english(text: str, table: _Table) -> Iterator[_Named]:
     stems = english_stems(text)
     at = 0
     while at < len(stems):
-        for length in range(min(_LONGEST_PHRASE, len(stems) - at), 0, -1):
+        longest = max(table.longest_english.get(words[at], 0), table.longest_english.get(stems[at], 0))
+        for length in range(min(longest, len(stems) - at), 0, -1):
             end = at + length
             named = table.english.get(tuple(words[at:end])) or table.english.get(tuple(stems[at:end]))
             if named:
@@ -136,7 +147,7 @@ def _in_chinese(text: str, table: _Table) -> Iterator[_Named]:
     folded = simplified_text(text)
     at = 0
     while at < len(folded):
-        for length in range(min(table.longest, len(folded) - at), 0, -1):
+        for length in range(min(table.longest_chinese.get(folded[at], 0), len(folded) - at), 0, -1):
             named = table.chinese.get(folded[at : at + length])
             if named:
                 yield folded[at : at + length], named
@@ -177,10 +188,18 @@ def _table() -> _Table:
     return _Table(
         english={stems: sorted(named) for stems, named in english.items()},
         chinese={word: sorted(named) for word, named in chinese.items()},
-        longest=max(map(len, chinese)),
+        longest_english=_longest({stems: stems[0] for stems in english}),
+        longest_chinese=_longest({word: word[0] for word in chinese}),
         broader={concept: _broader(concept, above) for concept in raw},
         vague=frozenset(concept for concept, entry in raw.items() if entry.get("vague")),
     )
+
+
+def _longest(firsts: Mapping[Any, str]) -> dict[str, int]:
+    longest: dict[str, int] = {}
+    for phrase, first in firsts.items():
+        longest[first] = max(len(phrase), longest.get(first, 0))
+    return longest
 
 
 def _broader(concept: str, above: Mapping[str, Sequence[str]]) -> dict[str, float]:

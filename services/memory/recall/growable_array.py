@@ -1,9 +1,11 @@
-"""An array that grows at its end."""
+"""Arrays that grow at their end."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from services.search.sequences import Places, boundaries, stretches
 
 _SPARE = 0.25
 
@@ -49,3 +51,59 @@ class GrowableArray:
 
     def _empty(self, rows: int) -> NDArray[Any]:
         return np.empty(rows if self.width is None else (rows, self.width), dtype=self.dtype)
+
+
+class GrowableRows:
+    """Rows of different lengths, one after the other."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        """Take the type of a value."""
+        self._values = GrowableArray(dtype)
+        self._bounds = GrowableArray(np.intp)
+        self._bounds.append([0])
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a value."""
+        return self._values.dtype
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values of all rows; what is written into them is written here."""
+        return self._values.values
+
+    @property
+    def bounds(self) -> Places:
+        """Where each row begins; one more for the end of the last."""
+        return self._bounds.values
+
+    @property
+    def lengths(self) -> Places:
+        """How many values each row has."""
+        return np.diff(self.bounds)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, the spare room among them."""
+        return self._values.nbytes + self._bounds.nbytes
+
+    def append(self, values: ArrayLike, lengths: ArrayLike) -> None:
+        """Add rows at the end."""
+        last = int(self.bounds[-1])
+        self._values.append(values)
+        self._bounds.append(last + np.cumsum(np.asarray(lengths, dtype=np.intp)))
+
+    def indexes(self, places: Places) -> tuple[Places, Places]:
+        """Where in `values` some rows are, one after the other, and where each of them begins there."""
+        bounds = self.bounds
+        lengths = bounds[places + 1] - bounds[places]
+        return stretches(bounds[places], lengths), boundaries(lengths)
+
+    def keep(self, places: Places) -> None:
+        """Hold these rows alone."""
+        at, bounds = self.indexes(places)
+        self._values.become(self.values[at])
+        self._bounds.become(bounds)

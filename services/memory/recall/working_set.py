@@ -14,11 +14,15 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from services.memory.recall.growable_array import GrowableArray
-from services.search.columns import WAITING, WRITTEN, Columns, Concepts
+from services.memory.recall.growable_array import GrowableArray, GrowableRows
+from services.memory.recall.postings import Postings
+from services.search.columns import WAITING, WRITTEN, Columns, Concepts, features_of
+from services.search.index_terms import Marked
+from services.search.meaning import WordMeanings, lengths_of, rows_of
 from services.search.parameters import BM25_B, BM25_K1
+from services.search.passages import Passages, passages_of
 from services.search.sequences import Places, TermSequences, boundaries, stretches
-from services.search.term_matrix import Values
+from services.search.term_matrix import TermCounts, Values
 
 Mask = NDArray[np.bool_]
 
@@ -27,9 +31,10 @@ _HALF = 64
 _LOW = (1 << _HALF) - 1
 _BYTES_OF_A_TERM = 130
 """Of the vocabulary: the string, the number and their place in the table."""
-_LEAST_BEHIND, _SHARE_BEHIND = 64, 0.1
-"""So many units are looked through term by term before the postings are made again."""
-_SHARE_GONE = 0.2
+_LEAST_GONE, _SHARE_GONE = 64, 0.2
+"""Units that are gone before their places are given up: in number, and by their share."""
+_BLOCK = 2_048
+"""Embeddings that are made into floats at once: these stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +88,14 @@ class WorkingSet:
         self._types: dict[str, int] = {}
         self._vocabulary: dict[str, int] = {}
         self._names: list[str] = []
-        self._concepts: list[Mapping[str, float]] = []
+        self._concept_numbers: dict[str, int] = {}
+        self._concept_names: list[str] = []
         self._units = GrowableArray(np.uint64, 2)
         self._episodes = GrowableArray(np.uint64, 2)
-        self._numbers = GrowableArray(np.int32)
-        self._ends = GrowableArray(np.int64)
+        self._terms = GrowableRows(np.int32)
+        self._concepts = GrowableRows([("name", np.int16), ("weight", np.float16)])
+        self._word_rows = GrowableArray(np.int32)
+        self._word_lengths = GrowableRows(np.float32)
         self._columns = GrowableArray(
             [
                 ("said_at", np.float64),
@@ -104,7 +112,7 @@ class WorkingSet:
         )
         self._vectors = GrowableArray(np.int8, dimension)
         self._scales = GrowableArray(np.float32)
-        self._postings = _Postings.of(np.zeros(0, np.int32), np.zeros(1, np.intp), 0)
+        self._postings = Postings()
         self._previous: Places | None = None
 
     def __len__(self) -> int:
@@ -114,10 +122,10 @@ class WorkingSet:
     def nbytes(self) -> int:
         """Bytes that it takes, about."""
         arrays = (
-            self._units, self._episodes, self._numbers, self._ends, self._columns, self._vectors, self._scales,
+            self._units, self._episodes, self._terms, self._concepts, self._columns, self._vectors, self._scales,
+            self._word_rows, self._word_lengths, self._postings,
         )  # fmt: skip
-        terms = _BYTES_OF_A_TERM * len(self._names)
-        return sum(each.nbytes for each in arrays) + self._postings.nbytes + terms + 8 * len(self._concepts)
+        return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._names)
 
     def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
         """Take in all units of some episodes in place of those that there are; an episode without any goes.
@@ -135,7 +143,7 @@ class WorkingSet:
         self._append([unit for unit in wanted.values() if unit.content is not None])
         self._previous = None
         gone = len(self._columns) - len(self)
-        if gone > _LEAST_BEHIND and gone > _SHARE_GONE * len(self._columns):
+        if gone > _LEAST_GONE and gone > _SHARE_GONE * len(self._columns):
             self._compact()
 
     def embed(self, vectors: Mapping[UUID, Sequence[float]]) -> None:
@@ -162,18 +170,27 @@ class WorkingSet:
         """The episode of the unit at a place."""
         return _uuid(self._episodes.values[place])
 
-    def words_at(self, place: int) -> tuple[str, ...]:
-        """The terms of the unit at a place."""
-        begins, ends = self._stretch(np.array([place]))
-        return tuple(map(self._names.__getitem__, self._numbers.values[begins[0] : ends[0]].tolist()))
+    def contents(self, places: Places) -> list[Marked]:
+        """The terms, concepts and features of the units at some places."""
+        begins, ends = self._stretch(places)
+        of_terms = boundaries(ends - begins).tolist()
+        terms = list(map(self._names.__getitem__, self._terms.values[stretches(begins, ends - begins)].tolist()))
+        at, bounds = self._concepts.indexes(places)
+        spoken = [(self._concept_names[name], weight) for name, weight in self._concepts.values[at].tolist()]
+        of_concepts = bounds.tolist()
+        return [
+            Marked(
+                tuple(terms[of_terms[number] : of_terms[number + 1]]),
+                dict(spoken[of_concepts[number] : of_concepts[number + 1]]),
+                features_of(kinds),
+            )
+            for number, kinds in enumerate(self._column("kinds")[places].tolist())
+        ]
 
-    def concepts_at(self, place: int) -> Mapping[str, float]:
-        """The concepts of the unit at a place."""
-        return self._concepts[place]
-
-    def kinds_at(self, place: int) -> int:
-        """The bits of the unit at a place (`services.search.columns`)."""
-        return int(self._column("kinds")[place])
+    def are_indexed(self, places: Places) -> list[bool]:
+        """Whether the index has the units at some places."""
+        indexed: list[bool] = ((self._column("kinds")[places] & WAITING) == 0).tolist()
+        return indexed
 
     def place_of(self, unit_id: UUID) -> int | None:
         """Where a unit is; None where it is not here."""
@@ -214,14 +231,14 @@ class WorkingSet:
         if not asked:
             return np.zeros(0, dtype=np.intp)
         numbers = np.array([self._vocabulary[term] for term in asked], dtype=np.intp)
-        places, at, counts = self._holding(numbers)
+        places, at, counts = self._postings.of(numbers, self._terms, len(self._names))
         living = self._living
         held = living[places]
         places, at, counts = places[held], at[held], counts[held]
         size = int(living.sum())
         found = np.bincount(at, minlength=len(numbers))
         weights = np.log(1 + (size - found + 0.5) / (found + 0.5)) * np.array(list(asked.values()))
-        lengths = np.diff(self._boundaries)
+        lengths = self._terms.lengths
         relative = lengths[places] / max(float(lengths[living].mean()), 1.0)
         matched = counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - BM25_B + BM25_B * relative))
         scores = np.bincount(places, weights[at] * matched, minlength=len(living))
@@ -235,11 +252,10 @@ class WorkingSet:
         scores = np.full(len(mask), -np.inf)
         if not len(known) or not length:
             return np.zeros(0, dtype=np.intp), np.zeros(0)
-        # Not by the library of linear algebra: its threads would wait for a core that other turns use.
-        whole = len(known) == len(mask)
-        vectors = self._vectors.values if whole else self._vectors.values[known]
-        products = np.einsum("ij,j->i", vectors.astype(np.float32), query / length)
-        scores[known] = products * self._scales.values[known]
+        query /= length
+        for begin in range(0, len(known), _BLOCK):
+            places = known[begin : begin + _BLOCK]
+            scores[places] = self._vectors.values[places].astype(np.float32) @ query * self._scales.values[places]
         best = self._highest(scores, np.isfinite(scores), most)
         return best, scores[best]
 
@@ -247,18 +263,22 @@ class WorkingSet:
         """The units at the places as ranking reads them, in that order."""
         chosen = self._columns.values[places]
         begins, ends = self._stretch(places)
-        numbers = TermSequences(self._numbers.values, self._boundaries, self._vocabulary)
+        terms = TermSequences(self._terms.values, self._terms.bounds, self._vocabulary).cut(begins, ends - begins)
+        at, bounds = self._concepts.indexes(places)
+        spoken = self._concepts.values[at]
+        concepts = TermSequences(spoken["name"].astype(np.int32), bounds, self._concept_numbers)
         local = np.full(len(self._columns) + 1, -1, dtype=np.intp)
         local[places] = np.arange(len(places))
         return Columns(
-            terms=numbers.cut(begins, ends - begins),
+            terms=terms,
             said_at=chosen["said_at"],
             conversations=chosen["conversation"].astype(np.int64),
             previous=local[self._preceding()[places]],
             kinds=chosen["kinds"],
             importance=chosen["importance"],
             named=chosen["named"],
-            concepts=Concepts.of([self._concepts[place] for place in places.tolist()]),
+            concepts=Concepts(concepts, spoken["weight"].astype(np.float32)),
+            meanings=self._meanings(places, terms),
         )
 
     def in_order(self, *found: Places) -> Places:
@@ -281,10 +301,6 @@ class WorkingSet:
     def _living(self) -> Mask:
         return self._column("living")
 
-    @property
-    def _boundaries(self) -> Places:
-        return np.concatenate([[0], self._ends.values])
-
     def _column(self, name: str) -> NDArray[Any]:
         column: NDArray[Any] = self._columns.values[name]
         return column
@@ -295,8 +311,19 @@ class WorkingSet:
 
     def _stretch(self, places: Places) -> tuple[Places, Places]:
         """Where the words of the units at the places begin and end, their marks passed over."""
-        bounds = self._boundaries
+        bounds = self._terms.bounds
         return bounds[places] + self._column("marks")[places], bounds[places + 1]
+
+    def _meanings(self, places: Places, terms: TermSequences) -> WordMeanings:
+        """Of the words of the units at the places; what is not known yet is kept for the next time."""
+        rows = self._word_rows.values
+        at, bounds = self._word_lengths.indexes(places)
+        missing = np.flatnonzero(np.isnan(self._word_lengths.values[at[bounds[:-1]]]))
+        if len(missing):
+            texts = terms.taken(missing)
+            found = lengths_of(Passages(texts, TermCounts(texts)), rows)
+            self._word_lengths.values[self._word_lengths.indexes(places[missing])[0]] = found
+        return WordMeanings(rows, self._word_lengths.values[at])
 
     def _places_of_episode(self, episode_id: UUID) -> list[int]:
         ids = self._episodes.values
@@ -309,15 +336,23 @@ class WorkingSet:
             return
         begin = len(self._columns)
         rows = [[*content.marks, *content.words] for content in contents]
-        self._numbers.append([self._number(term) for row in rows for term in row])
-        last = int(self._ends.values[-1]) if begin else 0
-        self._ends.append(last + np.cumsum([len(row) for row in rows]))
+        self._terms.append([self._number(term) for row in rows for term in row], [len(row) for row in rows])
+        self._word_rows.append(rows_of(self._names[len(self._word_rows) :]))
+        spoken = [
+            (self._number_of_concept(name), weight)
+            for content in contents
+            for name, weight in content.concepts.items()
+        ]
+        self._concepts.append(
+            np.array(spoken, dtype=self._concepts.dtype), [len(content.concepts) for content in contents]
+        )
+        passages = passages_of(np.array([len(content.words) for content in contents]))
+        self._word_lengths.append(np.full(int(passages.sum()), np.nan), passages)
         self._units.append([_halves(unit.unit_id) for unit in units])
         self._episodes.append([_halves(unit.episode_id) for unit in units])
         self._columns.append(np.zeros(len(units), dtype=self._columns.dtype))
         self._vectors.append(np.zeros((len(units), self._vectors.width or 0), dtype=np.int8))
         self._scales.append(np.zeros(len(units), dtype=np.float32))
-        self._concepts.extend(content.concepts for content in contents)
         fresh = self._columns.values[begin:]
         fresh["marks"] = [len(content.marks) for content in contents]
         fresh["kinds"] = [content.kinds for content in contents]
@@ -356,28 +391,12 @@ class WorkingSet:
             self._names.append(term)
         return number
 
-    def _holding(self, numbers: Places) -> tuple[Places, Places, Places]:
-        """Which units hold which of the terms, and how often: places, and indexes of the terms."""
-        behind = len(self._columns) - self._postings.size
-        if behind > max(_LEAST_BEHIND, _SHARE_BEHIND * self._postings.size):
-            self._postings = _Postings.of(self._numbers.values, self._boundaries, len(self._names))
-        places, at, counts = self._postings.of_terms(numbers)
-        first = self._postings.size
-        if first == len(self._columns):
-            return places, at, counts
-        bounds = self._boundaries[first:]
-        index = np.full(len(self._names), -1, dtype=np.intp)
-        index[numbers] = np.arange(len(numbers))
-        asked = index[self._numbers.values[bounds[0] :]]
-        inside = np.flatnonzero(asked >= 0)
-        rows = np.searchsorted(bounds - bounds[0], inside, side="right") - 1
-        cells, repeated = np.unique(rows * len(numbers) + asked[inside], return_counts=True)
-        rows, own = np.divmod(cells, len(numbers))
-        return (
-            np.concatenate([places, rows + first]),
-            np.concatenate([at, own]),
-            np.concatenate([counts, repeated]),
-        )
+    def _number_of_concept(self, name: str) -> int:
+        number = self._concept_numbers.get(name)
+        if number is None:
+            number = self._concept_numbers[name] = len(self._concept_names)
+            self._concept_names.append(name)
+        return number
 
     def _highest(self, scores: Values, mask: Mask, most: int) -> Places:
         """The places with the highest scores, best first; of equal ones the newest."""
@@ -409,50 +428,17 @@ class WorkingSet:
     def _compact(self) -> None:
         """Give up the places of units that are gone, and number again only the terms that are there."""
         kept = np.flatnonzero(self._living)
-        bounds = self._boundaries
-        numbers = self._numbers.values[stretches(bounds[kept], bounds[kept + 1] - bounds[kept])]
-        used, renumbered = np.unique(numbers, return_inverse=True)
+        for rows in (self._terms, self._concepts, self._word_lengths):
+            rows.keep(kept)
+        used, renumbered = np.unique(self._terms.values, return_inverse=True)
+        self._terms.values[:] = renumbered
         self._names = [self._names[number] for number in used.tolist()]
         self._vocabulary = {name: number for number, name in enumerate(self._names)}
-        self._numbers.become(renumbered.astype(np.int32))
-        self._ends.become(boundaries(bounds[kept + 1] - bounds[kept])[1:])
-        self._concepts = [self._concepts[place] for place in kept.tolist()]
+        self._word_rows.become(self._word_rows.values[used])
         for each in (self._units, self._episodes, self._columns, self._vectors, self._scales):
             each.become(each.values[kept])
-        self._postings = _Postings.of(self._numbers.values, self._boundaries, len(self._names))
+        self._postings.make(self._terms, len(self._names))
         self._previous = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Postings:
-    """For each term the first units that hold it, and how often."""
-
-    size: int
-    """Units that are in it."""
-    begins: Places
-    places: NDArray[np.int32]
-    counts: NDArray[np.uint16]
-
-    @classmethod
-    def of(cls, numbers: NDArray[np.int32], bounds: Places, terms: int) -> "_Postings":
-        size = len(bounds) - 1
-        rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(bounds))
-        cells, counts = np.unique(numbers.astype(np.int64) * max(size, 1) + rows, return_counts=True)
-        of_term, places = np.divmod(cells, max(size, 1))
-        begins = np.searchsorted(of_term, np.arange(terms + 1))
-        return cls(size, begins, places.astype(np.int32), counts.clip(max=65_535).astype(np.uint16))
-
-    @property
-    def nbytes(self) -> int:
-        return self.begins.nbytes + self.places.nbytes + self.counts.nbytes
-
-    def of_terms(self, numbers: Places) -> tuple[Places, Places, Places]:
-        known = numbers < len(self.begins) - 1
-        at = np.flatnonzero(known)
-        begins = self.begins[numbers[at]]
-        lengths = self.begins[numbers[at] + 1] - begins
-        taken = stretches(begins, lengths)
-        return self.places[taken].astype(np.intp), np.repeat(at, lengths), self.counts[taken].astype(np.intp)
 
 
 def _halves(unit_id: UUID) -> tuple[int, int]:

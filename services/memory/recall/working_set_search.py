@@ -1,6 +1,5 @@
 """Search in a working set: candidates by words and by meaning, ranked; only the best are read from PostgreSQL."""
 
-from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -11,14 +10,12 @@ from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.memory.recall.working_set import WorkingSet
-from services.search.columns import OF_FEATURE, WAITING
 from services.search.hits import Ranking
-from services.search.index_terms import Marked, sought_terms
+from services.search.index_terms import sought_terms
 from services.search.parameters import PREFERRED, SEARCH_DEPTH
 from services.search.ranking import score
 from services.search.sequences import Places
 from services.search.term_matrix import Values
-from services.text.features import FEATURES, Feature
 from services.text.tokenizer import terms
 
 _LIKELIEST = 20
@@ -51,8 +48,14 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
         best = np.concatenate([best, scored.best(sought.depth, preferred)])
     best = np.unique(np.concatenate([best, scored.likeliest(_LIKELIEST)]))
     # All that is needed of the set is taken before anything is awaited: it may change meanwhile.
-    known = {units.unit_id(place): (at, *_known(units, place)) for at, place in _pairs(best, places)}
-    wanted = [(units.unit_id(place), units.episode_id(place)) for _, place in _pairs(best, places)]
+    chosen = places[best]
+    wanted = [(units.unit_id(place), units.episode_id(place)) for place in chosen.tolist()]
+    known = {
+        unit_id: (at, indexed, content)
+        for (unit_id, _), at, indexed, content in zip(
+            wanted, best.tolist(), units.are_indexed(chosen), units.contents(chosen), strict=True
+        )
+    }
     stored = await episodes.found(sought.scope, wanted, with_previous=False)
     ranked = {}
     for unit_id, unit in stored.items():
@@ -77,20 +80,6 @@ def _candidates(units: WorkingSet, sought: SearchRequest, masks: list[NDArray[np
     for number, nearest, scores in near:
         cosines[number, order[np.searchsorted(places, nearest, sorter=order)]] = scores
     return places, cosines
-
-
-def _pairs(best: Places, places: Places) -> list[tuple[int, int]]:
-    return list(zip(best.tolist(), places[best].tolist(), strict=True))
-
-
-def _known(units: WorkingSet, place: int) -> tuple[bool, Marked]:
-    kinds = units.kinds_at(place)
-    return not kinds & WAITING, Marked(units.words_at(place), units.concepts_at(place), _features(kinds))
-
-
-@cache
-def _features(kinds: int) -> frozenset[Feature]:
-    return frozenset(feature for feature in FEATURES if kinds & OF_FEATURE[feature])
 
 
 def _part(scope: Scope) -> dict[str, Any]:

@@ -35,8 +35,6 @@ from services.text.tokenizer import terms
 MOST_UNITS = 100_000
 """A user with more is served by the index."""
 _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
-_MOST_CONCEPTS = 50_000
-"""Combinations of concepts that units share."""
 _MOST_OF_THE_LIMIT = 0.5
 """Share of all bytes that one set may take."""
 _MOST_AT_ONCE = 20_000
@@ -164,7 +162,6 @@ class WorkingSets:
         self._loads = asyncio.Semaphore(_LOADS)
         self._behind: set[asyncio.Task[None]] = set()
         self._bytes = 0
-        self._concepts: dict[tuple[tuple[str, float], ...], Mapping[str, float]] = {}
 
     @property
     def nbytes(self) -> int:
@@ -329,9 +326,6 @@ class WorkingSets:
         text = row.text or ""
         every = terms_that_fit(of_this_version(found.split(), text, row.speaker, row.role)).split()
         known = marked(every, text, row.speaker, row.role) if every else Marked((), {}, NO_FEATURES)
-        key = tuple(sorted(known.concepts.items()))
-        if len(self._concepts) > _MOST_CONCEPTS:
-            self._concepts = {}
         return UnitContent(
             words=known.terms,
             marks=every[1 : len(every) - len(known.terms)],
@@ -343,7 +337,7 @@ class WorkingSets:
                 waiting=False,
             ),
             named=len(terms(row.speaker)) if row.speaker else 0,
-            concepts=self._concepts.setdefault(key, known.concepts),
+            concepts=known.concepts,
         )
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
