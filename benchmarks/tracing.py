@@ -1,25 +1,33 @@
-"""What tracing costs a turn: CPU time of two services in one run, one of which sends its spans to a collector.
+"""What tracing costs a turn: CPU time of its spans, sent to a collector, beside that of the turn itself.
 
-`python -m benchmarks.tracing [--rounds 6] [--turns 150]`
+`python -m benchmarks.tracing [--turns 2000]`
 
-The services take turns in being loaded, and begin each round in the other order. A turn is the first of a user's
-conversation, the stand-in model answers at once, and the collector, a separate process, drops what it gets.
+The spans are those of an ordinary turn with their attributes: request, turn, search in memory, call of the model,
+operation of memory, two jobs. Counted is the CPU time of the whole process, so the thread that encodes and sends
+them is part of it. The turn is that of a running service against the stand-in model, without tracing.
 """
 
 import argparse
 import http.server
+import os
 import signal
-import statistics
+import time
 from contextlib import ExitStack
+from uuid import uuid4
 
-from benchmarks.processes import child, weigh
-from benchmarks.turn_overhead import Client, Server, fresh_lanes, interrupt_once, service, stand_in
+from opentelemetry.trace import SpanKind
+
+from benchmarks.processes import child
+from benchmarks.turn_overhead import Client, fresh_lanes, interrupt_once, service, stand_in
+from services.platform import span_names as names
+from services.platform.tracing import TRACING, cause, span, taken_links
 
 _AT_ONCE = 10
+_OF_THE_SERVICE = 200
 _COLLECT = "from benchmarks.tracing import collect; collect()"
 
 
-class _Swallow(http.server.BaseHTTPRequestHandler):
+class _Drop(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
@@ -33,47 +41,77 @@ class _Swallow(http.server.BaseHTTPRequestHandler):
 
 
 def collect() -> None:
-    """Be the collector: print the port, then swallow requests."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Swallow) as server:
+    """Be the collector: print the port, then drop what comes."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Drop) as server:
         print(server.server_port, flush=True)
         server.serve_forever()
 
 
-def _cpu_ms(client: Client, server: Server, turns: int) -> float:
-    _, before, after = client.measure(server, server.load(fresh_lanes(turns), _AT_ONCE))
-    return (after.cpu_s - before.cpu_s) / turns * 1000
+def _spans_of_a_turn() -> None:
+    turn, conversation = str(uuid4()), str(uuid4())
+    request = {names.METHOD: "POST", names.PATH: "/api/v1/chat/stream"}
+    agent = {
+        names.OPERATION: "invoke_agent",
+        names.AGENT: "default",
+        names.CONVERSATION: conversation,
+        names.USER: "user-1",
+        names.SESSION: "session-1",
+        names.TENANT: conversation,
+        names.TURN: turn,
+    }
+    model = {names.OPERATION: "chat", names.PROVIDER: names.OPENAI, names.REQUEST_MODEL: "stand-in"}
+    kept: list[dict[str, str]] = []
+    with span("POST /api/v1/chat/stream", request, kind=SpanKind.SERVER) as served:
+        served.set_attribute(names.STATUS, 200)
+        with span("invoke_agent default", agent) as running:
+            with span("search_memory", {names.OPERATION: "search_memory", names.MEMORY_STORE: turn}) as search:
+                search.set_attribute(names.MEMORY_RECORDS, 5)
+            with span("chat stand-in", model, kind=SpanKind.CLIENT) as call:
+                for name in (names.FIRST_CHUNK, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CACHED_TOKENS):
+                    call.set_attribute(name, 64)
+            with span("create_memory", {names.OPERATION: "create_memory", names.MEMORY_RECORD: turn}):
+                kept += [cause(), cause()]
+            running.set_attribute(names.TURN_STATUS, "completed")
+    for carried in kept:
+        with span("job remember_turn", {names.JOB: 1}, kind=SpanKind.CONSUMER, links=taken_links(carried)):
+            pass
+
+
+def _cpu_ms(turns: int) -> float:
+    begun = time.process_time()
+    for _ in range(turns):
+        _spans_of_a_turn()
+        if TRACING.tracer is not None:
+            time.sleep(0.002)  # as turns come: a burst would be dropped in place of being sent
+    TRACING.stop()
+    return (time.process_time() - begun) / turns * 1000
 
 
 def main() -> None:
-    """Measure and print medians."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=6)
-    parser.add_argument("--turns", type=int, default=150, help="turns of each service in a round")
+    parser.add_argument("--turns", type=int, default=2000)
     chosen = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt_once)
+    off = _cpu_ms(chosen.turns)
     with ExitStack() as stack:
-        model = f"http://127.0.0.1:{stack.enter_context(stand_in())}/burst/v1"
         collector = stack.enter_context(child(["-c", _COLLECT], piped=True))
         if collector.stdout is None:
             raise AssertionError("it is piped")
-        endpoint = f"http://127.0.0.1:{int(collector.stdout.readline())}"
-        off = stack.enter_context(service(model, "chat", name="off"))
-        on = stack.enter_context(service(model, "chat", name="on", OTEL_EXPORTER_OTLP_ENDPOINT=endpoint))
+        os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{int(collector.stdout.readline())}"
+        TRACING.start()
+        on = _cpu_ms(chosen.turns)
+        del os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"]
+        model = f"http://127.0.0.1:{stack.enter_context(stand_in())}/burst/v1"
         client = Client(stack.enter_context(child(["-m", "benchmarks.load_client"], piped=True)))
-        for server in (off, on):
-            _cpu_ms(client, server, chosen.turns)
-        ratios, costs = [], {"off": [], "on": []}  # type: tuple[list[float], dict[str, list[float]]]
-        for turn in range(chosen.rounds):
-            for server in (off, on) if turn % 2 == 0 else (on, off):
-                costs[server.name].append(_cpu_ms(client, server, chosen.turns))
-            ratios.append(costs["on"][-1] / costs["off"][-1])
-            latest = {name: each[-1] for name, each in costs.items()}
-            print(f"round {turn + 1}: off {latest['off']:.2f} ms, on {latest['on']:.2f} ms", flush=True)
-        collected = weigh(collector.pid).cpu_s
-    medians = {name: statistics.median(each) for name, each in costs.items()}
-    print(f"CPU of a turn: {medians['off']:.2f} ms without tracing, {medians['on']:.2f} ms with it")
-    print(f"on/off: median of the rounds {statistics.median(ratios):.3f}; the collector took {collected:.2f} s")
+        ours = stack.enter_context(service(model, "chat"))
+        client.measure(ours, ours.load(fresh_lanes(_OF_THE_SERVICE), _AT_ONCE))
+        _, before, after = client.measure(ours, ours.load(fresh_lanes(_OF_THE_SERVICE), _AT_ONCE))
+        turn = (after.cpu_s - before.cpu_s) / _OF_THE_SERVICE * 1000
+    print(f"CPU of a turn, without tracing: {turn:.2f} ms")
+    print(f"spans of a turn while tracing is off: {off:.4f} ms, {off / turn:.2%}")
+    print(f"spans of a turn, made, encoded and sent: {on:.3f} ms, {on / turn:.2%}")
 
 
 if __name__ == "__main__":

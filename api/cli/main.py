@@ -21,6 +21,7 @@ from api.cli import (
     reindex,
     serve,
     tenants,
+    top,
     transfer,
     users,
     worker,
@@ -35,6 +36,7 @@ app.command(name="chat")(chat.chat)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
+app.command(name="top")(top.top)
 app.command(name="config")(configuration.config)
 app.add_typer(memory.app, name="memory")
 app.add_typer(conversations.app, name="conversations")

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,7 @@ from services.jobs.tasks import (
     reason_of,
 )
 from services.platform import span_names as names
+from services.platform.metrics import JOB_SECONDS
 from services.platform.postgres import Connection, Database
 from services.platform.tracing import Attributes, cause, span, taken_links
 
@@ -235,17 +237,23 @@ class JobQueue:
         **options: Any,
     ) -> Any:
         async def one_try(context: procrastinate.JobContext, /, **arguments: Any) -> None:
+            begun, outcome = perf_counter(), "succeeded"
             try:
                 async with asyncio.timeout(longest_s):
                     await run(context, arguments)
             except asyncio.CancelledError:
+                outcome = "cancelled"
                 if context.abort_reason() is AbortReason.USER_REQUEST:
                     raise exceptions.JobAborted from None
                 raise
             except Postponed:
+                outcome = "postponed"
                 raise
             except Exception as error:  # the edge of a job
+                outcome = "failed"
                 await self._failed(context, error)
+            finally:
+                JOB_SECONDS.labels(name, outcome).observe(perf_counter() - begun)
 
         tries = Tries(self._tempo.retry_wait_s, self._tempo.postponed_s)
         return self.app.task(name=name, pass_context=True, retry=tries, **options)(one_try)

@@ -57,9 +57,9 @@ VISIT_SUMMARIES = Counter(
 
 UNITS_INDEXED = Counter("anamnesis_units_indexed_total", "Units of episodes that were put into the index.")
 WORKING_SET_BYTES = Gauge("anamnesis_working_set_bytes", "Bytes of the working sets of memory in this process.")
-WORKING_SETS_LOADED = Counter("anamnesis_working_sets_loaded", "Working sets that were read as a whole.")
+WORKING_SETS_LOADED = Counter("anamnesis_working_sets_loaded_total", "Working sets that were read as a whole.")
 RECALLS_SKIPPED = Counter(
-    "anamnesis_recalls_skipped", "Turns that were answered without recall, by what was broken.", ["reason"]
+    "anamnesis_recalls_skipped_total", "Turns that were answered without recall, by what was broken.", ["reason"]
 )
 RECALL_SECONDS = Histogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)
 RECALLED = Counter("anamnesis_recalled_total", "Units that were recalled into prompts.")
@@ -71,6 +71,13 @@ MEMORY_PLANS = Counter(
 )
 MEMORY_AGENT_OPERATIONS = Counter(
     "anamnesis_memory_agent_operations_total", "What the memory agent did, refused operations included.", ["type"]
+)
+
+JOB_SECONDS = Histogram(
+    "anamnesis_job_seconds",
+    "Tries of background jobs, by task and outcome: succeeded, failed, postponed or cancelled.",
+    ["task", "outcome"],
+    buckets=(*_SECONDS, 120, 300, 600),
 )
 
 # Of the whole queue, set when they are asked for.
