@@ -1,15 +1,24 @@
 """What a route may touch, for whom it acts, and how often."""
 
+import base64
 from typing import Annotated
 
 from fastapi import Depends
 from fastapi.openapi.models import HTTPBearer
 from fastapi.requests import HTTPConnection
 from fastapi.security.base import SecurityBase
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as ASGIScope
 
+from api.problems import response_of
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
+from services.errors import CallerError, Unauthenticated
 from services.identity.caller import Caller, Scope
+from services.identity.tenants import DEFAULT_TENANT
+
+_DOCS = frozenset({"/docs", "/openapi.json"})
 
 
 # Coroutines, though nothing is awaited: FastAPI would run plain functions in a thread each.
@@ -29,7 +38,77 @@ async def caller_of(connection: HTTPConnection) -> Caller:
     if known is not None:
         return known
     services: Services = connection.state.services
-    return await services.authenticator.caller_of(connection.headers.get("authorization"))
+    return await services.authenticator.caller_of(await _authorization(connection))
+
+
+async def _authorization(connection: HTTPConnection) -> str | None:
+    """The header of this name, or what a WebSocket's ticket stands for; that is redeemed once."""
+    sent = connection.headers.get("authorization")
+    ticket = connection.query_params.get("ticket") if connection.scope["type"] == "websocket" else None
+    if sent is not None or ticket is None:
+        return sent
+    if (redeemed := getattr(connection.state, "redeemed", None)) is None:
+        services: Services = connection.state.services
+        redeemed = connection.state.redeemed = await services.tickets.redeem(ticket)
+    return str(redeemed)
+
+
+async def is_operator(connection: HTTPConnection) -> bool:
+    """Whether the caller may see what is for the operator: an admin of the default tenant, or where it is open."""
+    services: Services = connection.state.services
+    if not services.settings.operations_protected:
+        return True
+    return await _is_admin_of_service(services, connection.headers.get("authorization"))
+
+
+async def _is_admin_of_service(services: Services, authorization: str | None) -> bool:
+    try:
+        caller = await services.authenticator.caller_of(authorization)
+        caller.require("admin")
+    except CallerError:
+        return False
+    return caller.tenant_id == DEFAULT_TENANT
+
+
+async def _operator(connection: HTTPConnection) -> None:
+    if not await is_operator(connection):
+        raise _not_for_everybody()
+
+
+def _not_for_everybody() -> Unauthenticated:
+    return Unauthenticated("This needs the key of an admin of the default tenant (ANAMNESIS_PROTECT_OPERATIONS).")
+
+
+class ProtectedDocs:
+    """ASGI middleware: the documentation asks for an admin's key, which a browser sends as the password.
+
+    Nothing else takes a password: a browser would send it with requests that another site makes, too.
+    """
+
+    def __init__(self, app: ASGIApp, *, services: Services) -> None:
+        self._app = app
+        self._services = services
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        """Look at the headers of requests for the documentation."""
+        if scope["type"] == "http" and scope["path"] in _DOCS:
+            sent = Headers(scope=scope).get("authorization", "")
+            if not await _is_admin_of_service(self._services, _password_as_bearer(sent)):
+                response = response_of(_not_for_everybody(), path=scope["path"])
+                response.headers["WWW-Authenticate"] = 'Basic realm="Anamnesis: any name, an admin\'s key"'
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+def _password_as_bearer(authorization: str) -> str:
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return authorization
+    try:
+        return f"Bearer {base64.b64decode(encoded, validate=True).decode().partition(':')[2]}"
+    except ValueError:
+        return ""
 
 
 class _Bearer(SecurityBase):
@@ -97,6 +176,7 @@ class _TurnStarter(_Bearer):
         return StartsTurns(connection, caller)
 
 
+FOR_OPERATORS = Depends(_operator)
 ServicesOf = Annotated[Services, Depends(_services)]
 RunnerOf = Annotated[TurnRunner, Depends(_runner)]
 TurnStarter = Annotated[StartsTurns, Depends(_TurnStarter())]

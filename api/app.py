@@ -31,6 +31,7 @@ from api import (
     users,
     visits,
 )
+from api.access import ProtectedDocs
 from api.admission import Admission
 from api.console import pages as console_pages
 from api.console import session as console_session
@@ -82,6 +83,8 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     app.mount("/console/static", console_pages.ConsoleFiles())
     if TRACING.tracer is not None:
         app.add_middleware(RequestSpans)
+    if services.settings.operations_protected:
+        app.add_middleware(ProtectedDocs, services=services)
     add_problem_handlers(app)
     app.add_exception_handler(Refused, refused)
     return app

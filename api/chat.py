@@ -13,15 +13,24 @@ from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 
-from api.access import RunnerOf, StartsTurns, TurnStarter
+from api.access import Chatter, RunnerOf, ServicesOf, StartsTurns, TurnStarter
 from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
-from api.schemas import ChatAnswer, ChatRequest, IdempotencyKey, OnConflict, OnDisconnect, SocketRequest
+from api.schemas import (
+    ChatAnswer,
+    ChatRequest,
+    IdempotencyKey,
+    OnConflict,
+    OnDisconnect,
+    SocketRequest,
+    TicketView,
+)
 from api.streams import EventStream, last_event, sse_events
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.errors import AnamnesisError
 from services.identity.caller import Caller
+from services.identity.tickets import TICKET_S
 from state.events import TurnEvent
 
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
@@ -90,6 +99,13 @@ async def chat(
             await runner.stop(caller.tenant_id, turn_id)
         leaving.cancel()
     return _answer_of(await answering)
+
+
+@router.post("/ticket", response_model=TicketView, responses=documented(HTTPStatus.SERVICE_UNAVAILABLE))
+async def ticket(connection: Request, services: ServicesOf, _: Chatter) -> TicketView:
+    """Issue a ticket with which a browser opens the WebSocket: `/api/v1/chat/ws?ticket=…`, once and soon."""
+    issued = await services.tickets.issue(connection.headers.get("authorization", ""))
+    return TicketView(ticket=issued, expires_in_s=TICKET_S)
 
 
 @router.websocket("/ws")

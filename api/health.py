@@ -3,11 +3,11 @@
 from dataclasses import asdict
 from http import HTTPStatus
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from api.access import RunnerOf, ServicesOf
+from api.access import FOR_OPERATORS, RunnerOf, ServicesOf, is_operator
 from api.schemas import ReadinessView
 from services.health import check_dependencies, measure_jobs, overall
 
@@ -22,17 +22,18 @@ async def healthz() -> str:
 
 
 @router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
-async def readyz(services: ServicesOf, runner: RunnerOf) -> JSONResponse:
-    """Whether the service can answer, and how each dependency is; 503 when it is busy or cannot answer."""
+async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) -> JSONResponse:
+    """Whether the service can answer, and for operators how each dependency is; 503 when it is busy or cannot."""
     dependencies = await check_dependencies(services)
     state: str = overall(dependencies)
     if state != "down" and runner.busy:
         state = "busy"
     status = HTTPStatus.SERVICE_UNAVAILABLE if state in {"busy", "down"} else HTTPStatus.OK
-    return JSONResponse({"state": state, "dependencies": [asdict(d) for d in dependencies]}, status)
+    shown = dependencies if await is_operator(connection) else []
+    return JSONResponse({"state": state, "dependencies": [asdict(each) for each in shown]}, status)
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse, dependencies=[FOR_OPERATORS])
 async def metrics(services: ServicesOf) -> Response:
     """Prometheus metrics."""
     await measure_jobs(services.jobs)

@@ -328,10 +328,17 @@ class DependencyView(BaseModel):
     detail: str
 
 
+class TicketView(BaseModel):
+    """What a browser opens a WebSocket with."""
+
+    ticket: str
+    expires_in_s: int
+
+
 class ReadinessView(BaseModel):
     """Whether the service can answer, and what it does without."""
 
     state: Literal["ok", "degraded", "busy", "down"] = Field(
         description="`busy`: as many turns run as may, and no other is started for now."
     )
-    dependencies: list[DependencyView]
+    dependencies: list[DependencyView] = Field(description="Empty for callers who may not see them.")

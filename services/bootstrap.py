@@ -25,6 +25,7 @@ from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
+from services.identity.tickets import Tickets
 from services.jobs.queue import JobQueue
 from services.llm.token_estimates import TokenEstimators
 from services.platform import redis
@@ -77,6 +78,7 @@ class Services:
     settings: Settings
     authenticator: Authenticator
     rate_limits: RateLimits
+    tickets: Tickets
     database: Database
     redis: Redis
     milvus: Milvus
@@ -161,6 +163,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             settings=settings,
             authenticator=connected.authenticator,
             rate_limits=RateLimits(settings, cache),
+            tickets=Tickets(cache),
             database=database,
             redis=cache,
             milvus=connected.milvus,

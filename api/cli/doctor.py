@@ -69,6 +69,9 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
+_WANTS_KEY = f"The service at {{address}} wants a key of an admin of the default tenant: set {KEY_VARIABLE}."
+
+
 def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
     """What the running service says of itself; None when none answers."""
     headers = {"Authorization": f"Bearer {key}"} if key else None
@@ -76,6 +79,8 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
         with httpx.Client(base_url=address, headers=headers, timeout=_PATIENCE_S) as client:
             ready = client.get("/readyz")
             found = _json_of(ready, address)
+            if not found.get("dependencies") and not ask:
+                fail(_WANTS_KEY.format(address=address))
             if not ask:
                 return _findings("service", address, found["dependencies"], None)
             asked = client.post("/api/v1/doctor", timeout=_PATIENCE_WITH_MODELS_S)
@@ -84,7 +89,7 @@ def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
     except (httpx.HTTPError, KeyError) as error:
         fail(f"The service at {address} does not answer as it should ({type(error).__name__}).")
     if asked.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
-        fail(f"The service at {address} wants a key of an admin of the default tenant: set {KEY_VARIABLE}.")
+        fail(_WANTS_KEY.format(address=address))
     found = _json_of(asked, address)
     if "models" not in found:
         fail(f"The service at {address} cannot check its models: {found.get('detail', asked.status_code)}")

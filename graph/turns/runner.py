@@ -29,6 +29,7 @@ from services.conversations.leases import AdoptedTurn
 from services.conversations.resent_history import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
+from services.conversations.turns import KEY_OF_ANOTHER_MESSAGE
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from state.conversation import TurnInput
@@ -137,15 +138,17 @@ class TurnRunner:
         known = await conversations.named(request.tenant_id, user, session, messages=0)
         if known is None:
             raise InvalidInput("replaces", "is no turn of this conversation")
+        digest = message_digest("user", request.input["message"], request.input.get("images", ()))
         for said in known.messages:
             if request.idempotency_key is not None and said.key == request.idempotency_key:
+                if said.digest != digest:
+                    raise InvalidInput("idempotency_key", KEY_OF_ANOTHER_MESSAGE)
                 return said.turn_id
         place = await conversations.place_of(request.tenant_id, known.id, turn_id=replaced)
         if place is None:
             raise InvalidInput("replaces", "is no turn of this conversation")
         if place[1] is not None:
             raise InvalidInput("replaces", f"is on the branch {place[1]}; switch to it first")
-        digest = message_digest("user", request.input["message"], request.input.get("images", ()))
         again = any(said.turn_id == replaced and said.digest == digest for said in known.messages)
         await self.put_aside(request.tenant_id, known.id, replaced, "regenerate" if again else "edit")
         return await self.start(request)

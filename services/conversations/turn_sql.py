@@ -45,6 +45,9 @@ WITH expert AS (
     SELECT conversation.id,
         (SELECT id FROM turns t WHERE t.conversation_id = conversation.id
             AND t.idempotency_key = %(idempotency_key)s) AS known_turn_id,
+        EXISTS (SELECT FROM turns t JOIN messages m ON m.id = t.user_message_id
+            WHERE t.conversation_id = conversation.id AND t.idempotency_key = %(idempotency_key)s
+            AND m.digest <> %(digest)s) AS known_differs,
         EXISTS (SELECT FROM turns t
             WHERE t.conversation_id = conversation.id AND t.status = 'running') AS running,
         (SELECT count(*) FROM turns t
@@ -77,7 +80,8 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages,
            'budget', expert.context_budget_tokens
        ) AS policy,
-       unfinished.known_turn_id, unfinished.running, unfinished.waiting, EXISTS (SELECT FROM begun) AS begins,
+       unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
+       EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
        coalesce((SELECT count(*) || ' ' || sum(extract(epoch FROM b.updated_at)
            + extract(epoch FROM b.documents_changed_at))

@@ -59,6 +59,8 @@ class _Found:
     policy: ContextPolicy
     parts_off: list[Feature]
     known_turn_id: UUID | None
+    known_differs: bool | None
+    """Whether the known turn answers another message."""
     running: bool | None
     waiting: int | None
     begins: bool
@@ -68,6 +70,9 @@ class _Found:
     memory_generation: int
     experiments: list[dict[str, Any]] | None
     """Those that run."""
+
+
+KEY_OF_ANOTHER_MESSAGE = "belongs to another message of this conversation; send a new message with a new key"
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class Turns:
         """The same, or find the turn that was opened with the same idempotency key in this conversation.
 
         Raises:
-            InvalidInput: there is no such expert, or no such knowledge base.
+            InvalidInput: there is no such expert or knowledge base, or the key belongs to another message.
             Conflict: the conversation has an unfinished turn and the message may not wait, or too many do.
             DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
         """
@@ -145,6 +150,8 @@ class Turns:
             if not found:
                 raise await self._not_found(new)
             one = found[0]
+            if one.known_turn_id is not None and one.known_differs:
+                raise InvalidInput("idempotency_key", KEY_OF_ANOTHER_MESSAGE)
             if one.known_turn_id is not None:
                 return KnownTurn(one.known_turn_id, new.tenant_id)
             if one.user_id and one.conversation_id and one.timezone:

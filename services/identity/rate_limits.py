@@ -43,7 +43,7 @@ class RateLimits:
         self._tenant: RateLimitItem | None = None
         self._shared: RateLimiter | None = None
         self._without_shared_until = 0.0
-        per_user, per_tenant = settings.rate_limit_user_per_minute, settings.rate_limit_tenant_per_minute
+        per_user, per_tenant = settings.turns_per_minute, settings.requests_per_minute
         if per_user is None and per_tenant is None:
             return
         from limits import RateLimitItemPerMinute  # noqa: PLC0415 — only where there is a limit

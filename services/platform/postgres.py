@@ -3,7 +3,7 @@
 import asyncio
 import select
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +23,7 @@ Connection = AsyncConnection[TupleRow]
 Row = TypeVar("Row")
 One = TypeVar("One")
 Other = TypeVar("Other")
+Result = TypeVar("Result")
 
 _POOL_SIZE = 20
 _WAIT_FOR_CONNECTION_S = 5.0
@@ -73,6 +74,7 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self._url = url
+        self._under_way: set[asyncio.Task[Any]] = set()
         self.pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
             url,
             connection_class=AsyncConnection[TupleRow],
@@ -100,6 +102,8 @@ class Database:
 
     async def close(self) -> None:
         """Close every connection."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=2)
         await self.pool.close(timeout=2)
 
     @asynccontextmanager
@@ -131,15 +135,19 @@ class Database:
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
-            # What is sent between two points of synchronisation is one transaction, without saying so.
-            async with connection.pipeline():
-                if lock is None:
-                    await connection.execute(_SET_TENANT, [str(tenant_id)])
-                else:
-                    await connection.execute(_SET_TENANT_AND_LOCK, [str(tenant_id), lock])
-                await cursor.execute(statement, values)
-            return await cursor.fetchall()
+
+        async def fetched() -> list[Row]:
+            async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
+                # What is sent between two points of synchronisation is one transaction, without saying so.
+                async with connection.pipeline():
+                    if lock is None:
+                        await connection.execute(_SET_TENANT, [str(tenant_id)])
+                    else:
+                        await connection.execute(_SET_TENANT_AND_LOCK, [str(tenant_id), lock])
+                    await cursor.execute(statement, values)
+                return await cursor.fetchall()
+
+        return await self._to_its_end(fetched())
 
     async def fetch_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other]
@@ -149,18 +157,37 @@ class Database:
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        async with (
-            self._connection() as connection,
-            connection.cursor(row_factory=one.row_factory) as first,
-            connection.cursor(row_factory=other.row_factory) as second,
-        ):
-            async with connection.pipeline():
-                await connection.execute(_BEGIN_READING)
-                await connection.execute(_SET_TENANT, [str(tenant_id)])
-                await first.execute(one.statement, one.values)
-                await second.execute(other.statement, other.values)
-                await connection.execute("COMMIT")
-            return await first.fetchall(), await second.fetchall()
+
+        async def fetched() -> tuple[list[One], list[Other]]:
+            async with (
+                self._connection() as connection,
+                connection.cursor(row_factory=one.row_factory) as first,
+                connection.cursor(row_factory=other.row_factory) as second,
+            ):
+                async with connection.pipeline():
+                    await connection.execute(_BEGIN_READING)
+                    await connection.execute(_SET_TENANT, [str(tenant_id)])
+                    await first.execute(one.statement, one.values)
+                    await second.execute(other.statement, other.values)
+                    await connection.execute("COMMIT")
+                return await first.fetchall(), await second.fetchall()
+
+        return await self._to_its_end(fetched())
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do it in a task that nobody cancels; a caller who is cancelled goes at once.
+
+        A query that is cut off would cost its connection, and a new one is dear.
+        """
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # its caller may have gone, and nobody else looks at it
 
     @asynccontextmanager
     async def only_one(self, name: str, *, wait: bool = False) -> AsyncIterator[bool]:

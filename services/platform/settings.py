@@ -18,6 +18,8 @@ from services.time_reference.zones import time_zone
 
 PREFIX = "ANAMNESIS_"
 _SHORTEST_JWT_SECRET = 32
+_TURNS_PER_MINUTE, _REQUESTS_PER_MINUTE = 60, 3000
+"""Limits of a user and of a tenant, where callers are known and no others are set."""
 KEY_VARIABLE = f"{PREFIX}KEY"
 """Holds the credential of `anamnesis chat`; no setting of the service, which must not know it."""
 
@@ -93,13 +95,21 @@ class Settings(BaseSettings):
     jwt_scope_claim: str = Field("scope", description="claim with the scopes")
     """Read a token's scopes from this claim."""
     rate_limit_user_per_minute: int | None = Field(
-        None, ge=1, le=1_000_000, description="turns of one user a minute, 1 or more; unset = no limit"
+        None,
+        ge=0,
+        le=1_000_000,
+        description="turns of one user a minute; 0 = no limit, unset = 60 unless AUTH=none",
     )
     """Limit the turns of one user."""
     rate_limit_tenant_per_minute: int | None = Field(
-        None, ge=1, le=1_000_000, description="requests of one tenant a minute, 1 or more; unset = no limit"
+        None,
+        ge=0,
+        le=1_000_000,
+        description="requests of a tenant a minute; 0 = none, unset = 3000 unless AUTH=none",
     )
     """Limit the requests of one tenant."""
+    protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
+    """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
     # What connections may cost
     http_header_timeout_s: float = Field(
@@ -434,6 +444,26 @@ class Settings(BaseSettings):
         if self.migration_database_url and not self.database_url:
             raise ValueError(f"{PREFIX}MIGRATION_DATABASE_URL needs {PREFIX}DATABASE_URL")
         return self
+
+    @property
+    def turns_per_minute(self) -> int | None:
+        """Most turns of one user; None = no limit."""
+        return self._limit(self.rate_limit_user_per_minute, _TURNS_PER_MINUTE)
+
+    @property
+    def requests_per_minute(self) -> int | None:
+        """Most requests of one tenant; None = no limit."""
+        return self._limit(self.rate_limit_tenant_per_minute, _REQUESTS_PER_MINUTE)
+
+    def _limit(self, given: int | None, usual: int) -> int | None:
+        if given is None:
+            return None if self.auth == "none" else usual
+        return given or None
+
+    @property
+    def operations_protected(self) -> bool:
+        """Whether what is for the operator asks for a key; without authentication there is none."""
+        return self.auth != "none" and self.protect_operations is not False
 
     @property
     def offline(self) -> bool:

@@ -66,6 +66,18 @@ async def test_a_retried_request_gets_the_same_turn_while_it_runs_and_after(
     assert await _messages(client) == [("user", "Hello"), ("assistant", "It is late now.")]
 
 
+async def test_a_key_with_another_message_is_refused(client: httpx.AsyncClient) -> None:
+    key = {"Idempotency-Key": "a-key"}
+    (await client.post("/api/v1/chat", json=ASK, headers=key)).raise_for_status()
+    for path in ("/api/v1/chat", "/api/v1/chat/stream"):
+        refused = await client.post(path, json={**ASK, "message": "Something else"}, headers=key)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
+        assert "belongs to another message" in refused.json()["detail"]
+    assert len(await _messages(client)) == 2
+    again = await client.post("/api/v1/chat", json={**ASK, "message": f" {ASK['message']} "}, headers=key)
+    assert again.status_code == 200
+
+
 @pytest.mark.parametrize("key", ["", "with space", "x" * 256, "ключ".encode()])
 async def test_a_key_that_is_none_is_refused_by_name(client: httpx.AsyncClient, key: Any) -> None:
     refused = await client.post("/api/v1/chat", json=ASK, headers=[(b"Idempotency-Key", key)])

@@ -1,0 +1,61 @@
+"""Tickets: for half a minute and one use, in place of a credential that a browser cannot send.
+
+A page cannot set the header `Authorization` of a WebSocket. The ticket holds the key to the credential, and Redis
+the credential itself, encrypted: neither is of use without the other.
+"""
+
+from uuid import uuid4
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from services.errors import Unauthenticated, Unavailable
+
+TICKET_S = 30
+
+
+class Tickets:
+    """Issues and redeems tickets, over all processes that share a Redis."""
+
+    def __init__(self, cache: Redis) -> None:
+        self._cache = cache
+
+    async def issue(self, authorization: str) -> str:
+        """A ticket for whoever sends this header.
+
+        Raises:
+            Unavailable: it cannot be kept.
+        """
+        from cryptography.fernet import Fernet  # noqa: PLC0415 — only where a ticket is asked for
+
+        number, key = uuid4().hex, Fernet.generate_key()
+        try:
+            await self._cache.set(_name(number), Fernet(key).encrypt(authorization.encode()).decode(), ex=TICKET_S)
+        except (RedisError, OSError) as error:
+            raise Unavailable("No ticket can be kept now, as Redis does not answer; try again.") from error
+        return f"{number}.{key.decode()}"
+
+    async def redeem(self, ticket: str) -> str:
+        """The header for which a ticket was issued; it is of no more use then.
+
+        Raises:
+            Unauthenticated: it was used, has expired, or never was one.
+            Unavailable: it cannot be looked up.
+        """
+        from cryptography.fernet import Fernet, InvalidToken  # noqa: PLC0415
+
+        number, _, key = ticket.partition(".")
+        try:
+            kept = str(await self._cache.getdel(_name(number)) or "")
+        except (RedisError, OSError) as error:
+            raise Unavailable(
+                "The ticket cannot be looked up now, as Redis does not answer; try again."
+            ) from error
+        try:
+            return Fernet(key).decrypt(kept.encode(), ttl=TICKET_S).decode()
+        except (InvalidToken, ValueError) as error:
+            raise Unauthenticated("The ticket was used or has expired; ask for another one.") from error
+
+
+def _name(number: str) -> str:
+    return f"ticket:{number}"
