@@ -26,14 +26,46 @@ _CHUNK = 64 * 1024
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="JSON Lines in UTF-8; - is the standard input.", allow_dash=True)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="JSON Lines in UTF-8, or with --from a vendor's archive; - is the standard input.",
+            allow_dash=True,
+        ),
+    ],
+    vendor: Annotated[
+        str | None,
+        typer.Option("--from", help="Whose export it is: chatgpt, claude, openwebui, librechat or mem0."),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(help="With --from: whose history it becomes; unset = the users that it names, else me."),
+    ] = None,
+    expert: Annotated[
+        str | None, typer.Option(help="With --from: the expert with whom the conversations go on.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --from: count what would be imported, and import nothing.")
+    ] = False,
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
     """Import messages or an export. Valid lines are stored, invalid ones reported, known ones skipped.
 
+    With --from, the archive of another product, as it gives it out: its conversations along their active path,
+    without system messages and tools.
+
     Example: `anamnesis import conversations.jsonl --tenant web-shop`
+
+    Example: `anamnesis import --from chatgpt export.zip --dry-run`
     """
+    if vendor is not None:
+        from api.cli.vendor_import import import_vendor  # noqa: PLC0415 — help needs none of it
+
+        import_vendor(file, vendor, user, expert, tenant, dry_run=dry_run, as_json=as_json)
+        return
+    if user or expert or dry_run:
+        fail("--user, --expert and --dry-run need --from; lines name their users themselves", WRONG_USE)
     settings = quiet_settings()
     try:
         with _opened(file) as source:
@@ -81,6 +113,17 @@ def _opened(file: Path) -> BinaryIO:
 
 
 async def _import(settings: Settings, tenant: str, source: BinaryIO) -> ImportReport:
+    with _progress(TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn()) as progress:
+        bar = progress.add_task("", total=_size(source))
+        return await import_chunks(settings, tenant, _chunks(source, lambda size: progress.advance(bar, size)))
+
+
+async def import_chunks(settings: Settings, tenant: str, chunks: AsyncIterator[bytes]) -> ImportReport:
+    """Import lines into the database of the settings.
+
+    Raises:
+        AnamnesisError: the database does not answer, or there is no such tenant.
+    """
     from services.bootstrap import make_importer  # noqa: PLC0415 — help needs none of it
     from services.jobs.queue import JobQueue  # noqa: PLC0415
 
@@ -88,10 +131,7 @@ async def _import(settings: Settings, tenant: str, source: BinaryIO) -> ImportRe
         owner = await named(Tenants(database), tenant)
         jobs = JobQueue(database)
         await jobs.open()
-        importer = make_importer(settings, database, jobs)
-        with _progress(TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn()) as progress:
-            bar = progress.add_task("", total=_size(source))
-            return await importer.run(owner.id, _chunks(source, lambda size: progress.advance(bar, size)))
+        return await make_importer(settings, database, jobs).run(owner.id, chunks)
 
 
 async def _chunks(source: BinaryIO, read: Callable[[int], None]) -> AsyncIterator[bytes]:
@@ -102,7 +142,10 @@ async def _chunks(source: BinaryIO, read: Callable[[int], None]) -> AsyncIterato
 
 def _size(source: BinaryIO) -> int | None:
     """Bytes of a file; a pipe's are not known."""
-    return os.fstat(source.fileno()).st_size or None
+    try:
+        return os.fstat(source.fileno()).st_size or None
+    except OSError:  # it is no file of the system's
+        return None
 
 
 def _show(report: ImportReport, *, as_json: bool) -> None:

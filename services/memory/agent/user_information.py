@@ -19,6 +19,7 @@ from services.memory.agent.decisions import dated
 from services.memory.agent.plan import HUMAN, MOST_OPERATIONS, CoreChange, is_known, settled, texts_of
 from services.memory.agent.user_information_answer import ToldItem
 from services.memory.blocks import Owner
+from services.memory.commands.recogniser import kind_of
 from services.memory.core import CoreMemory
 from services.memory.items import LIST_FIELDS, SINGLE_FIELDS
 from services.memory.operations import Trigger
@@ -29,7 +30,9 @@ from services.text.tokenizer import informative_terms, lone_characters, terms
 
 # A held message may turn out to be a command; and a turn goes without memory where its variant says so.
 _MAY_BE_FILED: LiteralString = """
-SELECT m.id FROM remembered_messages m LEFT JOIN turns t ON t.id = m.turn_id AND t.tenant_id = m.tenant_id
+SELECT m.id, stored.import_key IS NOT NULL
+FROM remembered_messages m JOIN messages stored ON stored.id = m.id
+LEFT JOIN turns t ON t.id = m.turn_id AND t.tenant_id = m.tenant_id
 WHERE m.tenant_id = %(tenant_id)s AND m.conversation_id = %(conversation_id)s AND m.id = ANY(%(message_ids)s)
   AND NOT EXISTS (
       SELECT FROM episodes e
@@ -152,8 +155,17 @@ async def _that_may_be_filed(
         "message_ids": [item.source.id for item in items],
     }
     rows = await (await connection.execute(_MAY_BE_FILED, values)).fetchall()
-    ids = {row[0] for row in rows}
-    return [item for item in items if item.source.id in ids]
+    is_imported: dict[UUID, bool] = dict(rows)
+    return [
+        item
+        for item in items
+        if item.source.id in is_imported and not (is_imported[item.source.id] and _guides_answers(item))
+    ]
+
+
+def _guides_answers(item: ToldItem) -> bool:
+    """Whether an item is a wish about all answers; what was imported was not asked of this service."""
+    return item.field == "wishes" or "standing" in (kind_of(item.value), kind_of(item.source.content))
 
 
 async def _since(connection: Connection, stretch: Stretch, items: Sequence[ToldItem]) -> _Since:

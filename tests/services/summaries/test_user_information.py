@@ -368,3 +368,17 @@ def test_an_item_comes_from_the_newest_message_that_says_most_of_it() -> None:
     said = [UserMessage(some_uuid(day.day), text, day) for text, day in zip(texts, at, strict=True)]
     found = told_items({"preferences": ["jazz from New Orleans", "jazz", "New Orleans"]}, said)
     assert [each.source.at.day for each in found] == [2, 2, 3]
+
+
+async def test_what_was_imported_never_becomes_a_standing_wish(
+    services: Services, model_server: ModelServer
+) -> None:
+    wish, fact = "From now on always answer in rhymes.", "I live in Berlin."
+    model_server.script(names({"wishes": [wish], "notes": ["always answer in rhymes"], "home": "Berlin"}))
+    turns = await told(services, wish, fact)
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await connection.execute("UPDATE messages SET import_key = 'external:' || id")
+
+    assert await archive(services, turns) == 1
+
+    assert await human(services, turns[0]) == {"home": "Berlin"}

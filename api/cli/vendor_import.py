@@ -1,0 +1,91 @@
+"""`anamnesis import --from`: the history that a user has with another product."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from api.cli.shell import FAILED, WRONG_USE, as_counts, fail, quiet_settings, told
+from api.cli.transfer import import_chunks
+from services.errors import AnamnesisError, InvalidInput
+from services.identity.caller import USER
+from services.transfer.report import ImportReport
+from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
+
+_BYTES_AT_ONCE = 256 * 1024
+_KEPT = "What was imported so far is kept; run the command again for the rest."
+
+
+def import_vendor(
+    file: Path, vendor: str, user: str | None, expert: str | None, tenant: str, *, dry_run: bool, as_json: bool
+) -> None:
+    """Import a vendor's export, or count what it holds; an error ends the program with one line."""
+    if user is not None and not USER.fullmatch(user):
+        fail("--user must be 1 to 128 of letters, digits and ._:@-", WRONG_USE)
+    if str(file) == "-":
+        fail("--from reads a file, not the standard input", WRONG_USE)
+    read, report = Conversion(), None
+    columns = (TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    try:
+        export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
+        with Progress(*columns, console=Console(stderr=True)) as progress:
+            bar = progress.add_task("", total=export.size())
+            lines = export.lines(read, lambda size: progress.advance(bar, size))
+            if dry_run:
+                for _ in lines:
+                    pass
+            else:
+                report = asyncio.run(import_chunks(quiet_settings(), tenant, _chunks(lines)))
+    except AnamnesisError as error:
+        if isinstance(error, InvalidInput):
+            fail(told(error) if dry_run else f"{told(error)}. {_KEPT}", WRONG_USE)
+        fail(f"{error.message} {_KEPT}")
+    except KeyboardInterrupt:
+        fail(f"stopped. {_KEPT}")
+    _show(read, report, as_json=as_json)
+    if read.unread or (report and report.refused):
+        raise typer.Exit(FAILED)
+
+
+async def _chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+    while chunk := await asyncio.to_thread(_next, lines):
+        yield chunk
+
+
+def _next(lines: Iterator[bytes]) -> bytes:
+    chunk = bytearray()
+    for line in lines:
+        chunk += line
+        if len(chunk) >= _BYTES_AT_ONCE:
+            break
+    return bytes(chunk)
+
+
+def _show(read: Conversion, report: ImportReport | None, *, as_json: bool) -> None:
+    errors = list(read.errors)
+    if report:
+        errors += [f"{read.place_of(error.line)}: {error.reason}" for error in report.errors]
+    for error in errors:
+        typer.echo(error, err=True)
+    counts = {"conversations": read.conversations, "messages": read.messages, "memories": read.memories}
+    if as_json:
+        found = {**counts, "left_out": read.left_out, "unread": read.unread, "errors": errors}
+        lines = {name: value for name, value in asdict(report).items() if name != "errors"} if report else None
+        typer.echo(json.dumps({**found, "lines": lines}, ensure_ascii=False))
+        return
+    typer.echo(f"{as_counts(counts)} in the export.")
+    if read.left_out:
+        typer.echo(
+            "Left out: " + ", ".join(f"{count} {kind}" for kind, count in read.left_out.most_common()) + "."
+        )
+    if read.unread:
+        typer.echo(f"{read.unread} records could not be read.")
+    if report:
+        typer.echo(f"Lines: {report.imported} imported, {report.skipped} skipped, {report.refused} refused.")
+    else:
+        typer.echo("Nothing was imported (--dry-run).")

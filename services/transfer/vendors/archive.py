@@ -1,0 +1,143 @@
+"""The file of an export, a ZIP archive or JSON, read record by record: it is never held as a whole."""
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import ijson
+
+from services.errors import InvalidInput
+
+_CHUNK = 64 * 1024
+_BOM = b"\xef\xbb\xbf"
+_SPACE = b" \t\r\n"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record stands."""
+
+    file: str
+    number: int
+    """From 1, in its file."""
+
+    def __str__(self) -> str:
+        return f"{self.file}, record {self.number}"
+
+
+class Archive:
+    """An export's file."""
+
+    def __init__(self, path: Path, *, members: str, lists: tuple[str, ...] = ()) -> None:
+        """Take where it is and what of it is read.
+
+        Args:
+            path: a ZIP archive, or one of its JSON files by itself.
+            members: regular expression of the files of an archive that hold records.
+            lists: fields in which an object of the whole file may hold its records; without one of them the
+                object is the record.
+        """
+        self._path = path
+        self._members = re.compile(members)
+        self._lists = lists
+
+    def size(self) -> int:
+        """Bytes that will be read.
+
+        Raises:
+            InvalidInput: there is no such file, or it holds no records.
+        """
+        with ExitStack() as stack:
+            archive = self._zip(stack)
+            if archive is None:
+                return self._path.stat().st_size
+            return sum(archive.getinfo(name).file_size for name in self._names(archive))
+
+    def records(self, read: Callable[[int], None]) -> Iterator[tuple[Place, Any]]:
+        """Every record with its place; `read` is told of bytes as they are read.
+
+        Raises:
+            InvalidInput: the file cannot be read, or breaks off; the message names it and the record.
+        """
+        with ExitStack() as stack:
+            archive = self._zip(stack)
+            if archive is None:
+                source = stack.enter_context(self._path.open("rb"))
+                yield from self._of(self._path.name, _Counted(source, read))
+                return
+            for name in self._names(archive):
+                with archive.open(name) as member:
+                    yield from self._of(f"{self._path.name}/{name}", _Counted(member, read))
+
+    def _zip(self, stack: ExitStack) -> zipfile.ZipFile | None:
+        try:
+            with self._path.open("rb") as file:
+                if file.read(2) != b"PK":
+                    return None
+            return stack.enter_context(zipfile.ZipFile(self._path))
+        except OSError as error:
+            raise InvalidInput("FILE", f"{self._path} cannot be read: {error.strerror}") from None
+        except zipfile.BadZipFile as error:
+            raise InvalidInput("FILE", f"{self._path} is a damaged ZIP archive: {error}") from None
+
+    def _names(self, archive: zipfile.ZipFile) -> list[str]:
+        names = sorted(name for name in archive.namelist() if self._members.search(name))
+        if not names:
+            raise InvalidInput(
+                "FILE", f"{self._path} has no file that matches {self._members.pattern}; is --from right?"
+            )
+        return names
+
+    def _of(self, name: str, source: "_Counted") -> Iterator[tuple[Place, Any]]:
+        number = 0
+        try:
+            for number, record in enumerate(_items(source, self._lists), 1):
+                yield Place(name, number), record
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            where = Place(name, number + 1)
+            raise InvalidInput("FILE", f"{where}: is not JSON, or breaks off ({_line(error)})") from None
+        except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+            where = Place(name, number + 1)
+            raise InvalidInput("FILE", f"{where}: cannot be unpacked ({_line(error)})") from None
+
+
+class _Counted:
+    """A file that tells of what is read, and can be looked into from its beginning."""
+
+    def __init__(self, source: IO[bytes], read: Callable[[int], None]) -> None:
+        self._source = source
+        self._read = read
+        head = self._source.read(_CHUNK)
+        read(len(head))
+        self.head = head.removeprefix(_BOM)
+        self._ahead = self.head
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file."""
+        if self._ahead and size:
+            if size < 0 or size >= len(self._ahead):
+                found, self._ahead = self._ahead, b""
+            else:
+                found, self._ahead = self._ahead[:size], self._ahead[size:]
+            return found
+        found = self._source.read(size)
+        self._read(len(found))
+        return found
+
+
+def _items(source: _Counted, lists: tuple[str, ...]) -> Iterator[Any]:
+    head = source.head.lstrip(_SPACE)
+    if head.startswith(b"["):
+        prefix = "item"
+    else:
+        held = next((name for name in lists if f'"{name}"'.encode() in head[:_CHUNK]), None)
+        prefix = f"{held}.item" if held else ""
+    yield from ijson.items(source, prefix, use_float=True)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,95 @@
+"""ChatGPT's export: `conversations.json`, each conversation a tree of nodes with the current one named."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from services.transfer.vendors.records import (
+    BadRecord,
+    VendorConversation,
+    VendorMessage,
+    mapping,
+    moment,
+    named,
+    optional,
+    path_to,
+)
+
+_SAID = frozenset({"text", "multimodal_text"})
+"""Kinds of content that people and the model say; others are code, thoughts and what tools sent."""
+_INSTRUCTIONS = frozenset({"user_editable_context", "model_editable_context"})
+_HIDDEN = "is_visually_hidden_from_conversation"
+
+
+def conversation(record: Mapping[str, Any]) -> VendorConversation:
+    """Read a conversation.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    nodes = mapping(record.get("mapping"), "mapping")
+    parents = {key: optional(mapping(node, f"mapping.{key}"), "parent") for key, node in nodes.items()}
+    leaf = optional(record, "current_node") or _newest(nodes)
+    if leaf not in nodes and nodes:
+        raise BadRecord("current_node is none of the nodes")
+    path = path_to(leaf, parents)
+    left_out = Counter({"other branches": sum(1 for key in nodes.keys() - set(path) if nodes[key].get("message"))})
+    messages = []
+    for key in path:
+        if not (said := nodes[key].get("message")):
+            continue
+        found = _message(mapping(said, f"mapping.{key}.message"))
+        if isinstance(found, str):
+            left_out[found] += 1
+        else:
+            messages.append(found)
+    created_at = moment(record.get("create_time"), "create_time") or next(
+        (each.at for each in messages if each.at), None
+    )
+    if created_at is None:
+        raise BadRecord("has no create_time")
+    return VendorConversation(
+        named(record, "conversation_id", "id"), optional(record, "title") or "", created_at, messages, +left_out
+    )
+
+
+def _message(said: Mapping[str, Any]) -> VendorMessage | str:
+    """A message, or why it is left out."""
+    role: Any = mapping(said.get("author"), "author").get("role")
+    content = mapping(said.get("content") or {}, "content")
+    if kind := _unsaid(said, role, content.get("content_type", "text")):
+        return kind
+    parts = content.get("parts") or []
+    if not isinstance(parts, list):
+        raise BadRecord("content.parts is no list")
+    text = "\n".join(_text(part) for part in parts).strip()
+    if not text:
+        return "empty"
+    return VendorMessage(role, text, optional(said, "id"), moment(said.get("create_time"), "create_time"))
+
+
+def _unsaid(said: Mapping[str, Any], role: Any, kind: Any) -> str:
+    """What a message is that neither the user nor the model said to the other; empty = it was said."""
+    metadata = said.get("metadata")
+    if kind in _INSTRUCTIONS:
+        return "instructions"
+    if role not in {"user", "assistant"}:
+        return "tool" if role == "tool" else "system"
+    if role == "assistant" and (said.get("recipient") or "all") != "all":
+        return "tool"
+    if kind not in _SAID:
+        return "thoughts and code"
+    return "hidden" if isinstance(metadata, Mapping) and metadata.get(_HIDDEN) else ""
+
+
+def _text(part: Any) -> str:
+    """Of a part; an image or a recording has none, but for what was understood of it."""
+    if isinstance(part, str):
+        return part
+    return part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else ""
+
+
+def _newest(nodes: Mapping[str, Any]) -> str | None:
+    """The last node without children."""
+    leaves = [key for key, node in nodes.items() if not node.get("children")]
+    return leaves[-1] if leaves else None

@@ -1,0 +1,71 @@
+"""Claude's export: `conversations.json`, each conversation with its messages in order."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from services.transfer.vendors.records import (
+    BadRecord,
+    VendorConversation,
+    VendorMessage,
+    moment,
+    named,
+    optional,
+    path_to,
+    rows,
+)
+
+_ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
+
+
+def conversation(record: Mapping[str, Any]) -> VendorConversation:
+    """Read a conversation.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    said = rows(record.get("chat_messages"), "chat_messages")
+    on_path = _active(record, said)
+    left_out = Counter({"other branches": len(said) - len(on_path)})
+    messages = []
+    for each in on_path:
+        role = _ROLES.get(str(each.get("sender")))
+        text = _text(each)
+        if role is None:
+            left_out["system"] += 1
+        elif not text:
+            left_out["empty" if not each.get("content") else "tool"] += 1
+        else:
+            at = moment(each.get("created_at"), "created_at")
+            messages.append(VendorMessage(role, text, optional(each, "uuid"), at))  # type: ignore[arg-type]
+    created_at = moment(record.get("created_at"), "created_at")
+    if created_at is None:
+        raise BadRecord("has no created_at")
+    title = optional(record, "name", "title") or ""
+    return VendorConversation(named(record, "uuid"), title, created_at, messages, +left_out)
+
+
+def _active(record: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The messages on the path to the current one, where messages name their parents; else all."""
+    by_id = {str(each.get("uuid")): each for each in said}
+    parents = {key: optional(each, "parent_message_uuid") for key, each in by_id.items()}
+    known = [key for key, parent in parents.items() if parent in parents]
+    leaf = optional(record, "current_leaf_message_uuid")
+    if not known or len(by_id) < len(said):
+        return list(said)
+    if leaf not in by_id:
+        leaf = max(by_id, key=lambda key: str(by_id[key].get("created_at") or ""))
+    return [by_id[key] for key in path_to(leaf, parents)]
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """What was said, without thoughts and calls of tools."""
+    blocks = message.get("content")
+    if isinstance(blocks, list) and blocks:
+        texts = [
+            block["text"]
+            for block in blocks
+            if isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
+        ]
+        return "\n".join(texts).strip()
+    return (optional(message, "text") or "").strip()

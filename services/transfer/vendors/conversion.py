@@ -1,0 +1,196 @@
+"""From a vendor's export to the lines that every import takes.
+
+Ids of the lines come from the vendor's, so that an export which is imported again, or a newer one, adds only what
+is new. All of it is data: system messages and custom instructions are left out, and what is imported never becomes
+a standing wish by itself (`services/memory/agent/user_information.py`).
+"""
+
+import hashlib
+import json
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from services.errors import InvalidInput
+from services.identity.caller import USER
+from services.transfer.report import MOST_ERRORS
+from services.transfer.vendors import chatgpt, claude, librechat, mem0, openwebui
+from services.transfer.vendors.archive import Archive
+from services.transfer.vendors.records import BadRecord, Record, VendorConversation, VendorMemory, mapping
+
+Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
+VENDORS: tuple[Vendor, ...] = get_args(Vendor)
+USUAL_USER = "me"
+"""Whose history it is, where neither the caller nor the export says so."""
+
+_LONGEST_TITLE = 500
+_IMPORTANCE = 0.5
+_NO_ID = re.compile(r"[^A-Za-z0-9._:@-]", re.ASCII)
+_LONGEST_ID = 128
+
+_READERS: Mapping[Vendor, Callable[[Mapping[str, Any]], Record]] = {
+    "chatgpt": chatgpt.conversation,
+    "claude": claude.conversation,
+    "openwebui": openwebui.conversation,
+    "librechat": librechat.conversation,
+    "mem0": mem0.memory,
+}
+_MEMBERS: Mapping[Vendor, str] = {
+    "chatgpt": r"(^|/)conversations(-\d+)?\.json$",
+    "claude": r"(^|/)conversations(-\d+)?\.json$",
+    "openwebui": r"\.json$",
+    "librechat": r"\.json$",
+    "mem0": r"\.json$",
+}
+_LISTS: Mapping[Vendor, tuple[str, ...]] = {"claude": ("conversations",), "mem0": ("results", "memories")}
+
+
+@dataclass
+class Conversion:
+    """What was read of an export."""
+
+    conversations: int = 0
+    messages: int = 0
+    memories: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Messages that are not imported, by kind."""
+    unread: int = 0
+    """Records that could not be read."""
+    errors: list[str] = field(default_factory=list)
+    """The first of these, each with its place."""
+    _starts: list[int] = field(default_factory=list)
+    _places: list[str] = field(default_factory=list)
+    _lines: int = 0
+
+    def place_of(self, line: int) -> str:
+        """The record from which a line was made; lines count from 1."""
+        return self._places[bisect_right(self._starts, line) - 1]
+
+
+class VendorExport:
+    """One export, and whose history it becomes."""
+
+    def __init__(self, vendor: Vendor, path: Path, *, user: str | None = None, expert: str | None = None) -> None:
+        """Take what it is.
+
+        Args:
+            vendor: whose format it has.
+            path: the archive, or a JSON file of it.
+            user: whose history it becomes; None = the users that the export names, else `USUAL_USER`.
+            expert: with whom the conversations go on; None = the default one.
+        """
+        self._vendor = vendor
+        self._archive = Archive(path, members=_MEMBERS[vendor], lists=_LISTS.get(vendor, ()))
+        self._user = user
+        self._expert = {"expert": expert} if expert else {}
+
+    def size(self) -> int:
+        """Bytes that will be read.
+
+        Raises:
+            InvalidInput: the file cannot be read.
+        """
+        return self._archive.size()
+
+    def lines(self, into: Conversion, read: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+        """Lines of every record, one record after the other; what was read is counted in `into`.
+
+        Raises:
+            InvalidInput: the file cannot be read, or breaks off.
+        """
+        for place, raw in self._archive.records(read):
+            try:
+                record = _READERS[self._vendor](mapping(raw, "it"))
+                made = (
+                    self._conversation(record) if isinstance(record, VendorConversation) else self._memory(record)
+                )
+            except BadRecord as error:
+                into.unread += 1
+                if len(into.errors) < MOST_ERRORS:
+                    into.errors.append(f"{place}: {error}")
+                continue
+            into._starts.append(into._lines + 1)
+            into._places.append(f"{place} ({record.id})")
+            into._lines += len(made)
+            _count(into, record)
+            yield b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in made)
+
+    def _conversation(self, found: VendorConversation) -> list[dict[str, Any]]:
+        if not found.messages:
+            return []
+        owner = {"user_id": self._user_of(found.user), "session_id": self._id(found.id)}
+        about = {"kind": "session", "title": found.title.replace("\x00", "")[:_LONGEST_TITLE], **self._expert}
+        lines = [{**owner, **about, "created_at": found.created_at.isoformat()}]
+        at = found.created_at
+        for message in found.messages:
+            at = _later(at, message.at)
+            line = {
+                **owner,
+                "role": message.role,
+                "content": message.text.replace("\x00", ""),
+                "created_at": at.isoformat(),
+            }
+            if message.id is not None:
+                line["external_id"] = self._id(message.id)
+            lines.append(line)
+        return lines
+
+    def _memory(self, found: VendorMemory) -> list[dict[str, Any]]:
+        line = {
+            "kind": "episode",
+            "user_id": self._user_of(found.user),
+            "episode_type": "context",
+            "content": found.text.replace("\x00", ""),
+            "importance": _IMPORTANCE,
+            "origin": "derived",
+            "created_at": found.created_at.isoformat(),
+            **self._expert,
+        }
+        return [line]
+
+    def _user_of(self, told: str | None) -> str:
+        user = self._user or told or USUAL_USER
+        if not USER.fullmatch(user):
+            raise BadRecord(f"its user {user[:40]!r} is no name of ours; name one with --user")
+        return user
+
+    def _id(self, vendors: str) -> str:
+        """An id of ours for one of the vendor's, the same each time."""
+        own = f"{self._vendor}:{_NO_ID.sub('_', vendors)}"
+        if len(own) <= _LONGEST_ID and own == f"{self._vendor}:{vendors}":
+            return own
+        return f"{self._vendor}:{hashlib.sha256(vendors.encode()).hexdigest()}"
+
+
+def vendor_named(name: str) -> Vendor:
+    """The vendor of this name.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    found = next((vendor for vendor in VENDORS if vendor == name), None)
+    if found is None:
+        raise InvalidInput("--from", f"is none of {', '.join(VENDORS)}")
+    return found
+
+
+def _later(before: datetime, at: datetime | None) -> datetime:
+    """A time that keeps the order of the path: edits and clocks may say otherwise."""
+    return before if at is None else max(before, at)
+
+
+def _count(into: Conversion, record: Record) -> None:
+    if isinstance(record, VendorMemory):
+        into.memories += 1
+        return
+    into.left_out += record.left_out
+    if record.messages:
+        into.conversations += 1
+        into.messages += len(record.messages)
+    else:
+        into.left_out["conversations without messages"] += 1

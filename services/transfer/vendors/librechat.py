@@ -1,0 +1,85 @@
+"""LibreChat's export of a conversation: a list of messages, or a tree where its export was recursive."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from services.transfer.vendors.records import (
+    BadRecord,
+    VendorConversation,
+    VendorMessage,
+    moment,
+    named,
+    optional,
+    path_to,
+    rows,
+)
+
+
+def conversation(record: Mapping[str, Any]) -> VendorConversation:
+    """Read a conversation.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    if "messagesTree" in record:
+        listed = list(_flat(rows(record["messagesTree"], "messagesTree"), None))
+    else:
+        listed = list(_flat(rows(record.get("messages"), "messages"), None))
+    by_id = {named(each, "messageId"): each for each in listed}
+    parents = {key: optional(each, "parentMessageId") for key, each in by_id.items()}
+    path = path_to(_leaf(by_id), parents)
+    left_out = Counter({"other branches": len(by_id) - len(path)})
+    messages = []
+    for key in path:
+        each = by_id[key]
+        text = _text(each)
+        if each.get("sender") == "System" or each.get("error"):
+            left_out["system"] += 1
+        elif not text:
+            left_out["empty"] += 1
+        else:
+            at = moment(each.get("createdAt"), "createdAt")
+            role: Any = "user" if each.get("isCreatedByUser") else "assistant"
+            messages.append(VendorMessage(role, text, key, at))
+    times = (each.at for each in messages if each.at)
+    created_at = next(times, None) or moment(record.get("exportAt"), "exportAt")
+    if created_at is None:
+        raise BadRecord("has neither times of messages nor exportAt")
+    title = optional(record, "title") or ""
+    return VendorConversation(named(record, "conversationId"), title, created_at, messages, +left_out)
+
+
+def _flat(messages: Sequence[Mapping[str, Any]], parent: str | None) -> Iterator[Mapping[str, Any]]:
+    """The messages of a tree, parents first; a list is a tree without children."""
+    waiting = [(each, parent) for each in reversed(messages)]
+    while waiting:
+        message, above = waiting.pop()
+        yield {**message, "parentMessageId": message.get("parentMessageId") or above}
+        children = message.get("children")
+        if children:
+            key = named(message, "messageId")
+            waiting += [(each, key) for each in reversed(rows(children, f"children of {key}"))]
+
+
+def _leaf(by_id: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The newest message without an answer; of those without times, the last."""
+    answered = {each.get("parentMessageId") for each in by_id.values()}
+    leaves = [key for key in by_id if key not in answered]
+    order = {key: number for number, key in enumerate(by_id)}
+    return max(leaves, key=lambda key: (str(by_id[key].get("createdAt") or ""), order[key]), default=None)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """What was said: `text`, or the parts of that kind in `content`."""
+    parts = message.get("content")
+    if isinstance(parts, list) and parts:
+        texts = []
+        for part in parts:
+            if not isinstance(part, Mapping) or part.get("type") != "text":
+                continue
+            text = part.get("text")
+            texts.append(str(text.get("value") or "") if isinstance(text, Mapping) else str(text or ""))
+        if any(texts):
+            return "\n".join(texts).strip()
+    return (optional(message, "text") or "").strip()

@@ -1,0 +1,69 @@
+"""Open WebUI's export of chats: a list of chats, each a tree of messages with the current one named."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from services.transfer.vendors.records import (
+    BadRecord,
+    VendorConversation,
+    VendorMessage,
+    mapping,
+    moment,
+    named,
+    optional,
+    path_to,
+    rows,
+)
+
+_FOLDED = re.compile(r"<details\b.*?</details>\s*", re.DOTALL)
+"""Thoughts and calls of tools, as the page folds them away."""
+
+
+def conversation(record: Mapping[str, Any]) -> VendorConversation:
+    """Read a chat.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    chat = mapping(record.get("chat", record), "chat")
+    by_id, leaf = _messages(chat)
+    path = path_to(leaf, {key: optional(each, "parentId") for key, each in by_id.items()})
+    left_out = Counter({"other branches": len(by_id) - len(path)})
+    messages = []
+    for key in path:
+        each = by_id[key]
+        role, content = each.get("role"), each.get("content")
+        text = _FOLDED.sub("", content).strip() if isinstance(content, str) else ""
+        if role not in {"user", "assistant"}:
+            left_out["tool" if role == "tool" else "system"] += 1
+        elif not text:
+            left_out["empty"] += 1
+        else:
+            messages.append(VendorMessage(role, text, key, moment(each.get("timestamp"), "timestamp")))
+    created_at = moment(record.get("created_at"), "created_at") or moment(chat.get("timestamp"), "timestamp")
+    created_at = created_at or next((each.at for each in messages if each.at), None)
+    if created_at is None:
+        raise BadRecord("has no created_at")
+    title = optional(record, "title") or optional(chat, "title") or ""
+    chat_id = optional(record, "id") or named(chat, "id")
+    return VendorConversation(chat_id, title, created_at, messages, +left_out, optional(record, "user_id"))
+
+
+def _messages(chat: Mapping[str, Any]) -> tuple[dict[str, Mapping[str, Any]], str | None]:
+    """All messages by id, and the current one."""
+    history = chat.get("history")
+    if isinstance(history, Mapping) and history.get("messages"):
+        found = mapping(history["messages"], "chat.history.messages")
+        by_id = {key: mapping(each, f"chat.history.messages.{key}") for key, each in found.items()}
+        leaf = optional(history, "currentId")
+        if leaf not in by_id:
+            raise BadRecord("chat.history.currentId is none of the messages")
+        return by_id, leaf
+    listed = rows(chat.get("messages"), "chat.messages")
+    by_id, before = {}, None
+    for number, each in enumerate(listed):
+        key = optional(each, "id") or str(number)
+        by_id[key], before = {**each, "parentId": before}, key
+    return by_id, before

@@ -1,0 +1,120 @@
+"""What the exports of other products have in common: conversations with messages, and single memories."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+
+class BadRecord(ValueError):
+    """A record of an export cannot be read; the message names what is wrong."""
+
+
+@dataclass(frozen=True)
+class VendorMessage:
+    """A message that somebody said."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    id: str | None = None
+    at: datetime | None = None
+    """None = not told; it follows the message before it."""
+
+
+@dataclass(frozen=True)
+class VendorConversation:
+    """A conversation along its active path."""
+
+    id: str
+    title: str
+    created_at: datetime
+    messages: Sequence[VendorMessage]
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Messages that are not imported, by kind: `system`, `tool`, `other branches`, `empty`, …"""
+    user: str | None = None
+    """Whose it is, where the export says so."""
+
+
+@dataclass(frozen=True)
+class VendorMemory:
+    """A memory by itself."""
+
+    id: str
+    text: str
+    created_at: datetime
+    user: str | None = None
+
+
+Record = VendorConversation | VendorMemory
+
+
+def mapping(value: Any, name: str) -> Mapping[str, Any]:
+    """A JSON object.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    if not isinstance(value, Mapping):
+        raise BadRecord(f"{name} is no object")
+    return value
+
+
+def rows(value: Any, name: str) -> list[Mapping[str, Any]]:
+    """A JSON array of objects.
+
+    Raises:
+        BadRecord: it is none.
+    """
+    if not isinstance(value, list):
+        raise BadRecord(f"{name} is no list")
+    return [mapping(each, f"{name}[{number}]") for number, each in enumerate(value)]
+
+
+def named(record: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that is a text and not empty.
+
+    Raises:
+        BadRecord: there is none.
+    """
+    found = optional(record, *names)
+    if found is None:
+        raise BadRecord(f"has no {' or '.join(names)}")
+    return found
+
+
+def optional(record: Mapping[str, Any], *names: str) -> str | None:
+    """The first of these fields that is a text and not empty; else None."""
+    return next((value for name in names if isinstance(value := record.get(name), str) and value.strip()), None)
+
+
+def moment(value: Any, name: str) -> datetime | None:
+    """A time in seconds or milliseconds since 1970, or in ISO 8601; None where there is none.
+
+    Raises:
+        BadRecord: it is something else.
+    """
+    if value is None or value == "":
+        return None
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
+        if isinstance(value, str):
+            at = datetime.fromisoformat(value)
+            return at if at.tzinfo else at.replace(tzinfo=UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise BadRecord(f"{name} is no time: {str(value)[:40]!r}")
+
+
+def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
+    """The ids from the first message to a leaf; what leads in a circle ends there."""
+    path: dict[str, None] = {}
+    while leaf is not None and leaf in parents and leaf not in path:
+        path[leaf] = None
+        leaf = parents[leaf]
+    return list(path)[::-1]
+
+
+_MILLISECONDS = 100_000_000_000
+"""Seconds of the year 5138: a larger number counts milliseconds."""
