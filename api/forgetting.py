@@ -27,13 +27,40 @@ class ForgetRequest(BaseModel):
 
     what: Text = Field(description="In the words in which it was told.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
+    dry_run: bool = Field(False, description="Change nothing, and say what would be removed.")
 
 
-@router.post("/forget", response_model=MemoryChangeView)
+class AffectedView(BaseModel):
+    """How much a forgetting removes."""
+
+    messages: int = Field(description="That memory keeps nothing of any more; they stay in their conversation.")
+    memories: int = Field(description="That were written down.")
+    core_memory_items: int
+
+
+class ForgottenView(MemoryChangeView):
+    """What was forgotten, or would be."""
+
+    affected: AffectedView | None = Field(description="Only with `dry_run`; `operation_id` is null then.")
+
+
+@router.post("/forget", response_model=ForgottenView)
 async def forget(
     user_id: Annotated[Id, Path()], body: ForgetRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
-    """Remove what a text describes from core memory and recall; messages stay in their conversation."""
+    """Remove what a text describes, or an episode's id names, from core memory and recall.
+
+    Messages stay in their conversation.
+    """
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
-    return await services.memory.editor.forget(EditContext.outside_of_turns(owner, Trigger("user")), body.what)
+    editing = EditContext.outside_of_turns(owner, Trigger("user"))
+    if not body.dry_run:
+        return {**await services.memory.editor.forget(editing, body.what), "affected": None}
+    planned = await services.memory.editor.preview_of_forget(editing, body.what)
+    affected = AffectedView(
+        messages=len(planned["messages"]),
+        memories=len(planned["episodes"]),
+        core_memory_items=len(planned["items"]),
+    )
+    return {**planned["change"], "operation_id": None, "affected": affected}

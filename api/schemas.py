@@ -183,6 +183,8 @@ class ListedTurnView(BaseModel):
     usage: dict[str, int] | None
     timings: dict[str, float] | None
     degraded: list[str]
+    sources: list[SourceView] = Field(description="Passages that the answer's prompt showed.")
+    memory_changes: list[MemoryChangeView]
     error: dict[str, Any] | None
     accepted_at: datetime = Field(description="When its message came.")
     started_at: datetime

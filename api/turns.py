@@ -7,7 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Response
 from sse_starlette import EventSourceResponse
 
-from api.access import Chatter, RunnerOf, ServicesOf
+from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
+from api.explanation_schemas import ExplanationView
 from api.problems import documented
 from api.schemas import FeedbackRequest, FeedbackView, TurnView
 from api.streams import EventStream, sse_events
@@ -24,6 +25,15 @@ router = APIRouter(
 async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
     """A turn's current state."""
     return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+
+
+@router.get("/{turn_id}/why", response_model=ExplanationView)
+async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+    """Why the answer is as it is: the prompt by section, what was recalled and why it was shown or not, and times.
+
+    Texts are those that memory has now: what was forgotten since is not shown.
+    """
+    return await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
 
 
 @router.get(

@@ -107,6 +107,7 @@ async def answer(
         "answer": state.get("answer", "") + "".join(pieces),
         "usage": _add(state.get("usage"), used),
         "context_report": prompt.report,
+        "prompt_sections": prompt.sections,
         "epoch": prompt.epoch,
         "timings": timings,
     }

@@ -58,6 +58,7 @@ async def persist(
         timings={**state.get("timings", {}), "total_ms": total_ms},
         degraded=state.get("degraded", []),
         context_report=state["context_report"],
+        prompt=state.get("prompt_sections"),
         epoch=state.get("epoch"),
         tone=state.get("tone"),
         episode=episodes and asks_model,

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
+from services.conversations.explanation import Explanations
 from services.conversations.feedback import TurnFeedback
 from services.conversations.known_conversations import KnownConversations
 from services.conversations.leases import TurnLeases
@@ -91,6 +92,7 @@ class Services:
     transcript: Transcript
     branches: Branches
     known_conversations: KnownConversations
+    explanations: Explanations
     experts: Experts
     knowledge: "Knowledge"
     routing: "KnowledgeRouting"
@@ -185,6 +187,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             transcript=Transcript(database),
             branches=Branches(database, memory.branching),
             known_conversations=KnownConversations(database),
+            explanations=Explanations(database),
             experts=Experts(database),
             knowledge=knowledge,
             routing=routing,

@@ -22,6 +22,7 @@ from state.prompt import (
     Feature,
     HistoryMessage,
     Passage,
+    PromptSection,
     RecallLimits,
     TimeReference,
     Tone,
@@ -210,6 +211,7 @@ class ConversationState(TurnInput, total=False):
     answer: str
     usage: TokenUsage
     context_report: ContextReport
+    prompt_sections: list[PromptSection]
 
     # persist
     assistant_message_id: str

@@ -244,6 +244,18 @@ class SharedPrefix(TypedDict):
     """Of the prompt but for its volatile tail and the new message, 0 to 1."""
 
 
+class PromptSection(TypedDict):
+    """A section of a prompt as the model was sent it."""
+
+    name: str
+    tokens: int
+    """Estimated."""
+    text: str
+    """Empty for the conversation's own messages."""
+    message_ids: list[str]
+    """Those of the conversation's own messages that it shows, oldest first."""
+
+
 class ContextReport(TypedDict):
     """What the prompt was made of."""
 

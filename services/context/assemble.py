@@ -17,7 +17,7 @@ from services.conversations.messages import image_part
 from services.llm.message_form import ContextMessage
 from services.llm.token_estimates import TokenEstimator
 from services.llm.tokens import IMAGE_TOKENS, MESSAGE_OVERHEAD
-from state.prompt import ContextReport, Epoch, Feature, PrefixMark, SharedPrefix
+from state.prompt import ContextReport, Epoch, Feature, PrefixMark, PromptSection, SharedPrefix
 from state.section import Item, Section
 
 _DIGEST_BYTES = 12
@@ -29,6 +29,8 @@ class Prompt:
 
     messages: list[BaseMessage]
     report: ContextReport
+    sections: list[PromptSection]
+    """The same with the texts, in order."""
     epoch: Epoch
     """With the marks of this prompt."""
     texts: list[str]
@@ -127,6 +129,15 @@ def assemble(
     return Prompt(
         messages=messages,
         report=report,
+        sections=[
+            PromptSection(
+                name=each.section.name,
+                tokens=sizes[each.section.name],
+                text=each.text,
+                message_ids=[item.about["message_id"] for item in each.items if item.message is not None],
+            )
+            for each in (*stable, *volatile)
+        ],
         epoch={**epoch, "prefix": marks},
         texts=[one.text for one in messages],
         tools=tools,

@@ -133,6 +133,8 @@ class TurnOutcome:
     timings: Any = None
     degraded: Sequence[str] = ()
     context_report: Any = None
+    prompt: Any = None
+    """Sections that the model was sent, with their texts."""
     error: Any = None
     epoch: Epoch | None = None
     """Stored with an answer that is complete."""
@@ -196,6 +198,9 @@ class ListedTurn:
     usage: Any
     timings: Any
     degraded: list[str]
+    sources: list[Any]
+    """Passages that its prompt showed."""
+    memory_changes: list[Any]
     error: Any
     accepted_at: datetime
     """When its message came."""

@@ -114,7 +114,7 @@ WITH ended AS (
     UPDATE turns SET
         status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
         usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
-        error = %(error)s, memory_changes = %(memory_changes)s,
+        prompt = %(prompt)s, error = %(error)s, memory_changes = %(memory_changes)s,
         finished_at = clock_timestamp(), lease_expires_at = NULL,
         request = request - ARRAY['instructions', 'attached']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
@@ -222,6 +222,7 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
 
 PAGE: LiteralString = f"""
 SELECT t.id, t.status, t.user_message_id, t.assistant_message_id, t.route_decision, t.usage, t.timings, t.degraded,
+       coalesce(t.context_report->'sources', '[]') AS sources, coalesce(t.memory_changes, '[]') AS memory_changes,
        t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
        ({NAMES_OF_TURN}) AS experiments,
        (SELECT m.branch_id FROM messages m WHERE m.id = t.user_message_id) AS branch_id

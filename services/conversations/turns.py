@@ -281,6 +281,7 @@ class Turns:
             "timings": _jsonb(outcome.timings),
             "degraded": Jsonb(list(outcome.degraded)),
             "context_report": _jsonb(outcome.context_report),
+            "prompt": _jsonb(outcome.prompt),
             "error": _jsonb(outcome.error),
             "memory_changes": Jsonb([each["change"] for each in outcome.memory]),
             "visit_id": uuid7(),

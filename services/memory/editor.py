@@ -112,6 +112,14 @@ class MemoryEditor:
         await self._commit(editing, planned)
         return planned["change"]
 
+    async def preview_of_forget(self, editing: EditContext, what: str) -> PlannedChange:
+        """What `forget` would do, without doing it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        return await self._plan_to_remove(editing, what)
+
     async def _plan_to_keep(self, editing: EditContext, text: str, kind: Kept | None) -> PlannedChange | None:
         """The plan to keep a text; None where it has nothing to keep."""
         if kind is None:

@@ -1,0 +1,106 @@
+"""Why an answer is as it is, in the form of the API."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field
+
+from api.episode_schemas import SourceView as SourceMessageView
+from api.schemas import MemoryChangeView, SourceView
+from services.conversations.turn import TurnStatus
+
+
+class SectionView(BaseModel):
+    """A section of the prompt."""
+
+    name: str
+    tokens: int = Field(description="Estimated.")
+    text: str | None = Field(description="As the model read it; null where it has none, or none is kept.")
+
+
+class RecalledView(BaseModel):
+    """A unit that recall found: a message, or a written memory."""
+
+    unit_id: UUID
+    episode_id: UUID
+    text: str | None = Field(description="null = memory has it no more.")
+    episode_type: str | None
+    created_at: datetime | None
+    conversation_id: UUID | None
+    expert: str | None
+    shown: bool = Field(description="Whether the prompt showed it.")
+    reason: str | None = Field(description="Why it was left out.")
+    score: float
+    relevance: float
+    likelihood: float = Field(description="Probability that it bears on the message, 0 to 1.")
+    cosine: float | None = Field(description="How near it is in meaning; null = not known.")
+    ranks: dict[str, int] = Field(description="Its place, from 1, in each list that found it.")
+    sources: list[SourceMessageView] = Field(description="The messages that it comes from.")
+
+
+class RecallView(BaseModel):
+    """What was sought and found in earlier conversations."""
+
+    queries: list[dict[str, Any]]
+    found: int
+    ms: float | None
+    items: list[RecalledView] = Field(description="The likeliest, first.")
+
+
+class PassageSourceView(SourceView):
+    """A passage that the prompt showed."""
+
+    text: str | None = Field(description="null = the document is no longer there.")
+
+
+class NodeTimeView(BaseModel):
+    """How long a node ran, in all of its runs."""
+
+    name: str
+    ms: float
+
+
+class TurnOperationView(BaseModel):
+    """A memory operation that the turn caused."""
+
+    id: UUID
+    type: str
+    field: str | None
+    old_value: Any
+    new_value: Any
+    query: str | None
+    at: datetime
+    undone_at: datetime | None
+
+
+class ExplanationView(BaseModel):
+    """Why the answer of a turn is as it is."""
+
+    turn_id: UUID
+    conversation_id: UUID
+    user_id: str
+    expert: str
+    status: TurnStatus
+    route: dict[str, Any] | None
+    usage: dict[str, int] | None
+    degraded: list[str]
+    budget: int = Field(description="Tokens that the prompt could have, the message not counted; 0 = not known.")
+    strategy: str | None
+    epoch: int | None
+    epoch_reason: str | None
+    prefix: dict[str, float] = Field(description="`tokens` and `share` that begin as the prompt before.")
+    features: list[str] = Field(description="What was on in the turn.")
+    texts: Literal["kept", "withdrawn", "none"] = Field(
+        description="`withdrawn`: memory has lost something since that the prompt may show."
+    )
+    sections: list[SectionView]
+    dropped: list[dict[str, Any]]
+    recall: RecallView
+    sources: list[PassageSourceView]
+    nodes: list[NodeTimeView]
+    first_token_ms: float | None
+    total_ms: float | None
+    memory_changes: list[MemoryChangeView]
+    operations: list[TurnOperationView]
+    finished_at: datetime | None

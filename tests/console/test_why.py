@@ -1,0 +1,89 @@
+"""Why an answer is as it is: what its prompt showed, what was recalled, and nothing that was forgotten."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+
+async def _ask(client: httpx.AsyncClient, message: str, session: str) -> dict[str, Any]:
+    body = {"user_id": "u-1", "session_id": session, "message": message}
+    answer: dict[str, Any] = (await client.post("/api/v1/chat", json=body)).raise_for_status().json()
+    return answer
+
+
+async def _why(client: httpx.AsyncClient, turn_id: str) -> dict[str, Any]:
+    why: dict[str, Any] = (await client.get(f"/api/v1/turns/{turn_id}/why")).raise_for_status().json()
+    return why
+
+
+async def test_an_answer_is_explained_down_to_the_messages_that_it_drew_on(client: httpx.AsyncClient) -> None:
+    told = await _ask(client, "My dog is called Bruno.", "first")
+    answer = await _ask(client, "What is my dog called?", "second")
+    why = await _why(client, answer["turn_id"])
+    assert why["texts"] == "kept"
+    sections = {each["name"]: each for each in why["sections"]}
+    assert "Bruno" in sections["recall"]["text"]
+    assert sections["system"]["text"]
+    assert all(each["tokens"] > 0 for each in why["sections"])
+    (item,) = [each for each in why["recall"]["items"] if each["shown"] and "Bruno" in each["text"]]
+    assert item["ranks"]
+    assert item["reason"] is None
+    assert item["conversation_id"] == told["conversation_id"]
+    assert "My dog is called Bruno." in [each["content"] for each in item["sources"]]
+    assert {"route", "generate_rag"} <= {each["name"] for each in why["nodes"]}
+
+
+async def test_history_is_shown_as_it_was_said(client: httpx.AsyncClient) -> None:
+    await _ask(client, "Good morning!", "first")
+    answer = await _ask(client, "How are you?", "first")
+    (history,) = [
+        each for each in (await _why(client, answer["turn_id"]))["sections"] if each["name"] == "history"
+    ]
+    assert history["text"].startswith("user: Good morning!\n\nassistant: ")
+
+
+async def test_what_is_forgotten_is_in_no_explanation_any_more(client: httpx.AsyncClient) -> None:
+    await _ask(client, "My dog is called Bruno.", "first")
+    answer = await _ask(client, "What is my dog called?", "second")
+    await client.post("/api/v1/users/u-1/memory/forget", json={"what": "my dog is called Bruno"})
+    why = await _why(client, answer["turn_id"])
+    assert why["texts"] == "withdrawn"
+    assert "Bruno" not in str([why["sections"], [each for each in why["recall"]["items"] if each["shown"]]])
+
+
+async def test_a_section_of_core_memory_that_goes_takes_the_texts_with_it(client: httpx.AsyncClient) -> None:
+    await _ask(client, "Hello", "first")
+    path = "/api/v1/users/u-1/core-memory/human"
+    (await client.put(path, json={"content": {"city": "Lisbon"}})).raise_for_status()
+    answer = await _ask(client, "Hello again", "second")
+    core = [each for each in (await _why(client, answer["turn_id"]))["sections"] if each["name"] == "core_memory"]
+    assert "Lisbon" in core[0]["text"]
+    await client.put(path, json={"content": {"city": "Lisbon", "dog": "Bruno"}})  # nothing is lost
+    assert (await _why(client, answer["turn_id"]))["texts"] == "kept"
+    await client.delete(path)
+    assert (await _why(client, answer["turn_id"]))["texts"] == "withdrawn"
+
+
+async def test_a_preview_of_forgetting_changes_nothing(client: httpx.AsyncClient) -> None:
+    await _ask(client, "My dog is called Bruno.", "first")
+    path = "/api/v1/users/u-1/memory/forget"
+    body = {"what": "my dog is called Bruno", "dry_run": True}
+    preview = (await client.post(path, json=body)).raise_for_status().json()
+    assert preview["operation_id"] is None
+    assert preview["affected"]["messages"] >= 1
+    assert (await client.post(path, json=body)).json()["affected"] == preview["affected"]
+    assert (await client.post(path, json={"what": "my dog is called Bruno"})).json()["operation_id"]
+
+
+async def test_listed_turns_have_their_sources_and_changes(client: httpx.AsyncClient) -> None:
+    answer = await _ask(client, "Remember that I live in Lisbon.", "first")
+    turns = (await client.get(f"/api/v1/conversations/{answer['conversation_id']}/turns")).json()["items"]
+    assert turns[0]["sources"] == []
+    assert turns[0]["memory_changes"] == answer["memory_changes"]
+
+
+async def test_there_is_no_explanation_of_a_turn_that_there_is_not(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/api/v1/turns/0190a000-0000-7000-8000-000000000001/why")).status_code == 404
