@@ -22,6 +22,7 @@ from api import (
     forgetting,
     health,
     jobs,
+    keys,
     knowledge,
     memory,
     service,
@@ -112,6 +113,7 @@ def _routes() -> Sequence[BaseRoute]:
         transfer,
         doctor,
         service,
+        keys,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
     for openai_routes in (openai_models, openai_chat, openai_responses, openai_conversations):

@@ -76,6 +76,9 @@ class FoundEpisodeView(BaseModel):
     sources: list[SourceView] = Field(
         description="In order. Of a turn, those of its messages that bear on the query."
     )
+    conversation_id: UUID | None
+    likelihood: float = Field(description="Probability that it bears on the query, 0 to 1.")
+    ranks: dict[str, int] = Field(description="Its place, from 1, in each list that found it.")
 
 
 class FoundEpisodes(BaseModel):

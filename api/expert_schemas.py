@@ -109,6 +109,13 @@ class ExpertChangeRequest(TypedDict, total=False):
     parts_off: PartsOff
 
 
+class ExpertPromptView(BaseModel):
+    """The instructions that a model is sent in the expert's name."""
+
+    text: str
+    tokens: int = Field(description="Estimated, without the tools' descriptions.")
+
+
 class ExpertView(BaseModel):
     """Who answers in a conversation."""
 

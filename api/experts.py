@@ -3,14 +3,17 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path, Response
+from fastapi import APIRouter, Body, Path, Query, Response
 
 from api.access import Admin, Chatter, ServicesOf
-from api.expert_schemas import ExpertChangeRequest, ExpertPage, ExpertRequest, ExpertView
+from api.expert_schemas import ExpertChangeRequest, ExpertPage, ExpertPromptView, ExpertRequest, ExpertView
 from api.paging import AfterName, Limit, page_by_name
 from api.problems import documented
+from services.context.sources.system import prompt_of
 from services.conversations.experts import NewExpert
 from services.conversations.values import Id
+from services.llm.tokens import count_tokens
+from services.text.language import Language
 
 router = APIRouter(
     prefix="/api/v1/experts",
@@ -45,6 +48,18 @@ async def create(expert: ExpertRequest, services: ServicesOf, caller: Admin) -> 
 async def get(name: Name, services: ServicesOf, caller: Chatter) -> Any:
     """One expert."""
     return await services.experts.get(caller.tenant_id, name)
+
+
+@router.get("/{name}/prompt", response_model=ExpertPromptView, responses=_NOT_FOUND)
+async def prompt(
+    name: Name, services: ServicesOf, caller: Chatter, language: Annotated[Language, Query()] = "en"
+) -> ExpertPromptView:
+    """What a model is told in the expert's name, in a conversation in this language."""
+    expert = await services.experts.get(caller.tenant_id, name)
+    remembers = not {"core_memory", "recall"} <= set(expert.parts_off)
+    own = "\n\n".join(part for part in (expert.system_prompt.strip(), expert.persona) if part)
+    text = prompt_of(own, language, remembers=remembers, tools=services.models.takes_tools(expert.model))
+    return ExpertPromptView(text=text, tokens=count_tokens(text))
 
 
 @router.patch("/{name}", response_model=ExpertView, responses=_NOT_FOUND)

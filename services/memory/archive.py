@@ -19,6 +19,7 @@ from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
 from services.platform.postgres import Database
+from services.search.hits import Ranked
 from services.search.queries import Utterance
 from services.search.selection import by_episode
 
@@ -40,6 +41,11 @@ class FoundEpisode:
     created_at: datetime
     sources: list[Source]
     """In order. Of a turn, those of its messages that bear on the query."""
+    conversation_id: UUID | None
+    likelihood: float
+    """Probability that it bears on the query, 0 to 1."""
+    ranks: dict[str, int]
+    """Place, from 1, of its best part in each list that found it."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +88,11 @@ class Archive:
             scope, query, now=now, timezone=timezone, said=said, speaker=speaker, depth=_DEPTH * top_k
         )
         best = by_episode(recalled.ranking, _DEPTH * top_k)[:top_k]
-        chosen = [([recalled.units[each.unit.id] for each in one.units], one.best.score) for one in best]
+        chosen = [([recalled.units[each.unit.id] for each in one.units], one.best) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]
         ids = [message_id for unit in written for message_id in unit.source_message_ids]
         sources = await self._episodes.sources(scope.tenant_id, ids) if ids else {}
-        items = [_found(units, score, sources) for units, score in chosen]
+        items = [_found(units, ranked, sources) for units, ranked in chosen]
         return FoundEpisodes(items, list(recalled.degraded))
 
     async def note_search(self, owner: Owner, query: str, found: Sequence[UUID], trigger: Trigger) -> None:
@@ -194,7 +200,7 @@ def said_by(unit: StoredUnit) -> str:
     return f"{unit.speaker or unit.role}: {unit.text}" if unit.message_id else unit.text
 
 
-def _found(units: Sequence[StoredUnit], score: float, sources: dict[UUID, Source]) -> FoundEpisode:
+def _found(units: Sequence[StoredUnit], best: Ranked, sources: dict[UUID, Source]) -> FoundEpisode:
     first = units[0]
     own = [
         Source(unit.message_id, unit.external_id, unit.role, unit.text, unit.speaker, unit.created_at)
@@ -207,9 +213,12 @@ def _found(units: Sequence[StoredUnit], score: float, sources: dict[UUID, Source
         content="\n".join(said_by(unit) for unit in units),
         episode_type=first.episode_type,
         importance=first.importance,
-        score=round(score, 6),
+        score=round(best.score, 6),
         created_at=first.created_at,
         sources=own or theirs,
+        conversation_id=first.conversation_id,
+        likelihood=round(best.likelihood, 3),
+        ranks=best.ranks,
     )
 
 

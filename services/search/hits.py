@@ -95,6 +95,15 @@ class Ranked:
     version_of: str | None = None
     echo: bool = False
 
+    @property
+    def ranks(self) -> dict[str, int]:
+        """Its place, from 1, in each list that counted for it, by the names of the list and of the query, if any."""
+        return {
+            leg.leg if leg.query is None else f"{leg.leg}:{leg.query}": leg.rank
+            for leg in self.legs
+            if leg.contribution > 0
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Excluded:

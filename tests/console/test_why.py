@@ -33,7 +33,7 @@ async def test_an_answer_is_explained_down_to_the_messages_that_it_drew_on(clien
     assert item["reason"] is None
     assert item["conversation_id"] == told["conversation_id"]
     assert "My dog is called Bruno." in [each["content"] for each in item["sources"]]
-    assert {"route", "generate_rag"} <= {each["name"] for each in why["nodes"]}
+    assert {"route", "generate"} <= {each["name"] for each in why["nodes"]}
 
 
 async def test_history_is_shown_as_it_was_said(client: httpx.AsyncClient) -> None:

@@ -39,7 +39,7 @@ async def test_the_answer_is_streamed_as_it_comes_and_returned_whole(
     written: Written = []
     update = await _generate(services, state(message="Hi"), written)
 
-    assert set(update) == {"messages", "answer", "usage", "context_report", "epoch", "timings"}
+    assert set(update) == {"messages", "answer", "usage", "context_report", "prompt_sections", "epoch", "timings"}
     assert update["answer"] == "Hello there"
     assert "".join(event["content"] for event in written) == "Hello there"
     assert {event["status"] for event in written} == {"token"}

@@ -19,8 +19,8 @@ const SCREENS = {
   health: { load: () => import('./screens/health.js'), icon: 'heart' },
   keys: { load: () => import('./screens/keys.js'), icon: 'key' },
 }
-const OF_MEMORY = []
-const OF_SERVICE = []
+const OF_MEMORY = ['memory', 'core', 'timeline', 'recall', 'operations']
+const OF_SERVICE = ['knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
 const USER = 'anamnesis.user'
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */
@@ -101,7 +101,7 @@ export function Shell({ service, onLanguage, onSignedOut }) {
       <a class="new-chat" href="#/chat" aria-keyshortcuts="Control+Shift+O"><${Icon} name="add" />${t('new_chat')}</a>
       <nav aria-label=${t('nav.label')}>
         ${OF_MEMORY.map(link)}
-        ${OF_SERVICE.length > 0 && html`<details open=${OF_SERVICE.includes(at.screen)}><summary>${t('nav.service')}</summary>${OF_SERVICE.map(link)}</details>`}
+        <details open=${OF_SERVICE.includes(at.screen)}><summary>${t('nav.service')}</summary>${OF_SERVICE.map(link)}</details>
       </nav>
       <${Conversations} list=${conversations} current=${at.screen === 'chat' ? at.rest[0] : null} />
       <div class="account">

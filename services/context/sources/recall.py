@@ -263,11 +263,7 @@ def _hit(ranked: Ranked, reasons: Mapping[str, str]) -> dict[str, Any]:
         "score": round(ranked.score, 4),
         "relevance": round(ranked.relevance, 3),
         "likelihood": round(ranked.likelihood, 3),
-        "ranks": {
-            leg.leg if leg.query is None else f"{leg.leg}:{leg.query}": leg.rank
-            for leg in ranked.legs
-            if leg.contribution > 0
-        },
+        "ranks": ranked.ranks,
     }
     if ranked.cosine is not None:
         hit["cosine"] = round(ranked.cosine, 3)

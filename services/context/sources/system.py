@@ -36,10 +36,14 @@ class SystemSource(Source[None]):
 
 def system_text(turn: PromptTurn, language: Language) -> str:
     """The system prompt, the same on every turn of a conversation."""
-    own = turn.system_prompt.strip()
     remembers = bool(turn.features & {"core_memory", "recall"})
-    rules = rules_text(language, remembers=remembers, tools=bool(turn.tools))
-    return f"{own}\n\n{rules}" if own else rules
+    return prompt_of(turn.system_prompt.strip(), language, remembers=remembers, tools=bool(turn.tools))
+
+
+def prompt_of(instructions: str, language: Language, *, remembers: bool, tools: bool) -> str:
+    """An expert's instructions with the rules that follow them."""
+    rules = rules_text(language, remembers=remembers, tools=tools)
+    return f"{instructions}\n\n{rules}" if instructions else rules
 
 
 def rules_text(language: Language, *, remembers: bool, tools: bool) -> str:

@@ -1,0 +1,31 @@
+// Small parts that several screens share.
+
+import { get } from '../api.js'
+import { t } from '../i18n.js'
+import { html, Select, useEffect, useLoad, useState } from '../ui.js'
+
+/** Whose memory of the user is shown; nothing to choose where there is one expert. */
+export function ChooseExpert({ value, onChange, every = false }) {
+  const experts = useLoad(() => get('/api/v1/experts', { limit: 200 }))
+  const names = experts.data?.items.map((each) => each.name) ?? []
+  if (names.length < 2) return null
+  return html`<${Select} aria-label=${t('expert')} value=${value} onChange=${onChange} options=${[...(every ? [['', t('every_expert')]] : []), ...names.map((name) => [name, name])]} />`
+}
+
+/** Draw again every few seconds while something is under way and the page is seen. */
+export function useRefresh(reload, active, seconds = 3) {
+  useEffect(() => {
+    if (!active) return undefined
+    const timer = setInterval(() => document.hidden || reload(), seconds * 1000)
+    return () => clearInterval(timer)
+  }, [active, reload])
+}
+
+/** Fields of a form as one object: `[values, set(name), replace]`. */
+export function useForm(initial) {
+  const [values, replace] = useState(initial)
+  const set = (name) => (event) => replace((before) => ({ ...before, [name]: event?.target ? (event.target.type === 'checkbox' ? event.target.checked : event.target.value) : event }))
+  return [values, set, replace]
+}
+
+export const lines = (text) => text.split('\n').map((line) => line.trim()).filter(Boolean)

@@ -1,0 +1,84 @@
+"""API keys of the tenant: made, listed and revoked. A key itself is shown once, when it is made."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from api.access import Admin, ServicesOf
+from api.problems import documented
+from services.conversations.values import Id
+from services.identity.api_keys import ApiKeys
+from services.identity.caller import Scope
+
+router = APIRouter(
+    prefix="/api/v1/keys",
+    tags=["keys"],
+    responses=documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+class KeyRequest(BaseModel):
+    """A key to make."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name": "web", "scopes": ["chat"]}]}
+    )
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(description="What it is for.")
+    scopes: list[Scope] = Field(min_length=1)
+    acts_for_headers: bool = Field(False, description="Whether a request's header may name its user.")
+    default_user: Id | None = Field(None, description="User of requests that name none.")
+
+
+class KeyView(BaseModel):
+    """What is known of a key."""
+
+    id: UUID
+    name: str
+    scopes: list[str]
+    acts_for_headers: bool
+    default_user: str | None
+    created_at: datetime
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+class NewKeyView(KeyView):
+    """A key that was just made."""
+
+    key: str = Field(description="The key itself; it cannot be read again.")
+
+
+class KeyList(BaseModel):
+    """All keys of the tenant, oldest first."""
+
+    items: list[KeyView]
+
+
+@router.get("", response_model=KeyList)
+async def keys(services: ServicesOf, caller: Admin) -> Any:
+    """Every key of the tenant, those that were revoked among them."""
+    return {"items": await ApiKeys(services.database).list(caller.tenant_id)}
+
+
+@router.post("", response_model=NewKeyView, status_code=HTTPStatus.CREATED)
+async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
+    """Make a key. It counts while `ANAMNESIS_AUTH=api_key`."""
+    record, key = await ApiKeys(services.database).create(
+        caller.tenant_id,
+        body.name,
+        body.scopes,
+        acts_for_headers=body.acts_for_headers,
+        default_user=body.default_user,
+    )
+    return {**vars(record), "key": key}
+
+
+@router.delete("/{key_id}", response_model=KeyView, responses=documented(HTTPStatus.NOT_FOUND))
+async def revoke(key_id: UUID, services: ServicesOf, caller: Admin) -> Any:
+    """Refuse a key from now on; again changes nothing."""
+    return await ApiKeys(services.database).revoke(caller.tenant_id, key_id)
