@@ -97,7 +97,7 @@ class Ranked:
 
     @property
     def ranks(self) -> dict[str, int]:
-        """Its place, from 1, in each list that counted for it, by the names of the list and of the query, if any."""
+        """Its place, from 1, in each list that counted for it, by the names of the list and the query."""
         return {
             leg.leg if leg.query is None else f"{leg.leg}:{leg.query}": leg.rank
             for leg in self.legs

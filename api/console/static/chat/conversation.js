@@ -5,7 +5,7 @@ import { currentLanguage } from '../i18n.js'
 
 const UNDER_WAY = new Set(['sending', 'waiting', 'running'])
 const LOOKS_AT_MEMORY_MS = [1500, 5000, 12_000] // after an answer: the memory agent works behind it
-const TELLING = /^(core_memory_(?!delete)|episode_insert|memory_command)/
+const TELLING = /^(core_memory_(?!delete|rollback)|episode_insert|memory_command)/
 
 export const isUnderWay = (turn) => UNDER_WAY.has(turn.status)
 

@@ -17,7 +17,7 @@ export function Screen({ may }) {
     <${Loaded} of=${list}>
       <ul class="cards">${list.items?.map((each) => html`<li class="card" key=${each.name}>
         <div class="card-head"><h2>${each.name}</h2>${each.model && html`<${Chip}>${each.model}<//>`}<${Chip}>${word('strategy', each.context_strategy)}<//>${each.reflection && html`<${Chip}>${t('experts.reflection')}<//>`}</div>
-        <p class="muted">${each.system_prompt.length > 260 ? `${each.system_prompt.slice(0, 260)}…` : each.system_prompt}</p>
+        <p class="muted">${!each.system_prompt ? t('experts.no_prompt') : each.system_prompt.length > 260 ? `${each.system_prompt.slice(0, 260)}…` : each.system_prompt}</p>
         <div class="facts">${each.parts_off.length > 0 && html`<span>${t('experts.without', { what: each.parts_off.map((part) => word('feature', part)).join(t('list_separator')) })}</span>`}<span class="grow"></span>
           <button type="button" class="link" onClick=${() => setDialog({ preview: each })}>${t('experts.preview')}</button>
           ${may('admin') && html`<button type="button" class="link" onClick=${() => setDialog({ edit: each })}>${t('edit')}</button>${each.name !== 'default' && html`<button type="button" class="link" onClick=${() => setDialog({ remove: each })}>${t('remove')}</button>`}`}</div>
