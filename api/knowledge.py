@@ -15,6 +15,7 @@ from api.knowledge_schemas import (
     BaseRequest,
     BaseView,
     DocumentPage,
+    DocumentStatusView,
     IngestedView,
     KnowledgeQuery,
     PassageList,
@@ -105,6 +106,14 @@ async def documents(
     base_id = await known.base_id(caller.tenant_id, prefix)
     items = await known.page(caller.tenant_id, base_id, after=after, limit=limit)
     return {"items": items, "next": items[-1].source if len(items) == limit else None}
+
+
+@router.get("/{prefix}/documents/status", response_model=DocumentStatusView, responses=_NOT_FOUND)
+async def document_status(prefix: OfBase, source: Source, services: ServicesOf, caller: Chatter) -> Any:
+    """How far a document is; one that still waits to be converted is known to the process that received it."""
+    known = services.knowledge.documents
+    base_id = await known.base_id(caller.tenant_id, prefix)
+    return await known.status(caller.tenant_id, base_id, _storable("source", source))
 
 
 @router.post(

@@ -1,7 +1,7 @@
 """What requests and answers about knowledge bases look like, and their limits."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, with_config
@@ -126,6 +126,16 @@ class IngestedView(BaseModel):
 
     status: IngestStatus
     document: DocumentView
+
+
+class DocumentStatusView(BaseModel):
+    """How far a document is."""
+
+    status: Literal["waiting", "converting", "indexing", "ready"] = Field(
+        description="`indexing`: it is found by its words already."
+    )
+    position: int = Field(description="In the queue of those that wait to be converted, from 1; else 0.")
+    document: DocumentView | None = Field(description="As it is stored; null where it is new.")
 
 
 class KnowledgeQuery(BaseModel):

@@ -3,29 +3,63 @@
 import asyncio
 import contextlib
 import json
+import math
 import os
 import sys
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Self
 
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import decoded, storable
 from services.knowledge.media_types import Kind
+from services.knowledge.screening import too_long
+from services.platform.settings import Settings
 
-_AT_ONCE = 2
-_MOST_S = 60.0
 _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
 """What the other process gets of our environment: none of the secrets."""
 
 
+@dataclass(frozen=True)
+class ConversionLimits:
+    """What converting may take."""
+
+    at_once: int
+    seconds: float
+    """Of one document."""
+    megabytes: int
+    """Of memory, of one document's process."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """As the settings say; by default one process for each two cores."""
+        at_once = settings.knowledge_parsers or max(1, (os.cpu_count() or 1) // 2)
+        return cls(at_once, settings.knowledge_parser_timeout_s, settings.knowledge_parser_memory_mb)
+
+
 class Converter:
-    """Converts documents, a few at once."""
+    """Converts documents, a few at once; the others wait in the order in which they came."""
 
-    def __init__(self, *, most_seconds: float = _MOST_S) -> None:
-        """Take the seconds that one document may take."""
-        self._most_s = most_seconds
-        self._places = asyncio.Semaphore(_AT_ONCE)
+    def __init__(self, limits: ConversionLimits) -> None:
+        """Take the limits."""
+        self._limits = limits
+        self._places = asyncio.Semaphore(limits.at_once)
+        self._waiting: list[Hashable] = []
+        self._converting: list[Hashable] = []
 
-    async def convert(self, kind: Kind, data: bytes) -> Converted:
+    def position(self, key: Hashable) -> int | None:
+        """How many documents come before the one of this name, itself counted; 0 = it is being converted.
+
+        None: it is not here.
+        """
+        if key in self._converting:
+            return 0
+        return self._waiting.index(key) + 1 if key in self._waiting else None
+
+    async def convert(self, kind: Kind, data: bytes, key: Hashable = None) -> Converted:
         """The document as text; plain text and Markdown need no parser, the others get their own process.
+
+        `position` finds it by its `key` meanwhile.
 
         Raises:
             BadDocument: it cannot be read; says why.
@@ -33,10 +67,19 @@ class Converter:
         if kind in ("text", "markdown"):
             text = storable(await asyncio.to_thread(decoded, data))
             if len(text) > MOST_CHARACTERS:
-                raise BadDocument(f"holds more than {MOST_CHARACTERS:,} characters of text; split it")
+                raise too_long()
             return Converted("", (Part(text),), headings=kind == "markdown")
-        async with self._places:
+        self._waiting.append(key)
+        try:
+            await self._places.acquire()
+        finally:
+            self._waiting.remove(key)
+        self._converting.append(key)
+        try:
             return await self._elsewhere(kind, data)
+        finally:
+            self._converting.remove(key)
+            self._places.release()
 
     async def _elsewhere(self, kind: Kind, data: bytes) -> Converted:
         process = await asyncio.create_subprocess_exec(
@@ -45,16 +88,18 @@ class Converter:
             "-m",
             "services.knowledge.conversion_process",
             kind,
+            str(self._limits.megabytes),
+            str(math.ceil(self._limits.seconds)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             env={name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ},
         )
         try:
-            async with asyncio.timeout(self._most_s):
+            async with asyncio.timeout(self._limits.seconds):
                 written, _ = await process.communicate(data)
         except TimeoutError:
-            raise BadDocument(f"takes more than {self._most_s:g} seconds to be read") from None
+            raise BadDocument(f"takes more than {self._limits.seconds:g} seconds to be read") from None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()

@@ -1,4 +1,4 @@
-"""`python -m services.knowledge.conversion_process KIND`: convert what comes in, under limits of its own.
+"""`python -m services.knowledge.conversion_process KIND MEGABYTES SECONDS`: convert what comes in, under limits.
 
 A hostile PDF can make any parser loop, crash or fill the memory. Here that ends a process that has nothing to
 lose: it knows no secret, and ends with its limits even where the service that started it is gone.
@@ -14,14 +14,12 @@ from services.knowledge.document import BadDocument
 from services.knowledge.formats import convert
 from services.knowledge.media_types import Kind
 
-_CPU_S = 60
-_MEMORY_BYTES = 1536 * 1024 * 1024
-
 
 def main() -> None:
     """Read a document from the standard input; write its text, or what is wrong with it, as JSON."""
-    _limit(resource.RLIMIT_CPU, _CPU_S)
-    _limit(resource.RLIMIT_AS, _MEMORY_BYTES)
+    megabytes, seconds = map(int, sys.argv[2:])
+    _limit(resource.RLIMIT_CPU, seconds)
+    _limit(resource.RLIMIT_AS, megabytes * 1024 * 1024)
     _limit(resource.RLIMIT_CORE, 0)
     (kind,) = (each for each in get_args(Kind) if each == sys.argv[1])
     answer: dict[str, Any]

@@ -78,3 +78,15 @@ class Ingested:
 
     status: IngestStatus
     document: StoredDocument
+
+
+@dataclass(frozen=True)
+class DocumentStatus:
+    """How far a document is."""
+
+    status: Literal["waiting", "converting", "indexing", "ready"]
+    """`indexing`: it is found by its words, and by its meaning when all of it is indexed."""
+    position: int
+    """In the queue of those that wait to be converted, from 1; else 0."""
+    document: StoredDocument | None
+    """As it is stored; None where it is new."""

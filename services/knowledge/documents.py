@@ -9,8 +9,8 @@ from uuid import UUID
 from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.knowledge.chunking import HEADING_SEPARATOR, chunks_of, title_of
-from services.knowledge.conversion import Converter
-from services.knowledge.document import BadDocument, Chunk, Converted, Ingested, StoredDocument
+from services.knowledge.conversion import ConversionLimits, Converter
+from services.knowledge.document import BadDocument, Chunk, Converted, DocumentStatus, Ingested, StoredDocument
 from services.knowledge.document_store import DocumentStore
 from services.knowledge.media_types import MEDIA_TYPES, kind_of
 from services.memory.episodes.index_row import terms_that_fit
@@ -34,7 +34,8 @@ class Documents:
     def of(cls, settings: Settings, database: Database, jobs: JobQueue) -> Self:
         """As the settings say."""
         most_bytes = settings.knowledge_max_document_mb * 1024 * 1024
-        return cls(DocumentStore(database, jobs), Converter(), most_bytes=most_bytes)
+        converter = Converter(ConversionLimits.of(settings))
+        return cls(DocumentStore(database, jobs), converter, most_bytes=most_bytes)
 
     async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
         """The id of a base.
@@ -73,7 +74,7 @@ class Documents:
         before = await self._store.of_source(tenant_id, base_id, source)
         if before and (before.checksum, before.media_type) == (checksum, media_type):
             return Ingested("unchanged", before)
-        converted = await self._converter.convert(kind, data)
+        converted = await self._converter.convert(kind, data, (base_id, source))
         title, chunks = await asyncio.to_thread(_with_terms, converted, source)
         if not chunks:
             raise BadDocument("holds no text")
@@ -89,6 +90,20 @@ class Documents:
         if stored is None:
             raise NotFound("The document was removed at this moment.")
         return Ingested("replaced" if before else "created", stored)
+
+    async def status(self, tenant_id: UUID, base_id: UUID, source: str) -> DocumentStatus:
+        """How far a document is that was given to this process, or is stored.
+
+        Raises:
+            NotFound: there is none of this name.
+        """
+        stored = await self._store.of_source(tenant_id, base_id, source)
+        position = self._converter.position((base_id, source))
+        if position is not None:
+            return DocumentStatus("waiting" if position else "converting", position, stored)
+        if stored is None:
+            raise NotFound(f"There is no document {source!r} in the knowledge base.")
+        return DocumentStatus("indexing" if stored.waiting else "ready", 0, stored)
 
     async def page(
         self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int

@@ -1,7 +1,6 @@
 """HTML, PDF and DOCX as Markdown or pages. Only `conversion_process.py` runs this: the files may be hostile."""
 
 import re
-import zipfile
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
@@ -9,10 +8,9 @@ from typing import Any
 from services.knowledge.document import MOST_CHARACTERS, BadDocument, Converted, Part
 from services.knowledge.encodings import decoded, storable
 from services.knowledge.media_types import Kind
+from services.knowledge.screening import screen_docx, screen_html, too_long
 
 _MOST_PAGES = 5_000
-_MOST_UNPACKED_BYTES = 100 * 1024 * 1024
-_MOST_MEMBERS = 5_000
 _UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "form", "head"]
 _PASSWORD = 4
 """PDFium's number for: this needs a password."""
@@ -37,6 +35,7 @@ def convert(kind: Kind, data: bytes) -> Converted:
 
 
 def _html(data: bytes) -> Converted:
+    screen_html(data)
     return _from_html(decoded(data))
 
 
@@ -59,17 +58,10 @@ def _from_html(text: str) -> Converted:
 
 
 def _docx(data: bytes) -> Converted:
-    import mammoth  # noqa: PLC0415
-
     try:
-        with zipfile.ZipFile(BytesIO(data)) as archive:
-            members = archive.infolist()
-            if "word/document.xml" not in archive.namelist():
-                raise BadDocument("is no DOCX: it holds no Word document")
-        # Reading a member ends at the size that the archive states.
-        unpacked = sum(member.file_size for member in members)
-        if len(members) > _MOST_MEMBERS or unpacked > _MOST_UNPACKED_BYTES:
-            raise BadDocument(f"would have {unpacked:,} bytes unpacked; at most {_MOST_UNPACKED_BYTES:,} are read")
+        screen_docx(data)
+        import mammoth  # noqa: PLC0415 — refused without it
+
         html = mammoth.convert_to_html(BytesIO(data), convert_image=_no_image, external_file_access=False).value
     except BadDocument:
         raise
@@ -112,5 +104,5 @@ def _pages(document: Any) -> Iterator[Part]:
 
 def _of_limited_size(text: str, characters: int = 0) -> str:
     if max(len(text), characters) > MOST_CHARACTERS:
-        raise BadDocument(f"holds more than {MOST_CHARACTERS:,} characters of text; split it")
+        raise too_long()
     return storable(text)

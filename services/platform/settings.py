@@ -346,6 +346,18 @@ class Settings(BaseSettings):
     sure; it adds a call before the answer."""
     knowledge_max_document_mb: int = Field(50, ge=1, le=65, description="megabytes of a document, 1 to 65")
     """Refuse larger documents."""
+    knowledge_parsers: int | None = Field(
+        None, ge=1, le=64, description="documents that are parsed at once, 1 to 64; unset = 1 for each two cores"
+    )
+    """Parse so many documents at once, each in its process; the others wait in a queue."""
+    knowledge_parser_memory_mb: int = Field(
+        512, ge=128, le=8192, description="megabytes of memory of a document's process, 128 to 8192"
+    )
+    """Refuse documents that need more memory to be parsed."""
+    knowledge_parser_timeout_s: float = Field(
+        20.0, ge=1, le=600, description="seconds that a document may take to be parsed, 1 to 600"
+    )
+    """Refuse documents that take longer to be parsed."""
 
     # Tools
     tools_quick: bool = Field(True, description="on or off")

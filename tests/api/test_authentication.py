@@ -170,8 +170,8 @@ async def test_without_its_database_nobody_is_let_in(client: httpx.AsyncClient, 
         assert response.headers["retry-after"] == "1"
 
 
-async def test_the_document_says_what_access_needs(client: httpx.AsyncClient) -> None:
-    document = (await client.get("/openapi.json")).json()
+async def test_the_document_says_what_access_needs(client: httpx.AsyncClient, services: Services) -> None:
+    document = (await client.get("/openapi.json", headers=await _key(services, "admin"))).json()
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
     for path, methods in document["paths"].items():
         for operation in methods.values():

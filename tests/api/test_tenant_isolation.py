@@ -78,6 +78,9 @@ def settings(request: pytest.FixtureRequest, model_server: ModelServer, tmp_path
         llm_model="scripted",
         llm_base_url=model_server.base_url,
         llm_api_key="k",
+        protect_operations=False,
+        rate_limit_user_per_minute=0,
+        rate_limit_tenant_per_minute=0,
         **(jwt if by_token else {}),
     )
 

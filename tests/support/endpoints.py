@@ -238,6 +238,14 @@ def _base_documents(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_base(me, ids, more, chance).path, _page(more, chance, "base place"))
 
 
+def _document_status(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    return Ask(_base(me, ids, more, chance).path, {"source": more.pick("expert place", chance)})
+
+
+def _ticket(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask()
+
+
 def _put_document(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     # Bodies are sent as JSON, which is a kind of document that is not read.
     return Ask(_base(me, ids, more, chance).path, {"source": more.pick("expert place", chance)}, body={"a": 1})
@@ -411,6 +419,7 @@ TABLE: dict[Endpoint, Entry] = {
     # Another tenant's names are one's own names, too; another's expert is refused.
     CHAT: Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
     ("POST", "/api/v1/chat/stream"): Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
+    ("POST", "/api/v1/chat/ticket"): Entry(_ticket, OK, OK, OK, weight=1),
     ("GET", "/api/v1/turns/{turn_id}"): Entry(_turn, OK, GONE, GONE),
     ("POST", FEEDBACK): Entry(_rate, OK, GONE, GONE),
     ("GET", FEEDBACK): Entry(_turn, FOUND, GONE, GONE),
@@ -451,6 +460,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("PATCH", f"{BASES}/{{prefix}}"): Entry(_change_base, OK, GONE, GONE, is_admins=True),
     ("DELETE", f"{BASES}/{{prefix}}"): Entry(_remove_base, REMOVED | GONE, GONE, GONE, is_admins=True),
     ("GET", f"{BASES}/{{prefix}}/documents"): Entry(_base_documents, OK, GONE, FOUND),
+    ("GET", f"{BASES}/{{prefix}}/documents/status"): Entry(_document_status, FOUND, GONE, FOUND),
     ("POST", f"{BASES}/{{prefix}}/documents"): Entry(_put_document, UNREAD, GONE, GONE, is_admins=True),
     ("DELETE", f"{BASES}/{{prefix}}/documents/{{document_id}}"): Entry(
         _remove_document, REMOVED | GONE, GONE, GONE, is_admins=True

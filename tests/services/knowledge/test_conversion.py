@@ -1,19 +1,43 @@
 """Documents as text, and those that cannot be read: each is named with a reason, and ends nothing but itself."""
 
+import asyncio
+import random
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+
 import pytest
 
-from services.knowledge.conversion import Converter
+from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import BadDocument, Converted, UnknownKind
 from services.knowledge.media_types import kind_of
+from services.knowledge.screening import screen_docx, screen_html
 from tests.support.knowledge import pdf, word, zip_bomb
 
 pytestmark = pytest.mark.anyio
 
 CHINESE = "年假有八天，病假须提供证明。"
 
+LIMITS = ConversionLimits(at_once=2, seconds=60, megabytes=512)
+
+
+def packed(document: bytes) -> bytes:
+    """A DOCX with this document in it."""
+    data = BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("word/document.xml", document)
+    return data.getvalue()
+
+
+def noise() -> bytes:
+    """Bytes that cannot be packed, without a tag."""
+    return random.Random(1).randbytes(600_000).replace(b"<", b"")
+
 
 async def _convert(source: str, data: bytes, content_type: str = "") -> Converted:
-    return await Converter().convert(kind_of(source, content_type, data), data)
+    return await Converter(LIMITS).convert(kind_of(source, content_type, data), data)
 
 
 async def test_a_chinese_pdf_keeps_its_pages_and_title() -> None:
@@ -91,8 +115,54 @@ async def test_a_document_that_names_files_and_entities_of_this_machine_gets_non
     assert "root:" not in text
 
 
+@pytest.mark.parametrize(
+    ("source", "made", "reason"),
+    [
+        ("a.html", lambda: b"<b>" * 13_333_333, "more than 500,000 tags"),
+        ("a.html", lambda: b"<p>" + b"<i>" * 2_000 + b"x" * 1_000, "nested too deeply"),
+        ("a.html", lambda: b"<p>" + b"word " * 4_000_000, "characters of text"),
+        ("a.html", lambda: b"<script>" + b"x" * 20_000_000 + b"</script><p>seen</p>", ""),
+        ("a.html", lambda: b"<script>" * 500_000, "holds no text"),
+        ("a.html", lambda: b"<!--" * 500_000, "holds no text"),
+        ("a.docx", lambda: packed(b"<w:p/>" * 16_500_000), "repeats itself"),
+        ("a.docx", lambda: packed(noise() + b"<w:p/>" * 1_000_000), "more than 500,000 tags"),
+        ("a.docx", lambda: packed(noise() + b"word " * 4_000_000), "characters of text"),
+    ],
+)
+def test_what_no_parser_would_come_through_is_refused_by_counting(
+    source: str, made: Callable[[], bytes], reason: str
+) -> None:
+    screen, data = screen_html if source.endswith("html") else screen_docx, made()
+    begun = time.thread_time()
+    if reason in {"", "holds no text"}:
+        screen(data)  # nothing is wrong that counting shows
+    else:
+        with pytest.raises(BadDocument, match=reason):
+            screen(data)
+    assert time.thread_time() - begun < 1
+
+
+async def test_documents_wait_in_a_queue_and_know_their_position() -> None:
+    converter = Converter(replace(LIMITS, at_once=1))
+    names = ("first", "second", "third")
+    converting = [asyncio.create_task(converter.convert("pdf", pdf(name), name)) for name in names]
+    await asyncio.sleep(0)
+    assert [converter.position(name) for name in (*names, "other")] == [0, 1, 2, None]
+    await converting[0]
+    assert [converter.position(name) for name in names] == [None, 0, 1]
+    converting[2].cancel()  # it leaves the queue
+    await asyncio.gather(*converting, return_exceptions=True)
+    assert [converter.position(name) for name in names] == [None, None, None]
+
+
+async def test_a_document_that_needs_too_much_memory_ends_alone() -> None:
+    data = b"<p a='" + b"x" * 30_000_000 + b"'>" + b"<b>word</b> " * 100_000
+    with pytest.raises(BadDocument, match=r"memory|needed too much"):
+        await Converter(replace(LIMITS, megabytes=128)).convert("html", data)
+
+
 async def test_a_document_that_takes_too_long_ends_alone() -> None:
-    converter = Converter(most_seconds=0.001)
+    converter = Converter(replace(LIMITS, seconds=0.001))
     with pytest.raises(BadDocument, match=r"takes more than 0\.001 seconds"):
         await converter.convert("pdf", pdf("x"))
     assert (await _convert("a.pdf", pdf("x"))).parts[0].text.strip() == "x"
