@@ -29,14 +29,20 @@ def repeated_questions(names: Sequence[str], frequencies: Values, field: Candida
     found: NDArray[np.bool_] = weighted((frequencies > 0).astype(np.float64), weights) >= _HOLDS * weights.sum()
     found &= frequencies.sum(axis=1) >= _HELD_AT_LEAST * field.lengths
     found &= field.units.are(ASKS) & bool(names)
-    asked = field.units.terms.numbered(names)
-    for place in np.flatnonzero(found).tolist():
-        found[place] = _says_nothing_else(place, asked, field)
+    found[found] = _say_nothing_else(np.flatnonzero(found), field.units.terms.numbered(names), field)
     return found
 
 
-def _says_nothing_else(place: int, asked: Places, field: CandidateSet) -> bool:
-    said = field.units.terms.at(place)[field.units.named[place] :]
-    own = np.unique(said).astype(np.intp)
-    weights = field.weights_of(own)
-    return len(own) > 0 and float(weights[np.isin(own, asked)].sum()) >= _HELD * float(weights.sum())
+def _say_nothing_else(places: Places, asked: Places, field: CandidateSet) -> NDArray[np.bool_]:
+    """Whether by weight what each unit says is in the query; the speaker's name, where it begins, left out."""
+    named = field.units.named[places].astype(np.intp)
+    begins = field.units.terms.begins
+    said = field.units.terms.cut(begins[places] + named, (begins[places + 1] - begins[places] - named).clip(min=0))
+    # Each term of a unit once.
+    width = len(said.vocabulary) + 1
+    rows, numbers = np.divmod(np.unique(said.rows * width + said.numbers), width)
+    weights = field.weights_of(numbers)
+    whole = np.bincount(rows, weights, minlength=len(places))
+    held = np.bincount(rows, np.where(np.isin(numbers, asked), weights, 0.0), minlength=len(places))
+    answered: NDArray[np.bool_] = (whole > 0) & (held >= _HELD * whole)
+    return answered

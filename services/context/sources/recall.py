@@ -211,7 +211,8 @@ def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int
 
 
 def _shortened(ranked: Ranked, asked: Collection[str], tokens: TokenEstimator) -> Ranked:
-    return replace(ranked, unit=replace(ranked.unit, text=excerpt(ranked.unit.text, asked, tokens)))
+    text = excerpt(ranked.unit.text, asked, tokens)
+    return ranked if text == ranked.unit.text else replace(ranked, unit=replace(ranked.unit, text=text))
 
 
 def _shown(recalled: Recalled, found: RecallResult, language: Language, timezone: str) -> RecalledEpisode:

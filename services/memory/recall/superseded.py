@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from services.text.questions import asks
 
 _SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+[?？]?")
 _MOST_SENTENCES = 12
+_SHORT = 500
 _SHORTEST_SUBJECT = 2
 """Characters: what is left of 好了 or 太早 is about nothing."""
 
@@ -65,7 +67,11 @@ def _contradict(newer: Sequence[Claim], older: Sequence[Claim]) -> bool:
     return any(claim.contradicts(before) for claim in newer for before in older if before.text not in repeated)
 
 
-def _claims(text: str) -> list[Claim]:
+def _claims(text: str) -> Sequence[Claim]:
+    return (_remembered_claims if len(text) <= _SHORT else _claims_of)(text)
+
+
+def _claims_of(text: str) -> Sequence[Claim]:
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)[:_MOST_SENTENCES]]
     # A question claims nothing: what is my dog called? is no other name.
     return [
@@ -73,7 +79,11 @@ def _claims(text: str) -> list[Claim]:
     ]
 
 
-def _said(unit: StoredUnit) -> list[Claim]:
+# Messages on one subject recall the same units.
+_remembered_claims = lru_cache(maxsize=2_048)(_claims_of)
+
+
+def _said(unit: StoredUnit) -> Sequence[Claim]:
     """Its claims; of a message, as part of a talk, only those that say what they are about."""
     claims = _claims(unit.text)
     if unit.message_id is None:

@@ -246,16 +246,21 @@ class WorkingSet:
 
     def by_meaning(self, vector: Sequence[float], mask: Mask, most: int) -> tuple[Places, Values]:
         """The units nearest to an embedding, with their cosine similarities."""
-        known = np.flatnonzero(mask & self._column("embedded"))
+        wanted = mask & self._column("embedded")
+        known = np.flatnonzero(wanted)
         query = np.asarray(vector, dtype=np.float32)
         length = float(np.linalg.norm(query))
         scores = np.full(len(mask), -np.inf)
         if not len(known) or not length:
             return np.zeros(0, dtype=np.intp), np.zeros(0)
         query /= length
-        for begin in range(0, len(known), _BLOCK):
-            places = known[begin : begin + _BLOCK]
+        many = len(known) > len(mask) // 2
+        for begin in range(0, len(mask) if many else len(known), _BLOCK):
+            # A stretch of all is not copied before it is made into floats.
+            places = slice(begin, begin + _BLOCK) if many else known[begin : begin + _BLOCK]
             scores[places] = self._vectors.values[places].astype(np.float32) @ query * self._scales.values[places]
+        if many:
+            scores[~wanted] = -np.inf
         best = self._highest(scores, np.isfinite(scores), most)
         return best, scores[best]
 
