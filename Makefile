@@ -80,6 +80,7 @@ reference: setup ## Write the files that list all settings from the settings cla
 .PHONY: bench
 bench: setup-dev ## Measure what a turn costs, as ratios to the floor
 	@$(BIN)/python -m benchmarks.turn_overhead
+	@$(BIN)/python -m benchmarks.knee
 
 .PHONY: load
 load: setup-dev ## Open 500 streams at once, in the service and in the floor

@@ -58,13 +58,14 @@ class Loaded:
             "wall_s": elapsed_s,
             "streams_per_s": completed / elapsed_s,
             "tokens_per_s": completed * TOKENS / elapsed_s,
-            "first_p50_ms": _percentile(self.first_ms, 0.50),
-            "first_p99_ms": _percentile(self.first_ms, 0.99),
+            "first_p50_ms": percentile(self.first_ms, 0.50),
+            "first_p99_ms": percentile(self.first_ms, 0.99),
             "kb_per_stream": self.kb_per_stream,
         }
 
 
-def _percentile(values: Sequence[float], part: float) -> float:
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value below which that part of the values lies; NaN where there are none."""
     return sorted(values)[min(len(values) - 1, int(len(values) * part))] if values else float("nan")
 
 

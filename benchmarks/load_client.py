@@ -19,12 +19,16 @@ import uvloop
 from benchmarks.stream_check import what_is_wrong
 
 _TURN_LIMIT_S = 60.0
+_REFUSED = "HTTP/1.1 503 "
 _WITHOUT_RECALL = re.compile(rb'"degraded": ?\[[^\]]*"recall"')
 
 
 @dataclass(frozen=True)
 class Load:
-    """Turns to be sent. A lane's turns follow one another; `concurrency` lanes are served at a time."""
+    """Turns to be sent. A lane's turns follow one another; `concurrency` lanes are served at a time.
+
+    With a `rate` so many lanes begin in a second, however many are under way, and turns may be refused.
+    """
 
     port: int
     path: str
@@ -35,6 +39,7 @@ class Load:
     """What stands in the stream with the first token, and not before it."""
     done_marker: str
     """What stands in the stream of every complete answer."""
+    rate: float | None = None
     answer: str | None = None
     """Where it is given, every stream is read event by event: it must tell this and end once, as its last."""
 
@@ -54,6 +59,8 @@ class Samples:
     """Beginnings of the responses that were not complete answers."""
     without_recall: int = 0
     """Turns that say that they were answered without recall."""
+    refused: int = 0
+    """Turns that were answered with 503, where a rate is given."""
     most_open: int = 0
     """Turns that had their first token and not yet their end, at the same time."""
 
@@ -121,10 +128,36 @@ async def run(load: Load) -> Samples:
     lanes = deque([[_request(load, body) for body in lane] for lane in load.lanes])
     begun = time.perf_counter()
     spans: list[tuple[float, float]] = []
-    await asyncio.gather(*(_worker(load, lanes, samples, spans, without) for _ in range(load.concurrency)))
-    elapsed_s = time.perf_counter() - begun
-    counted = {"elapsed_s": elapsed_s, "without_recall": len(without), "most_open": _most_at_once(spans)}
+    if load.rate is None:
+        await asyncio.gather(*(_worker(load, lanes, samples, spans, without) for _ in range(load.concurrency)))
+    else:
+        await _at_rate(load.rate, load, lanes, samples, spans, without)
+    counted: dict[str, Any] = {
+        "elapsed_s": time.perf_counter() - begun,
+        "without_recall": len(without),
+        "most_open": _most_at_once(spans),
+    }
+    if load.rate is not None:
+        kept = [failure for failure in samples.failures if not failure.startswith(_REFUSED)]
+        counted |= {"refused": len(samples.failures) - len(kept), "failures": kept}
     return Samples(**{**asdict(samples), **counted})
+
+
+async def _at_rate(
+    rate: float,
+    load: Load,
+    lanes: deque[list[bytes]],
+    samples: Samples,
+    spans: list[tuple[float, float]],
+    without: list[bytes],
+) -> None:
+    """Begin a lane whenever it is due, each over a connection of its own."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with asyncio.TaskGroup() as group:
+        for number in range(len(lanes)):
+            await asyncio.sleep(begun + number / rate - loop.time())
+            group.create_task(_worker(load, deque([lanes.popleft()]), samples, spans, without))
 
 
 async def _worker(
