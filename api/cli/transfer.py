@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -69,7 +69,7 @@ def import_(
     settings = quiet_settings()
     try:
         with _opened(file) as source:
-            report = asyncio.run(_import(settings, tenant, source))
+            report = asyncio.run(import_chunks(settings, tenant, _chunks(source)))
     except AnamnesisError as error:
         fail(f"{error.message} Lines stored so far are kept; run the command again for the rest.")
     except KeyboardInterrupt:
@@ -112,12 +112,6 @@ def _opened(file: Path) -> BinaryIO:
         fail(f"{file} cannot be read: {error.strerror}", WRONG_USE)
 
 
-async def _import(settings: Settings, tenant: str, source: BinaryIO) -> ImportReport:
-    with _progress(TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn()) as progress:
-        bar = progress.add_task("", total=_size(source))
-        return await import_chunks(settings, tenant, _chunks(source, lambda size: progress.advance(bar, size)))
-
-
 async def import_chunks(settings: Settings, tenant: str, chunks: AsyncIterator[bytes]) -> ImportReport:
     """Import lines into the database of the settings.
 
@@ -134,10 +128,12 @@ async def import_chunks(settings: Settings, tenant: str, chunks: AsyncIterator[b
         return await make_importer(settings, database, jobs).run(owner.id, chunks)
 
 
-async def _chunks(source: BinaryIO, read: Callable[[int], None]) -> AsyncIterator[bytes]:
-    while chunk := await asyncio.to_thread(source.read, _CHUNK):
-        yield chunk
-        read(len(chunk))
+async def _chunks(source: BinaryIO) -> AsyncIterator[bytes]:
+    with _progress(TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn()) as progress:
+        bar = progress.add_task("", total=_size(source))
+        while chunk := await asyncio.to_thread(source.read, _CHUNK):
+            yield chunk
+            progress.advance(bar, len(chunk))
 
 
 def _size(source: BinaryIO) -> int | None:

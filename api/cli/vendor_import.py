@@ -30,17 +30,14 @@ def import_vendor(
     if str(file) == "-":
         fail("--from reads a file, not the standard input", WRONG_USE)
     read, report = Conversion(), None
-    columns = (TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     try:
         export = VendorExport(vendor_named(vendor), file, user=user, expert=expert)
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            bar = progress.add_task("", total=export.size())
-            lines = export.lines(read, lambda size: progress.advance(bar, size))
-            if dry_run:
-                for _ in lines:
-                    pass
-            else:
-                report = asyncio.run(import_chunks(quiet_settings(), tenant, _chunks(lines)))
+        lines = _lines(export, export.size(), read)
+        if dry_run:
+            for _ in lines:
+                pass
+        else:
+            report = asyncio.run(import_chunks(quiet_settings(), tenant, _chunks(lines)))
     except AnamnesisError as error:
         if isinstance(error, InvalidInput):
             fail(told(error) if dry_run else f"{told(error)}. {_KEPT}", WRONG_USE)
@@ -50,6 +47,13 @@ def import_vendor(
     _show(read, report, as_json=as_json)
     if read.unread or (report and report.refused):
         raise typer.Exit(FAILED)
+
+
+def _lines(export: VendorExport, size: int, read: Conversion) -> Iterator[bytes]:
+    columns = (TextColumn("import"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("", total=size)
+        yield from export.lines(read, lambda count: progress.advance(bar, count))
 
 
 async def _chunks(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
