@@ -5,9 +5,10 @@ import contextlib
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
+import structlog
 from fastapi import APIRouter, Header, Query, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
@@ -33,6 +34,7 @@ from services.identity.caller import Caller
 from services.identity.tickets import TICKET_S
 from state.events import TurnEvent
 
+log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
 
 _PROBLEMS = documented(
@@ -92,13 +94,17 @@ async def chat(
     caller = await starter.caller_for(request.user_id)
     turn_id = await _start(runner, caller, request, key, on_conflict)
     answering = asyncio.create_task(last_event(runner.follow(caller.tenant_id, turn_id)))
-    if (on_disconnect or request.on_disconnect) == "cancel":
-        leaving = asyncio.create_task(_disconnected(connection))
-        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not answering.done():
-            await runner.stop(caller.tenant_id, turn_id)
-        leaving.cancel()
-    return _answer_of(await answering)
+    waiting: set[asyncio.Task[Any]] = {answering}
+    try:
+        if (on_disconnect or request.on_disconnect) == "cancel":
+            waiting.add(asyncio.create_task(_disconnected(connection)))
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                await runner.stop(caller.tenant_id, turn_id)
+        return _answer_of(await answering)
+    finally:
+        for task in waiting:
+            task.cancel()
 
 
 @router.post("/ticket", response_model=TicketView, responses=documented(HTTPStatus.SERVICE_UNAVAILABLE))
@@ -131,10 +137,16 @@ async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf)
             task = asyncio.create_task(_answer(socket, starter, request, runner))
             following.add(task)
             task.add_done_callback(following.discard)
+            task.add_done_callback(_log_failure)
     finally:
         for task in following:
             task.cancel()
         await asyncio.gather(*following, return_exceptions=True)
+
+
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("a request of a socket failed", exc_info=error)
 
 
 async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketRequest, runner: TurnRunner) -> None:

@@ -291,7 +291,9 @@ class TurnRunner:
         return [run.task for run in self._running.values() if run.task]
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.append(asyncio.create_task(work, name=name))
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(_log_end)
+        self._tasks.append(task)
 
     async def _listen(self) -> None:
         async for signal in turn_signals(self._services.database):
@@ -323,3 +325,9 @@ async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:
         for task in running:
             task.cancel()
         await asyncio.wait(running, timeout=_CANCEL_AGAIN_S)
+
+
+def _log_end(task: "asyncio.Task[None]") -> None:
+    """These run until they are cancelled: without them turns are neither stopped nor taken over."""
+    if not task.cancelled():
+        log.critical("work of the turn runner has ended", task=task.get_name(), exc_info=task.exception())

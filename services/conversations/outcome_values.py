@@ -1,9 +1,13 @@
-"""The parameters of the statement that ends a turn, for the epoch and the tone that it stores."""
+"""The parameters of the statement that ends a turn: what its outcome stores."""
 
 from typing import Any
 
 from psycopg.types.json import Jsonb
+from uuid_utils.compat import uuid7
 
+from services.conversations.digests import message_digest
+from services.conversations.messages import message_tokens
+from services.conversations.turn import TURN_IMPORTANCE, TurnOutcome
 from state.prompt import Epoch, Tone
 
 _EPOCH_VALUES = (
@@ -24,8 +28,33 @@ _EPOCH_VALUES = (
 _TONE_VALUES = ("tone_message_scores", "tone_scores", "tone_dominant", "tone_empathy", "tone_pace")
 
 
-def epoch_values(epoch: Epoch | None) -> dict[str, Any]:
-    """Of the epoch; without one, nulls."""
+def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
+    """The parameters that an outcome gives; `content` is its answer as it is stored, empty = there is none."""
+    completed = outcome.status == "completed"
+    return {
+        "status": outcome.status,
+        "episode_id": uuid7() if outcome.episode and completed and content else None,
+        "recalled": list(outcome.recalled),
+        "episode_importance": TURN_IMPORTANCE,
+        "held": outcome.held,
+        "content": content,
+        "token_count": message_tokens(content),
+        "digest": message_digest("assistant", content) if content else None,
+        "route_decision": _jsonb(outcome.route_decision),
+        "usage": _jsonb(outcome.usage),
+        "timings": _jsonb(outcome.timings),
+        "degraded": Jsonb(list(outcome.degraded)),
+        "context_report": _jsonb(outcome.context_report),
+        "prompt": _jsonb(outcome.prompt),
+        "error": _jsonb(outcome.error),
+        "memory_changes": Jsonb([each["change"] for each in outcome.memory]),
+        "messages": 2 if content and completed else 1,
+        **_epoch_values(outcome.epoch),
+        **_tone_values(outcome.tone if completed else None),
+    }
+
+
+def _epoch_values(epoch: Epoch | None) -> dict[str, Any]:
     if epoch is None:
         return dict.fromkeys(_EPOCH_VALUES)
     from_at, from_id = epoch["history_from"] or (None, None)
@@ -47,8 +76,7 @@ def epoch_values(epoch: Epoch | None) -> dict[str, Any]:
     return dict(zip(_EPOCH_VALUES, values, strict=True))
 
 
-def tone_values(tone: Tone | None) -> dict[str, Any]:
-    """Of the tone; without one, nulls."""
+def _tone_values(tone: Tone | None) -> dict[str, Any]:
     if tone is None:
         return dict.fromkeys(_TONE_VALUES)
     values = (
@@ -59,3 +87,7 @@ def tone_values(tone: Tone | None) -> dict[str, Any]:
         tone["pace"],
     )
     return dict(zip(_TONE_VALUES, values, strict=True))
+
+
+def _jsonb(value: Any) -> Jsonb | None:
+    return None if value is None else Jsonb(value)

@@ -194,7 +194,7 @@ SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ende
        (SELECT c.expert_id FROM conversations c WHERE c.id = ended.conversation_id) AS expert_id, user_message_id,
 CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
-) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id) END
+) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END AS notified
 FROM ended LEFT JOIN visit_before ON true
 """
 

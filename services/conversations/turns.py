@@ -18,10 +18,9 @@ from uuid_utils.compat import uuid7
 from services.conversations import turn_sql
 from services.conversations.digests import message_digest
 from services.conversations.messages import image_part, message_tokens, title_of, without_nul
-from services.conversations.outcome_values import epoch_values, tone_values
+from services.conversations.outcome_values import outcome_values
 from services.conversations.turn import (
     MOST_WAITING,
-    TURN_IMPORTANCE,
     WITHOUT_MEMORY,
     KnownTurn,
     ListedTurn,
@@ -42,6 +41,20 @@ from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
 from state.prompt import ContextPolicy, Feature
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A turn that was ended, and the visit that its message had ended."""
+
+    conversation_id: UUID
+    user_id: UUID
+    expert_id: UUID
+    user_message_id: UUID
+    visit_before_id: UUID | None
+    visit_before_messages: int
+    reflects: bool | None
+    notified: str | None
 
 
 @dataclass(frozen=True)
@@ -262,76 +275,60 @@ class Turns:
         """
         content = without_nul(outcome.answer)
         message_id = answer_message_id if content else None
-        episode_id = uuid7() if outcome.episode and outcome.status == "completed" and content else None
         values = {
-            "status": outcome.status,
-            "message_id": message_id,
-            "episode_id": episode_id,
-            "recalled": list(outcome.recalled),
-            "episode_importance": TURN_IMPORTANCE,
-            "held": outcome.held,
             "turn_id": turn_id,
             "tenant_id": tenant_id,
+            "message_id": message_id,
             "abandoned": abandoned,
-            "content": content,
-            "token_count": message_tokens(content),
-            "digest": message_digest("assistant", content) if content else None,
-            "route_decision": _jsonb(outcome.route_decision),
-            "usage": _jsonb(outcome.usage),
-            "timings": _jsonb(outcome.timings),
-            "degraded": Jsonb(list(outcome.degraded)),
-            "context_report": _jsonb(outcome.context_report),
-            "prompt": _jsonb(outcome.prompt),
-            "error": _jsonb(outcome.error),
-            "memory_changes": Jsonb([each["change"] for each in outcome.memory]),
             "visit_id": uuid7(),
             "visit_idle": self._visits.idle,
-            "messages": 2 if message_id and outcome.status == "completed" else 1,
-            **epoch_values(outcome.epoch),
-            **tone_values(outcome.tone if outcome.status == "completed" else None),
+            **outcome_values(outcome, content),
         }
         async with self._database.tenant(tenant_id) as connection:
-            row = await (await connection.execute(turn_sql.END, values)).fetchone()
-            if row is None:
+            cursor = connection.cursor(row_factory=class_row(_Ended))
+            ended = await (await cursor.execute(turn_sql.END, values)).fetchone()
+            if ended is None:
                 again = {name: values[name] for name in ("turn_id", "tenant_id", "status", "message_id")}
                 if await (await connection.execute(turn_sql.ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
             if self._retraction:
+                owner = Owner(tenant_id, ended.user_id, ended.expert_id)
+                exchange = EndedExchange(
+                    turn_id, ended.conversation_id, ended.user_message_id, message_id, content
+                )
+                trigger = Trigger("user", ended.user_message_id, ended.conversation_id, turn_id, ended.expert_id)
                 for planned in outcome.memory:
-                    owner = Owner(tenant_id, row[1], row[5])
-                    exchange = EndedExchange(turn_id, row[0], row[6], message_id, content)
-                    trigger = Trigger("user", row[6], row[0], turn_id, row[5])
                     await self._retraction.commit(connection, owner, planned, trigger, exchange)
-            if row[2] and self._visits.is_summarised(row[3]):
-                await self._jobs.defer(connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=row[2])
-            if outcome.status == "completed":
-                await self._defer(connection, tenant_id, row[0], outcome.jobs)
-                if outcome.visits_to_summarise and self._visits.summaries:
-                    await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
-                reflects = [REFLECT] if self._reflection and row[4] else []
-                for task in [*outcome.own_jobs, *reflects]:
-                    lock = f"{task}:{row[1]}"
-                    await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
+            await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)
 
-    async def _defer(
-        self,
-        connection: Connection,
-        tenant_id: UUID,
-        conversation_id: UUID,
-        tasks: Sequence[str],
+    async def _defer_jobs(
+        self, connection: Connection, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, ended: "_Ended"
     ) -> None:
-        for task in tasks:
+        """Defer what the end of a turn causes, in its transaction."""
+        if ended.visit_before_id and self._visits.is_summarised(ended.visit_before_messages):
+            await self._jobs.defer(
+                connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=ended.visit_before_id
+            )
+        if outcome.status != "completed":
+            return
+        for task in outcome.jobs:
             # A burst of turns makes one job, and a conversation's jobs of a kind run one after the other.
-            name = f"{task}:{conversation_id}"
+            name = f"{task}:{ended.conversation_id}"
             await self._jobs.defer(
                 connection,
                 task,
                 tenant_id=tenant_id,
-                conversation_id=conversation_id,
+                conversation_id=ended.conversation_id,
                 lock=name,
                 queueing_lock=name,
             )
+        if outcome.visits_to_summarise and self._visits.summaries:
+            await defer_days(self._jobs, connection, tenant_id, outcome.visits_to_summarise)
+        reflects = [REFLECT] if self._reflection and ended.reflects else []
+        for task in [*outcome.own_jobs, *reflects]:
+            lock = f"{task}:{ended.user_id}"
+            await self._jobs.defer(connection, task, tenant_id=tenant_id, lock=lock, turn_id=turn_id)
 
     async def get(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> StoredTurn:
         """Read a turn, of any user or only when it is this one's.
@@ -397,7 +394,3 @@ def _refuse_conflict(found: _Found, new: NewTurn) -> None:
         raise Conflict("A turn of this conversation is in progress.")
     if found.waiting is not None and found.waiting >= MOST_WAITING:
         raise Conflict(f"{MOST_WAITING} messages wait in this conversation already; try again later.")
-
-
-def _jsonb(value: Any) -> Jsonb | None:
-    return None if value is None else Jsonb(value)

@@ -100,10 +100,13 @@ async def test_what_cannot_be_done_is_refused_by_name(sdk: Any, wrong: dict[str,
     assert refused.value.type == "invalid_request_error"
 
 
-async def test_sampling_is_accepted(sdk: Any) -> None:
-    await sdk.chat.completions.create(
-        model="default", messages=HELLO, user="u-1", temperature=0.2, top_p=1, max_tokens=10, tool_choice="auto"
-    )
+async def test_sampling_is_accepted_and_kept_from_the_model(sdk: Any, model_server: ModelServer) -> None:
+    sampling = {"temperature": 0.2, "top_p": 1, "max_tokens": 10, "tool_choice": "auto"}
+    answer = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", **sampling)
+    assert answer.choices[0].message.content == "Certainly, here is the answer."
+    (request,) = model_server.requests
+    assert HELLO[0]["content"] in request.said
+    assert not {"temperature", "top_p", "max_tokens", "max_completion_tokens"} & request.body.keys()
 
 
 async def test_a_model_that_fails_is_an_error_in_both_forms(sdk: Any, model_server: ModelServer) -> None:
