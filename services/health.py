@@ -39,11 +39,28 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
     settings = services.settings
     *stores, worker = await asyncio.gather(
         _ask("postgres", services.database.ping(), _where(settings.database_url), needed=True),
-        _ask("milvus", services.milvus.ping(), _where(settings.milvus_uri), needed=False),
+        _ask("milvus", services.milvus.ping(), _milvus(services), needed=False),
         _ask("redis", redis.ping(services.redis), _where(settings.redis_url, embedded="in-process"), needed=False),
         _worker(settings, services.jobs),
     )
     return [*stores, worker, _model(services), _embeddings(services)]
+
+
+async def check_indexes(services: "Services") -> None:
+    """Look at the indexes in Milvus.
+
+    Raises:
+        ConfigurationError: one was made with another embedding model; says what to do.
+        Unavailable: Milvus does not answer.
+    """
+    if services.settings.memory_episodes:
+        await services.memory.index.check()
+    await services.knowledge.index.check()
+
+
+def indexes_are_outdated(services: "Services") -> bool:
+    """Whether an index was made by an older version, as it was found last."""
+    return services.memory.index.is_outdated or services.knowledge.index.is_outdated
 
 
 def _model(services: "Services") -> Dependency:
@@ -101,6 +118,12 @@ async def _worker(settings: Settings, jobs: JobQueue) -> Dependency:
 
 def _where(url: object, *, embedded: str = "embedded") -> str:
     return "server" if url else embedded
+
+
+def _milvus(services: "Services") -> str:
+    where = _where(services.settings.milvus_uri)
+    outdated = "; its index was made by an older version: run anamnesis reindex"
+    return f"{where}{outdated}" if indexes_are_outdated(services) else where
 
 
 async def _ask(name: str, ping: Awaitable[float], where: str, *, needed: bool) -> Dependency:

@@ -1,6 +1,7 @@
 """`anamnesis doctor`: check every dependency, of the running service where there is one, and say what to do."""
 
 import asyncio
+import contextlib
 import json
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from rich.table import Table
 
 from api.cli.shell import FAILED, AsJson, fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
-from services.errors import AnamnesisError
+from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import KEY_VARIABLE, Settings
 
 _LOOKS = 20
@@ -108,7 +109,7 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 
 async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.health import check_dependencies, overall  # noqa: PLC0415
+    from services.health import check_dependencies, check_indexes, overall  # noqa: PLC0415
     from services.llm.model_checks import check_models  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
@@ -116,6 +117,8 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
         async with open_services(settings, engines) as services:
             asked = await check_models(settings, services.models, services.embedder) if ask else None
             for _ in range(_LOOKS):
+                with contextlib.suppress(Unavailable):
+                    await check_indexes(services)
                 found = await check_dependencies(services)
                 # An embedded engine may have been started just now, by ourselves; a worker never is.
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":

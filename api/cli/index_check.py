@@ -1,4 +1,4 @@
-"""At the start of a process: whether the index was made with the embedding model that is configured."""
+"""Check the indexes at the start of a process: made with the configured embedding model, and by this version."""
 
 import asyncio
 import contextlib
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from services.errors import Unavailable
+from services.health import check_indexes, indexes_are_outdated
 
 if TYPE_CHECKING:
     from services.bootstrap import Services
 
 _LOOK_AGAIN_S = 1.0
+_LOOK_FOR_REBUILD_S = 60.0
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +40,8 @@ async def begin_check(services: "Services") -> "asyncio.Task[None]":
 
 
 async def _go_on(services: "Services", *, waits: bool) -> None:
-    while waits:
-        await asyncio.sleep(_LOOK_AGAIN_S)
+    while waits or indexes_are_outdated(services):
+        await asyncio.sleep(_LOOK_AGAIN_S if waits else _LOOK_FOR_REBUILD_S)
         with contextlib.suppress(Unavailable):
             await _check(services)
             waits = False
@@ -47,6 +49,7 @@ async def _go_on(services: "Services", *, waits: bool) -> None:
 
 
 async def _check(services: "Services") -> None:
-    if services.settings.memory_episodes:
-        await services.memory.index.check()
-    await services.knowledge.index.check()
+    was_outdated = indexes_are_outdated(services)
+    await check_indexes(services)
+    if indexes_are_outdated(services) and not was_outdated:
+        log.warning("the index was made by an older version; run: anamnesis reindex")

@@ -199,7 +199,7 @@ class Erasure:
             Unavailable: Milvus or the database does not answer.
         """
         async with self._database.only_one(WRITING, wait=True):
-            return await self._index.write_anew()
+            return await self._index.rewrite()
 
     async def _find(self, tenant_id: UUID, user: str) -> tuple[UUID, list[UUID]]:
         values = {"tenant_id": tenant_id, "user": user, "recent_s": 0}

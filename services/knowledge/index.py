@@ -3,28 +3,20 @@
 It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from services.errors import Unavailable
-from services.platform.breaker import CircuitBreaker
-from services.platform.milvus import CollectionMissing, Milvus
-from services.search.collection import compare_model, make_collection
-from services.search.shard import NewCollection, loaded, new_name, remove
+from services.platform.milvus import Milvus
+from services.search.shard import NewCollection, remove
+from services.search.vector_index import Hits, VectorIndex, any_of
 
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema
 
 NAME = "kb_chunks"
 
-_FLUSH_AFTER_ROWS = 64
-"""Rows that are not flushed are looked through one by one in every search."""
-_DELETED_AT_ONCE = 200
-_CHECK_S = 5.0
 _WARM_S = 60.0
 
 
@@ -69,26 +61,29 @@ class ChunkIndex:
     def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
         """Take whose embeddings are indexed, and how many dimensions they have."""
         self._milvus = milvus
-        self._model = model
         self._dimension = dimension
-        self._unflushed = 0
-        self._hurried = CircuitBreaker(
-            "Milvus in time", counts=lambda error: not isinstance(error, CollectionMissing)
+        self._vectors = VectorIndex(
+            milvus,
+            model=model,
+            dimension=dimension,
+            of="knowledge bases",
+            prefix=NAME,
+            add_own_fields=_add_fields_of_chunk,
         )
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the last check found rows of an older version: they work, but searches have more to do."""
+        return self._vectors.is_outdated
+
     async def check(self) -> None:
-        """See that what is there was made with this embedding model.
+        """See that what is there was made with this embedding model, and by which version.
 
         Raises:
-            ConfigurationError: it was made with another; says what to do.
+            ConfigurationError: it was made with another model; says what to do.
             Unavailable: Milvus does not answer.
         """
-        try:
-            async with self._milvus.use() as client, asyncio.timeout(_CHECK_S):
-                found = await client.describe_collection(NAME)
-        except CollectionMissing:
-            return
-        self._compare(found)
+        await self._vectors.check()
 
     async def search(
         self,
@@ -107,37 +102,11 @@ class ChunkIndex:
             Unavailable: Milvus does not answer, or not in time.
         """
         chosen = f'tenant_id == "{tenant_id}"' + (f' and base_id == "{base_id}"' if base_id else "")
-        words = [" ".join(terms)] if terms else []
         vectors = [list(vector)] if vector else []
-        cosine = {"metric_type": "COSINE", "params": {"ef": 2 * limit}}
-
-        async def both() -> tuple[list[ChunkHit], list[ChunkHit]]:
-            return await asyncio.gather(
-                self._find(chosen, "sparse", words, {"metric_type": "BM25"}, limit),
-                self._find(chosen, "embedding", vectors, cosine, limit),
-            )
-
-        async def search() -> tuple[list[ChunkHit], list[ChunkHit]]:
-            try:
-                return await both()
-            except CollectionMissing:  # another may just have taken its place
-                return await both()
-
-        async with self._hurried.use():
-            try:
-                return await asyncio.wait_for(search(), within_s)
-            except TimeoutError:
-                raise Unavailable("Milvus does not answer in time.") from None
-
-    async def _find(
-        self, chosen: str, field: str, data: list[Any], params: dict[str, Any], limit: int
-    ) -> list[ChunkHit]:
-        if not data:
-            return []
-        async with self._milvus.use() as client:
-            ask = partial(client.search, NAME, data, chosen, limit, ["id"], params, anns_field=field)
-            found = await loaded(client, NAME, ask)
-        return [ChunkHit(UUID(each["id"]), float(each["distance"])) for each in found[0]]
+        words, meaning = await self._vectors.search(
+            NAME, chosen, [" ".join(terms)], vectors, (limit, limit), ["id"], within_s=within_s
+        )
+        return _hits(words), _hits(meaning)
 
     async def upsert(self, rows: Sequence[ChunkRow], *, lost: Callable[[], Awaitable[None]]) -> None:
         """Add or replace chunks.
@@ -150,31 +119,10 @@ class ChunkIndex:
             ConfigurationError: the index was made with another embedding model.
             Unavailable: Milvus does not answer.
         """
-        entities = [as_entity(row) for row in rows]
-        try:
-            await self._write(entities)
-        except CollectionMissing:
-            await lost()
-            physical = await self._make()
-            async with self._milvus.use() as client:
-                await client.create_alias(physical, NAME)
-            await self._write(entities)
-        self._unflushed += len(entities)
-        if self._unflushed >= _FLUSH_AFTER_ROWS:
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Make the newest rows part of the indexes.
-
-        Raises:
-            Unavailable: Milvus does not answer.
-        """
-        async with self._milvus.use() as client:
-            await client.flush(NAME)
-        self._unflushed = 0
+        await self._vectors.upsert(NAME, [as_entity(row) for row in rows], lost=lost)
 
     async def warm(self) -> None:
-        """Let Milvus load what was written, with a search in no hurry: the first one behind it takes seconds.
+        """Let Milvus load what was written, with a search in no hurry: the first one after it takes seconds.
 
         Raises:
             CollectionMissing: the index is not there.
@@ -182,27 +130,26 @@ class ChunkIndex:
         """
         nobodys = f'base_id == "{UUID(int=0)}"'
         vector = [1.0, *[0.0] * (self._dimension - 1)]
-        try:
-            async with asyncio.timeout(_WARM_S):
-                await self._find(nobodys, "sparse", ["a"], {"metric_type": "BM25"}, 1)
-                await self._find(nobodys, "embedding", [vector], {"metric_type": "COSINE", "params": {"ef": 1}}, 1)
-        except TimeoutError:
-            raise Unavailable("Milvus does not answer in time.") from None
+        cosine = {"metric_type": "COSINE", "params": {"ef": 1}}
+        for field, data, params in (("sparse", ["a"], {"metric_type": "BM25"}), ("embedding", [vector], cosine)):
+            await self._vectors.find(NAME, nobodys, field, data, params, 1, ["id"], timeout_s=_WARM_S)
 
     async def forget_chunks(self, chunk_ids: Iterable[UUID]) -> None:
-        """Remove these chunks; raises as `flush`."""
-        ids = [f'"{chunk_id}"' for chunk_id in chunk_ids]
-        groups = (ids[start : start + _DELETED_AT_ONCE] for start in range(0, len(ids), _DELETED_AT_ONCE))
-        await self._delete(f"id in [{', '.join(group)}]" for group in groups)
+        """Remove these chunks.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        await self._vectors.delete(NAME, any_of("id", chunk_ids))
 
     async def forget_document(self, base_id: UUID, document_id: UUID, *, before: int | None) -> None:
-        """Remove a document's chunks, or those of its versions before this one; raises as `flush`."""
+        """Remove a document's chunks, or those of its versions before this one; raises as `forget_chunks`."""
         older = "" if before is None else f" and version < {before}"
-        await self._delete([f'base_id == "{base_id}" and document_id == "{document_id}"{older}'])
+        await self._vectors.delete(NAME, [f'base_id == "{base_id}" and document_id == "{document_id}"{older}'])
 
     async def forget_base(self, base_id: UUID) -> None:
-        """Remove a base's chunks; raises as `flush`."""
-        await self._delete([f'base_id == "{base_id}"'])
+        """Remove a base's chunks; raises as `forget_chunks`."""
+        await self._vectors.delete(NAME, [f'base_id == "{base_id}"'])
 
     async def begin_again(self) -> NewCollection:
         """Make an empty collection beside the present one, to be filled and then put in its place.
@@ -210,41 +157,15 @@ class ChunkIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        return NewCollection(self._milvus, NAME, await self._make())
+        return await self._vectors.begin_again(NAME)
 
     async def remove(self) -> None:
         """Remove the index; raises as `begin_again`."""
         await remove(self._milvus, NAME)
 
-    async def _write(self, entities: list[dict[str, Any]]) -> None:
-        async with self._milvus.use() as client:
-            found = await client.describe_collection(NAME)
-        self._compare(found)
-        async with self._milvus.use() as client:
-            await client.upsert(NAME, entities)
 
-    async def _delete(self, filters: Iterable[str]) -> None:
-        try:
-            async with self._milvus.use() as client:
-                for chosen in filters:
-                    await loaded(client, NAME, partial(client.delete, NAME, filter=chosen))
-        except CollectionMissing:
-            return
-
-    def _compare(self, found: dict[str, Any]) -> None:
-        compare_model(found.get("properties") or {}, self._model, self._dimension, of="knowledge bases")
-
-    async def _make(self) -> str:
-        physical = new_name(NAME)
-        make = partial(
-            make_collection,
-            name=physical,
-            model=self._model,
-            dimension=self._dimension,
-            add_own_fields=_add_fields_of_chunk,
-        )
-        await self._milvus.in_thread(make)
-        return physical
+def _hits(found: Hits) -> list[ChunkHit]:
+    return [ChunkHit(UUID(each["id"]), float(each["distance"])) for hits in found for each in hits]
 
 
 def _add_fields_of_chunk(schema: "CollectionSchema") -> None:

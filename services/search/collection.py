@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from services.errors import ConfigurationError
+from services.search.index_terms import VERSION as TERMS_VERSION
 from services.search.parameters import BM25_B, BM25_K1
 
 if TYPE_CHECKING:
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
 
 MODEL, DIMENSION = "anamnesis.model", "anamnesis.dimension"
 """Properties of a collection: whose embeddings it holds, and how many dimensions they have."""
+VERSION = "anamnesis.version"
+"""Property of a collection: which version of `indexed_terms` made its rows."""
 
 _COPIED_AT_ONCE = 200
+_UNKNOWN = "0"
 
 
 def make_collection(
@@ -22,6 +26,7 @@ def make_collection(
     *,
     model: str,
     dimension: int,
+    version: str = TERMS_VERSION,
     add_own_fields: "Callable[[CollectionSchema], None] | None" = None,
 ) -> None:
     """Make an empty collection with its indexes; searches see it at once.
@@ -38,7 +43,7 @@ def make_collection(
     )
     client.create_collection(name, schema=_schema(dimension, add_own_fields or _add_fields_of_unit))
     client.create_index(name, indexes, sync=False)
-    client.alter_collection_properties(name, {MODEL: model, DIMENSION: str(dimension)})
+    client.alter_collection_properties(name, {MODEL: model, DIMENSION: str(dimension), VERSION: version})
     client.load_collection(name)
 
 
@@ -59,7 +64,9 @@ def copy_collection(client: "MilvusClient", name: str, into: str) -> int:
     """Copy what lives in a loaded collection into a new one; return the rows."""
     properties = client.describe_collection(name)["properties"]
     dimension = int(properties[DIMENSION])
-    make_collection(client, into, model=properties[MODEL], dimension=dimension)
+    make_collection(
+        client, into, model=properties[MODEL], dimension=dimension, version=properties.get(VERSION, _UNKNOWN)
+    )
     # The terms' sparse vectors are made again by the collection itself.
     fields = [field.name for field in _schema(dimension, _add_fields_of_unit).fields if field.name != "sparse"]
     rows = client.query_iterator(name, batch_size=_COPIED_AT_ONCE, output_fields=fields)
@@ -69,6 +76,11 @@ def copy_collection(client: "MilvusClient", name: str, into: str) -> int:
         count += len(batch)
     rows.close()
     return count
+
+
+def is_of_older_version(properties: dict[str, Any]) -> bool:
+    """Tell whether the rows of a collection have terms of an older version, by its properties."""
+    return properties.get(VERSION) != TERMS_VERSION
 
 
 def compare_model(properties: dict[str, Any], model: str, dimension: int, *, of: str) -> None:

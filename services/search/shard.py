@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-NAME = "conversation_episodes_{shard:02d}"
-COLLECTION = re.compile(r"conversation_episodes_\d\d_[0-9a-f]{32}")
-
 _BEHIND = re.compile(r"_[0-9a-f]{32}")
 
 
@@ -64,7 +61,7 @@ def new_name(name: str) -> str:
     return f"{name}_{uuid7().hex}"
 
 
-async def write_anew(milvus: Milvus, name: str) -> int:
+async def rewrite(milvus: Milvus, name: str) -> int:
     """Copy a shard's living rows into a new collection, and drop the old one with its files; return the rows.
 
     Raises:

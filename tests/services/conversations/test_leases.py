@@ -50,7 +50,7 @@ async def test_of_twenty_at_once_one_runs_five_wait_and_the_rest_are_refused(ser
 
 async def test_with_reject_nothing_waits_and_nothing_is_stored(services: Services) -> None:
     turn = await services.turns.open(new_turn("one"))
-    with pytest.raises(Conflict, match="under way"):
+    with pytest.raises(Conflict, match="in progress"):
         await services.turns.open(new_turn("two", on_conflict="reject"))
     assert await _messages(services, turn) == [("one", True)]
     await _end(services, turn)

@@ -12,10 +12,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.errors import ConfigurationError
-from services.memory.episodes.index import SHARDS, EpisodeIndex, Scope, shard_of
+from services.memory.episodes.index import NAME, SHARDS, EpisodeIndex, Scope, shard_of
 from services.memory.episodes.index_row import IndexRow, as_entity
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.milvus import CollectionMissing, Milvus
+from services.search.collection import VERSION
 from services.text.lexical import LexicalEmbeddings
 from services.text.tokenizer import terms
 from tests.support.milvus_server import collections, indexed, of_user
@@ -38,7 +39,7 @@ class Store:
 
 @pytest.fixture(scope="module")
 def server_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a server of this module's own: its collections are of another embedding model than everybody's."""
+    """A server for this module: its collections are of another embedding model than those of all others."""
     with asyncio.Runner() as runner:
         server = EmbeddedMilvus(tmp_path_factory.mktemp("milvus"))
         server.launch()
@@ -290,6 +291,22 @@ async def test_an_index_of_another_model_is_refused_with_what_to_do(tmp_path: Pa
     await milvus.close()
 
 
+async def test_an_index_of_an_older_version_is_noticed_until_it_is_rebuilt(store: Store, user: Scope) -> None:
+    old = row(user, "tea")
+    await store.index.upsert([old])
+    await store.index.check()
+    assert not store.index.is_outdated
+    name = NAME.format(shard=shard_of(user.user_id))
+    await store.milvus.in_thread(lambda client: client.alter_collection_properties(name, {VERSION: "1"}))
+    await store.index.check()
+    assert store.index.is_outdated
+    fresh = await store.index.begin_again(shard_of(user.user_id))
+    await fresh.add([as_entity(old)])
+    await fresh.put_in_place()
+    await store.index.check()
+    assert not store.index.is_outdated
+
+
 async def test_a_new_shard_takes_its_place_whole(store: Store, user: Scope) -> None:
     shard = shard_of(user.user_id)
     old = row(user, "the old tea")
@@ -316,7 +333,7 @@ async def test_written_anew_it_answers_as_before(store: Store, user: Scope) -> N
     await store.index.upsert([*rows, row(other, "tea")])
     await store.index.forget(other.user_id)
     before = await find(store, user, "tea 77", limit=50)
-    assert await store.index.write_anew() >= len(rows)
+    assert await store.index.rewrite() >= len(rows)
     assert of_user(store.uri, user.user_id) == dict.fromkeys(ids(rows), 1)
     assert of_user(store.uri, other.user_id) == {}
     after = await find(store, user, "tea 77", limit=50)

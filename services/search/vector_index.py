@@ -1,0 +1,248 @@
+"""Collections in Milvus whose rows are found by words and by meaning: what every index of the service is made of.
+
+Everything in them can be wiped and rebuilt from PostgreSQL, and nothing is ever shown from them: they answer with
+ids. A collection is named by an alias (`services/search/shard.py`).
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from services.errors import Unavailable
+from services.platform.breaker import CircuitBreaker
+from services.platform.milvus import CollectionMissing, Milvus
+from services.search.collection import compare_model, is_of_older_version, make_collection
+from services.search.shard import NewCollection, loaded, new_name
+
+if TYPE_CHECKING:
+    from pymilvus import CollectionSchema
+
+Result = TypeVar("Result")
+Hits = list[list[dict[str, Any]]]
+"""For each query what was found, as Milvus answers."""
+
+_FLUSH_AFTER_ROWS = 64
+"""Rows that are not flushed are looked through one by one in every search."""
+_DELETED_AT_ONCE = 200
+_SEARCH_S = 5.0
+_CHECK_S = 5.0
+
+
+class VectorIndex:
+    """Adds, finds and removes rows of collections that are made alike."""
+
+    def __init__(
+        self,
+        milvus: Milvus,
+        *,
+        model: str,
+        dimension: int,
+        of: str,
+        prefix: str,
+        add_own_fields: "Callable[[CollectionSchema], None] | None" = None,
+    ) -> None:
+        """Describe the collections.
+
+        Args:
+            milvus: where they are.
+            model: embedding model.
+            dimension: dimensions of its embeddings.
+            of: what is indexed, for messages: "episodes".
+            prefix: with which their names begin.
+            add_own_fields: adds fields beside terms and embedding; None = those of a unit.
+        """
+        self.milvus = milvus
+        self._model = model
+        self._dimension = dimension
+        self._of = of
+        self._physical = re.compile(rf"{prefix}(?:_\d\d)?_[0-9a-f]{{32}}")
+        self._add_own_fields = add_own_fields
+        self._unflushed: dict[str, int] = {}
+        self._hurried = CircuitBreaker(
+            "Milvus in time", counts=lambda error: not isinstance(error, CollectionMissing)
+        )
+        self.is_outdated = False
+        """Whether the last check found a collection of an older version."""
+
+    async def check(self) -> None:
+        """See that all collections were made with this embedding model, and by which version.
+
+        Raises:
+            ConfigurationError: one was made with another model; says what to do.
+            Unavailable: Milvus does not answer.
+        """
+        async with self.milvus.use() as client, asyncio.timeout(_CHECK_S):
+            names = [name for name in await client.list_collections() if self._physical.fullmatch(name)]
+            found = [(await client.describe_collection(name)).get("properties") or {} for name in names]
+        for properties in found:
+            self._compare(properties)
+        self.is_outdated = any(map(is_of_older_version, found))
+
+    async def search(
+        self,
+        name: str,
+        chosen: str,
+        texts: Sequence[str],
+        vectors: Sequence[Sequence[float]],
+        limits: tuple[int, int],
+        fields: Sequence[str],
+        *,
+        within_s: float | None = None,
+    ) -> tuple[Hits, Hits]:
+        """Search a collection by words and by meaning at the same time; each query has its own list of hits.
+
+        Args:
+            name: of the collection.
+            chosen: a filter of our own ids and names; text of a caller never gets here.
+            texts: terms joined by spaces; an empty one finds nothing.
+            vectors: embeddings; may be empty.
+            limits: hits for each query by words, and by meaning.
+            fields: that are answered.
+            within_s: see `in_time`; None = at most five seconds.
+
+        Raises:
+            CollectionMissing: there is no such collection.
+            Unavailable: Milvus does not answer, or not in time.
+        """
+        full = [text for text in texts if text]
+        by_words, by_meaning = limits
+        cosine = {"metric_type": "COSINE", "params": {"ef": 2 * by_meaning}}
+
+        async def both() -> tuple[Hits, Hits]:
+            return await asyncio.gather(
+                self.find(name, chosen, "sparse", full, {"metric_type": "BM25"}, by_words, fields),
+                self.find(name, chosen, "embedding", vectors, cosine, by_meaning, fields),
+            )
+
+        async def search() -> tuple[Hits, Hits]:
+            try:
+                return await both()
+            except CollectionMissing:  # another may just have taken its place
+                return await both()
+
+        words, meaning = await (search() if within_s is None else self.in_time(search, within_s))
+        lists = iter(words)
+        return [next(lists) if text else [] for text in texts], meaning
+
+    async def find(
+        self,
+        name: str,
+        chosen: str,
+        field: str,
+        data: Sequence[Any],
+        params: dict[str, Any],
+        limit: int,
+        fields: Sequence[str],
+        *,
+        timeout_s: float = _SEARCH_S,
+    ) -> Hits:
+        """Search one field of a collection; raises as `search`."""
+        if not data:
+            return []
+        async with self.milvus.use() as client, asyncio.timeout(timeout_s):
+            ask = partial(client.search, name, list(data), chosen, limit, list(fields), params, anns_field=field)
+            return list(await loaded(client, name, ask))
+
+    async def in_time(self, search: Callable[[], Awaitable[Result]], within_s: float) -> Result:
+        """Wait at most `within_s` seconds; after several late answers in a row Milvus is left alone for a while.
+
+        Raises:
+            Unavailable: Milvus does not answer, or not in time.
+        """
+        async with self._hurried.use():
+            try:
+                return await asyncio.wait_for(search(), within_s)
+            except TimeoutError:
+                raise Unavailable("Milvus does not answer in time.") from None
+
+    async def upsert(
+        self, name: str, entities: Sequence[dict[str, Any]], *, lost: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Add or replace rows.
+
+        Args:
+            name: of the collection; it is made if it is not there.
+            entities: the rows, by the names of their fields.
+            lost: called before the collection is made: what it may have held is lost.
+
+        Raises:
+            ConfigurationError: the collection was made with another embedding model.
+            Unavailable: Milvus does not answer.
+        """
+        try:
+            await self._write(name, entities)
+        except CollectionMissing:
+            if lost is not None:
+                await lost()
+            physical = await self._make(name)
+            async with self.milvus.use() as client:
+                await client.create_alias(physical, name)
+            await self._write(name, entities)
+        self._unflushed[name] = self._unflushed.get(name, 0) + len(entities)
+        if self._unflushed[name] >= _FLUSH_AFTER_ROWS:
+            await self.flush(name)
+
+    async def flush(self, name: str) -> None:
+        """Make a collection's newest rows part of its indexes.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        async with self.milvus.use() as client:
+            await client.flush(name)
+        self._unflushed[name] = 0
+
+    async def delete(self, name: str, filters: Iterable[str]) -> int:
+        """Remove the rows that a filter chooses; return how many there were.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        count = 0
+        try:
+            async with self.milvus.use() as client:
+                for chosen in filters:
+                    removed = await loaded(client, name, partial(client.delete, name, filter=chosen))
+                    count += removed.get("delete_count", 0) if isinstance(removed, dict) else len(removed)
+        except CollectionMissing:
+            return 0
+        return count
+
+    async def begin_again(self, name: str) -> NewCollection:
+        """Make an empty collection beside the present one, to be filled and then put in its place.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        return NewCollection(self.milvus, name, await self._make(name))
+
+    async def _write(self, name: str, entities: Sequence[dict[str, Any]]) -> None:
+        async with self.milvus.use() as client:
+            found = await client.describe_collection(name)
+        self._compare(found.get("properties") or {})
+        async with self.milvus.use() as client:
+            await client.upsert(name, list(entities))
+
+    async def _make(self, name: str) -> str:
+        physical = new_name(name)
+        make = partial(
+            make_collection,
+            name=physical,
+            model=self._model,
+            dimension=self._dimension,
+            add_own_fields=self._add_own_fields,
+        )
+        await self.milvus.in_thread(make)
+        return physical
+
+    def _compare(self, properties: dict[str, Any]) -> None:
+        compare_model(properties, self._model, self._dimension, of=self._of)
+
+
+def any_of(field: str, values: Iterable[object]) -> list[str]:
+    """Filters that together choose the rows with one of these ids in a field."""
+    ids = [f'"{value}"' for value in values]
+    groups = (ids[start : start + _DELETED_AT_ONCE] for start in range(0, len(ids), _DELETED_AT_ONCE))
+    return [f"{field} in [{', '.join(group)}]" for group in groups]
