@@ -25,7 +25,7 @@ _TIMED_OUT = (
 
 
 def uvicorn_options(settings: Settings) -> dict[str, Any]:
-    """Arguments for `uvicorn.Config`: the connections' limits, and no logs of its own."""
+    """Arguments for `uvicorn.Config`: the connections' limits, and no access log."""
 
     class Bounded(BoundedHttp):
         header_timeout_s = settings.http_header_timeout_s

@@ -25,7 +25,7 @@ class ForgetRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"what": "that I have diabetes"}]})
 
-    what: Text = Field(description="In the words in which it was told.")
+    what: Text = Field(description="Its description, in the user's words.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     dry_run: bool = Field(False, description="Change nothing, and say what would be removed.")
 

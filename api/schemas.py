@@ -244,7 +244,7 @@ class MessageView(BaseModel):
     completed: bool
     created_at: datetime
     external_id: str | None = Field(description="The caller's own id of a message that was imported.")
-    speaker: str | None = Field(description="Who said a message that was imported, if that was told.")
+    speaker: str | None = Field(description="Who said a message that was imported, if known.")
 
 
 class ConversationPage(BaseModel):

@@ -62,7 +62,7 @@ class Forbidden(CallerError):
 
 
 class NotFound(CallerError):
-    """There is no such thing here."""
+    """The thing that is named does not exist."""
 
     code = "not_found"
 

@@ -138,18 +138,18 @@ class ConversationState(TurnInput, total=False):
     remembers: bool
     """Whether there is any episode of the user to recall."""
     core_memory_generation: int | None
-    """Of the user's core memory when the turn was opened, which is to be known at least; 0 = there was none,
+    """Least generation of the user's core memory to use, as of the turn's opening; 0 = there was none,
     None = whatever is the newest when it is read."""
     memory_generation: int | None
-    """Of what could be recalled of the user when the turn was opened; None = not known."""
+    """Generation of the user's recallable memory when the turn was opened; None = not known."""
     recall_limits: RecallLimits | None
     """How much of earlier conversations its prompt shows, where an experiment varies it; None = as configured."""
     knowledge_version: str | None
-    """Of the tenant's knowledge bases when the turn was opened; empty = there are none, None = not known."""
+    """Version of the tenant's knowledge bases when the turn was opened; empty = none, None = not known."""
     features_off: list[Feature]
     """What the expert goes without; read by `route` alone."""
     now: datetime
-    """When the turn began, with time zone. Nodes read no clock of their own for what they decide."""
+    """When the turn began, with time zone. Nodes read no other clock for what they decide."""
 
     # route
     features: list[Feature]
@@ -176,14 +176,14 @@ class ConversationState(TurnInput, total=False):
     memory_plan: list[PlannedChange]
     """What the turn changes in memory when it ends."""
     memory_changes: list[MemoryChange]
-    """The same, as the model and the caller are told of it."""
+    """The same, as the model and the caller see it."""
     sections: list[Section]
-    """Of the prompt, in order, before anything is dropped for the budget."""
+    """Sections of the prompt, in order, before anything is dropped for the budget."""
     history: list[HistoryMessage]
     """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
     epoch: Epoch
     prompt_language: Literal["zh", "en"]
-    """Of all that the service writes into the prompt."""
+    """Language of everything the service writes into the prompt."""
     context_budget: int
     """Tokens that the prompt may have, the user's message not counted."""
     after_turn: list[str]

@@ -11,8 +11,8 @@ answers."""
 CommandScope = Literal["stated", "present", "previous"]
 """What a command is about: what it names, this message, or the exchange before it."""
 Certainty = Literal["plain", "likely", "unclear"]
-"""Of a command: obeyed; obeyed where memory holds what it names; left to a small model, as is a likely one that
-finds nothing."""
+"""Certainty of a command. `plain`: obeyed. `likely`: obeyed where memory holds what it names, else left to a small
+model. `unclear`: left to a small model."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Recognised:
 
 
 class MemoryChange(TypedDict):
-    """A change of memory, as the model and the caller are told of it."""
+    """A change of memory, as the model and the caller see it."""
 
     kind: MemoryChangeKind
     summary: str
@@ -111,6 +111,6 @@ class PlannedChange(TypedDict):
     own: Literal["keep", "leave out", "off the record"]
     """What becomes of the turn: it is remembered as usual; or not; or not, but shown in its conversation."""
     own_text: str | None
-    """Of a turn that is left out, what memory keeps of its message all the same."""
+    """What memory keeps of the message of a turn that is left out."""
     gives_away: str
     """Words of what was removed: statements of the answer that have them are left out, too."""

@@ -150,7 +150,7 @@ class Tone(TypedDict):
     """How the user sounds, by what they said themselves."""
 
     message_scores: EmotionScores
-    """Of this turn's message alone."""
+    """Scores of this turn's message alone."""
     scores: EmotionScores
     """Over the last five messages, the newest weighing most."""
     dominant: DominantTone
@@ -208,7 +208,7 @@ class PrefixMark(TypedDict):
     messages: int
     """Messages of the prompt up to here."""
     digest: str
-    """Of all of them."""
+    """Digest of all of them."""
 
 
 class Epoch(TypedDict):
@@ -233,7 +233,7 @@ class Epoch(TypedDict):
     persona_card: str
     """What was known of the user in brief when it began; empty = nothing, or none is shown."""
     prefix: list[PrefixMark]
-    """Of the last prompt of the epoch."""
+    """Marks of the last prompt of the epoch."""
 
 
 class SharedPrefix(TypedDict):
@@ -241,7 +241,7 @@ class SharedPrefix(TypedDict):
 
     tokens: int
     share: float
-    """Of the prompt but for its volatile tail and the new message, 0 to 1."""
+    """Share of the prompt without its volatile tail and the new message, 0 to 1."""
 
 
 class PromptSection(TypedDict):
@@ -275,4 +275,4 @@ class ContextReport(TypedDict):
     """What recall asked, what it found with its ranks and score, and why something is not shown; empty where
     nothing was recalled."""
     sources: list[Source]
-    """Of the passages that the prompt showed, the best first."""
+    """Sources of the passages that the prompt showed, the best first."""

@@ -15,7 +15,7 @@ class Item:
     message: BaseMessage | None = None
     """In place of a text: a message of the conversation."""
     tokens: int = 0
-    """Of the message, estimated; texts are counted where the prompt is assembled."""
+    """Tokens of the message, estimated; texts are counted where the prompt is assembled."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What the report says of it: its id, or where it comes from."""
 
@@ -40,7 +40,7 @@ class Section:
     keeps: int = 0
     """Items that are never dropped."""
     most_tokens: int | None = None
-    """Limit of its own."""
+    """Tokens of its own limit."""
     dropped: Sequence[Mapping[str, Any]] = ()
     """What was left out when it was made, each with `section`, `items` and `reason`."""
     message_ids: frozenset[str] = frozenset()

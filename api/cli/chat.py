@@ -40,9 +40,9 @@ class _Talk:
     user: str
     session: str
     expert: str | None
-    """Of the conversation, or of the one that begins; None = the default one."""
+    """Expert of the conversation, or of the one that begins; None = the default one."""
     turn_id: str | None = None
-    """Of the last answer."""
+    """Turn of the last answer."""
 
 
 def chat(

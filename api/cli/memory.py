@@ -205,7 +205,7 @@ def delete(
 @app.command()
 def forget(
     user: OfUser,
-    what: Annotated[str, typer.Argument(help="What to forget, in the words in which it was told.")],
+    what: Annotated[str, typer.Argument(help="What to forget, in the user's words.")],
     tenant: OfTenant = "default",
     expert: OfExpert = "default",
     as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""What an unknown caller of `/mcp` is told of where tokens come from."""
+"""The challenge to an unknown caller of `/mcp`: where tokens come from."""
 
 from starlette.datastructures import URL
 from starlette.types import Scope

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 _MOST_BYTES = 1024 * 1024
-"""Of a request; a tool's arguments are a few sentences."""
+"""Bytes of a request at most; a tool's arguments are a few sentences."""
 
 
 class McpOverHttp:

@@ -11,7 +11,7 @@ from state.events import TurnEvent
 
 
 class ModelNotFound(NotFound):
-    """There is no such model."""
+    """The model does not exist."""
 
     code = "model_not_found"
 

@@ -44,7 +44,7 @@ class Manifest(BaseModel):
     service: str
     """Version of the service that wrote it."""
     revision: str
-    """Of the schema, as the migrations number it."""
+    """Revision of the schema, as the migrations number it."""
     made_at: str
     tables: list[StoredTable]
     sequences: dict[str, int]

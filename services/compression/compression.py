@@ -28,7 +28,7 @@ from services.platform.postgres import Database
 _LONGEST_S = 420.0
 """Groups that are not refined by then wait for the next run: a job has ten minutes."""
 _MOST_FAILURES = 5
-"""So many groups in a row that a model does not answer for, and the rest is left for later."""
+"""Groups in a row without an answer by the model, after which the rest is left for later."""
 
 log = structlog.get_logger(__name__)
 

@@ -29,7 +29,7 @@ class Member:
     written: bool
     """Whether it was written as a memory; a turn is what was said."""
     content_hash: str
-    """Of what it says: a text made of it stands for this alone."""
+    """Hash of the text: a text made of it represents this alone."""
     text: str
     """What it says; of a turn, who said what."""
     said: str
@@ -66,7 +66,7 @@ class Report:
     consolidated: int = 0
     superseded: int = 0
     dropped: list[dict[str, str]] = field(default_factory=list)
-    """Of what was superseded, each that no new text represents: `episode_id` and `reason`."""
+    """What was superseded and no new text represents: `episode_id` and `reason`."""
     retired: int = 0
     failures: list[dict[str, str | int]] = field(default_factory=list)
     """Groups that were left as they are: `episodes` and `reason`."""
@@ -74,7 +74,7 @@ class Report:
     """Groups that were left as they are because one of them was changed while the run went on."""
     by: Literal["model", "rules"] = "model"
     tokens: int = 0
-    """Of prompts and answers, estimated."""
+    """Tokens of prompts and answers, estimated."""
     seconds: float = 0.0
     problem: str | None = None
     """Why it failed as a whole."""

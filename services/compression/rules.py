@@ -15,7 +15,7 @@ class CompressionRules:
     similarity: float = 0.85
     """Cosine from which on two episodes are alike."""
     cluster: int = 4
-    """So many episodes that are alike, or more, are merged."""
+    """Similar episodes from which they are merged."""
     retire_importance: float = 0.3
     """Episodes of less are retired,"""
     retire_days: int = 90

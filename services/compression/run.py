@@ -60,7 +60,7 @@ class Fading:
     importance: float
     """Less than this."""
     before: datetime
-    """Of before this time."""
+    """Only episodes from before this time."""
 
 
 class LostRun(Exception):

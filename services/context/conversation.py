@@ -25,7 +25,7 @@ from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
 TOPICS_SHARE = 0.25
-"""Of the budget, at the most for the summaries of topics."""
+"""Share of the budget for the summaries of topics, at most."""
 HIGH_WATER = 0.5
 """Share of the budget at which the history starts again after the newest summary."""
 _SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1

@@ -27,10 +27,10 @@ class PromptTurn:
     owner: Owner
     conversation_id: UUID
     message_id: UUID
-    """Of the user's message; only what was said before it is shown."""
+    """Id of the user's message; only what was said before it is shown."""
     message: str
     language: Language
-    """Of the message."""
+    """Language of the message."""
     now: datetime
     timezone: str
     locale: str
@@ -47,9 +47,9 @@ class PromptTurn:
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
     core_memory_generation: int | None = None
-    """Of the user's core memory, to be known at least; 0 = there is none, None = the newest."""
+    """Least generation of the user's core memory to use; 0 = there is none, None = the newest."""
     memory_generation: int | None = None
-    """Of what can be recalled of the user; None = not known."""
+    """Generation of the user's recallable memory; None = not known."""
     reference: TimeReference | None = None
     """The past that the message asks about."""
     most_tokens: int | None = None
@@ -80,7 +80,7 @@ class ShownConversation:
     budget: int
     """Tokens that the prompt may have, the user's message not counted."""
     language: Language = "en"
-    """Of all that the service writes into the prompt: that of the oldest message shown."""
+    """Language of everything the service writes into the prompt: that of the oldest message shown."""
     core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What was added to core memory since the epoch began."""
     full: bool = False
@@ -99,7 +99,7 @@ class Source(Generic[Loaded]):
     features: ClassVar[frozenset[Feature]] = frozenset()
     """It is on where any of these is; without any named, always."""
     within_s: ClassVar[float | None] = 2.0
-    """Seconds to wait for `load`; the turn goes on without what takes longer. None = it has limits of its own."""
+    """Seconds to wait for `load`; the turn goes on without what takes longer. None = it sets its own limits."""
     required: ClassVar[bool] = False
     """Whether the turn fails where `load` does."""
 

@@ -89,7 +89,7 @@ class Expert:
     """What is shortened at once, at the least."""
     reflection: bool
     context_budget_tokens: int | None
-    """Of its prompts, the user's message not counted; None = the service's own."""
+    """Tokens of its prompts, the user's message not counted; None = the service's own."""
     parts_off: list[Feature]
     """What it goes without."""
     created_at: datetime

@@ -40,7 +40,7 @@ class ResentHistory:
     earlier: Sequence[bytes]
     """From the oldest on, the newest message not among them."""
     message: bytes
-    """Of the newest message."""
+    """Digest of the newest message."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class HistoryMatch:
     """The first turn of the tail in whose place the message comes."""
     reason: BranchReason = "edit"
     unknown_from: int | None = None
-    """From which of the earlier messages on they are not in the conversation, and are to be taken in."""
+    """First of the earlier messages that is not in the conversation; from there on they are stored."""
     related: bool = True
     """Whether anything that was sent along is known; an unrelated history is no evidence."""
 

@@ -25,7 +25,7 @@ LEASE = timedelta(seconds=15)
 """An unfinished turn whose process has not renewed its lease for so long has lost its process."""
 
 TURN_IMPORTANCE = 0.4
-"""Of the episode that a completed turn becomes, 0 to 1."""
+"""Importance of the episode that a completed turn becomes, 0 to 1."""
 
 WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", "tone", "memory_agent")
 """What an unstored turn goes without: whatever reads or keeps something of a user."""
@@ -85,11 +85,11 @@ class OpenTurn:
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
     knowledge_version: str | None = None
-    """Of the tenant's knowledge bases; empty = there are none, None = not known."""
+    """Version of the tenant's knowledge bases; empty = there are none, None = not known."""
     core_memory_generation: int | None = None
-    """Of the user's core memory, which grows with every change; 0 = there was none, None = it may grow yet."""
+    """Generation of the user's core memory, which grows with every change; 0 = none, None = it may grow yet."""
     memory_generation: int | None = None
-    """Of what can be recalled of the user, which grows with every change; None = it may grow yet."""
+    """Generation of the user's recallable memory, which grows with every change; None = it may grow yet."""
     experiments: Mapping[str, str] = field(default_factory=dict)
     """Names of the variants that it is given, by the names of their experiments."""
     recall_limits: RecallLimits | None = None

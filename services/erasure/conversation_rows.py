@@ -39,7 +39,7 @@ class Removal:
     turn_ids: list[UUID]
     """Those that may have events elsewhere."""
     unfinished: list[UUID]
-    """Of these, the ones whose process may still write events."""
+    """Turns among them whose process may still write events."""
     expert_ids: list[UUID]
     """Experts whose core memory of the user has changed."""
     days_left: list[UUID]

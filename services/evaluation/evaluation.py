@@ -32,7 +32,7 @@ class Evaluated:
     """What an evaluation found."""
 
     scores: dict[str, list[Scores]]
-    """Of each system, for each question with evidence."""
+    """Scores by system, one for each question with evidence."""
     of_the_day: list[float]
     """For each question that names a day, the share of its first 10 messages that are of that day."""
     milliseconds: list[float]

@@ -12,7 +12,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one question."""
+    """Scores of one question."""
 
     category: str
     recall: dict[int, float]

@@ -46,7 +46,7 @@ class RunningExperiment:
     name: str
     variants: Sequence[Variant]
     share: float
-    """Of the users, more than 0 and at most 1."""
+    """Share of the users, more than 0 and at most 1."""
     experts: Sequence[str] | None
     """Names of the experts whose conversations take part; None = all."""
 

@@ -21,7 +21,7 @@ class Tickets:
         self._cache = cache
 
     async def issue(self, authorization: str) -> str:
-        """A ticket for whoever sends this header.
+        """A ticket for the sender of this header.
 
         Raises:
             Unavailable: it cannot be kept.

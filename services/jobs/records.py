@@ -135,7 +135,7 @@ class StoredJob:
     ids: dict[str, Any]
     failures: int
     reason: str | None
-    """Of its last failure."""
+    """Reason of its last failure."""
     failed_at: datetime | None
     not_before: datetime | None
     created_at: datetime | None

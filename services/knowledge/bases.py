@@ -72,7 +72,7 @@ RETURNING 1
 _DELETE = "DELETE FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(prefix)s RETURNING id"
 
 _MOST_HEADINGS = 300
-"""Of a base, that tell what it is about: those with the most text under them."""
+"""Headings of a base that describe it: those with the most text under them."""
 
 _PREFIX = re.compile(PREFIX_PATTERN)
 

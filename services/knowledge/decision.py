@@ -21,7 +21,7 @@ _MOST_DESCRIBED = 2.0
 _PASSAGE = 0.7
 _PASSAGE_WITH_SEVERAL_WORDS = 1.0
 _LEAST_COVERED = 0.25
-"""Of what is asked the best passage of a base speaks at the least, where nothing surer speaks for the base."""
+"""Least share of the question that a base's best passage covers, where nothing surer speaks for the base."""
 _MEANING = 0.5
 """What a cosine beyond the floor counts, where the embedding is not known to understand the language."""
 _MEANING_BELIEVED = 1.5
@@ -51,7 +51,7 @@ class Closeness:
     cosines: Mapping[str, float] = field(default_factory=dict)
     """By prefix the greatest cosine similarity of the message and a text of the profile."""
     floor: float = 1.0
-    """From which cosine on two texts are about the same, with this embedding."""
+    """Cosine from which two texts are about the same, with this embedding."""
     believed: bool = False
     """Whether the embedding is known to understand the language."""
     passages: Sequence[Evidence] = ()

@@ -10,7 +10,7 @@ from services.errors import InvalidInput
 IngestStatus = Literal["created", "replaced", "unchanged"]
 
 MOST_CHARACTERS = 4_000_000
-"""Of the text of one document: some 2,500 pages."""
+"""Characters of one document: some 2,500 pages."""
 
 
 class BadDocument(InvalidInput):

@@ -27,7 +27,7 @@ class Evidence:
     """A passage that was found."""
 
     prefix: str
-    """Of its base."""
+    """Prefix of its base."""
     vocabulary: Vocabulary
 
 

@@ -29,7 +29,7 @@ class ChunkRow:
     base_id: UUID
     document_id: UUID
     version: int
-    """Of its document."""
+    """Version of its document."""
     terms: str
     embedding: Sequence[float]
 

@@ -15,7 +15,7 @@ from services.text.tokenizer import informative_terms, simplified
 from state.prompt import HistoryMessage
 
 _MOST_WORDS = {"en": 5, "zh": 8}
-"""Of a bare phrase ("refund policy"); in Chinese, characters."""
+"""Words of a bare phrase ("refund policy"); in Chinese, characters."""
 
 
 class MessageIntent(Enum):
@@ -128,7 +128,7 @@ _CLAUSE_ENDS = re.compile(r"[,，。.!！?？;；:：\n]+(?=\D|$)|\band now\b|\b
 _SEVERAL_TERMS = 2
 
 _MOST_CHARACTERS = {"en": 80, "zh": 24}
-"""Of a message that goes on from the one before."""
+"""Characters of a message that goes on from the one before."""
 _GOES_ON = {
     "en": re.compile(r"(?:and|but|or|so|then|also|what about|how about|what if)\b", re.IGNORECASE),
     "zh": re.compile(r"那|还有|另外|如果|要是|它|这个|这些"),

@@ -31,7 +31,7 @@ _LONE = 0.4
 """What a Chinese word of one character counts; two of them are a word that is shared."""
 _TWO = 2
 _UNSAID = 0.5
-"""Of a word: what a message leaves unsaid, so that one word alone covers less than two."""
+"""Weight, in words, of what a message leaves unsaid: one word alone covers less than two."""
 _FEWEST = 100
 """Texts that are assumed at least when words are weighed by their rarity."""
 

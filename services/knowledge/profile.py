@@ -16,7 +16,7 @@ class BaseProfile:
     questions: tuple[str, ...] = ()
     """Questions that it answers, as people ask them."""
     headings: tuple[str, ...] = ()
-    """Of its documents."""
+    """Headings of its documents."""
     handler: str | None = None
     """Name of the prompt strategy that answers from it; None = the usual one."""
     system_prompt: str = ""

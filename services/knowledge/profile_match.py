@@ -19,7 +19,7 @@ _READ = 600
 """Characters at either end of a message that are looked at: a question stands at one of them."""
 _FIRST_CHARACTERS = 2
 _FIRST_LETTERS = 5
-"""Of two English stems that are taken for one word where one begins with the other."""
+"""Letters that two English stems share to be taken for one word, where one begins with the other."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Hit:
     keywords: tuple[str, ...] = ()
     """Those of its keywords that stand in the message, as its profile has them."""
     weight: float = 0.0
-    """Of these keywords: 1 for each that no other base has."""
+    """Weight of these keywords: 1 for each that no other base has."""
     heading: float = 0.0
     """The greatest share of a heading's words that the message has, 0 to 1."""
     heading_words: int = 0

@@ -37,7 +37,7 @@ _PATIENCE_S = 0.3
 """For which a turn waits for an embedding, of its message or of the profiles."""
 _MODEL_S = 5.0
 _MOST_TEXTS = 200
-"""Of a base, that are embedded."""
+"""Texts of a base that are embedded."""
 _UNKNOWN_FLOOR = 0.35
 _BELIEVED = 0.5
 

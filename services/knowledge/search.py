@@ -31,7 +31,7 @@ from state.prompt import Passage
 Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 
 _MOST_CHARACTERS = 2_000
-"""Of a question: what stands behind them is seldom asked."""
+"""Characters of a question that are read: what follows is seldom asked."""
 _MOST_TERMS = 120
 _MOST_TELLING_TERMS = 60
 _DEPTH = 50
@@ -75,7 +75,7 @@ class _Asked:
     base_id: UUID
     words: list[str]
     telling: list[str]
-    """Of the words those that say something by themselves, for where chunks are compared one by one."""
+    """The words that mean something by themselves, for where chunks are compared one by one."""
     vector: list[float]
     by_words: bool
     degraded: list[str] = field(default_factory=list)

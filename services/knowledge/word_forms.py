@@ -60,7 +60,7 @@ class Vocabulary:
     terms: frozenset[str]
     """Each irregular form as the first one of its word."""
     beginnings: frozenset[str]
-    """Of its longer English terms."""
+    """First letters of its longer English terms."""
     concepts: frozenset[str] = frozenset()
     """Those that it names (`services.text.concepts`)."""
 

@@ -53,7 +53,7 @@ class ModelCheck:
     json_schema: Acceptance = "not checked"
     messages: AcceptedForm = "not checked"
     dimensions: int | None = None
-    """Of an embedding."""
+    """Dimensions of an embedding."""
     answer_ms: float | None = None
     """Milliseconds until the first answer, or the embedding, was complete."""
     advice: list[str] = field(default_factory=list)

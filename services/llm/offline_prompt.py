@@ -16,7 +16,7 @@ _DATE = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]"
 _RECALLED = re.compile(rf"^- {_DATE} (?:[^:：\n]{{1,40}}: )?")
 """Before what was said in another conversation stand its time and its speaker."""
 _OWN_ANSWER = re.compile(rf"^(?:- {_DATE}| ) (?:You|你): .*$", re.MULTILINE)
-"""Of what is recalled, what the expert said."""
+"""What the expert said, among what is recalled."""
 _DAY = re.compile(
     r"^(?:- \[(?:[A-Z][a-z]+day, [\d-]+|\d+年\d+月\d+日星期.)\] |  (?=\d\d:\d\d ))"
     r"(?:\d\d:\d\d (?!(?:You|你): )[^:：\n]{1,40}: )?(?!\d\d:\d\d )(.+)$",

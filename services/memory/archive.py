@@ -37,7 +37,7 @@ class FoundEpisode:
     episode_type: EpisodeType
     importance: float
     score: float
-    """Of the ranking; comparable within one search only."""
+    """Score of the ranking; comparable within one search only."""
     created_at: datetime
     sources: list[Source]
     """In order. Of a turn, those of its messages that bear on the query."""

@@ -95,7 +95,7 @@ class CatalogEntry:
     conversation_id: UUID | None
     episode_type: EpisodeType
     content: str
-    """Of a turn what was said, with who said it."""
+    """What a turn said, with who said it."""
     importance: float
     origin: Origin
     created_at: datetime

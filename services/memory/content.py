@@ -10,9 +10,9 @@ from services.memory.merge import canonical
 from services.text.language import Language
 
 MAX_SECTION_BYTES = 4096
-"""Of a section's content as compact JSON in UTF-8."""
+"""Bytes of a section's content as compact JSON in UTF-8."""
 MAX_SECTIONS = 16
-"""Of a user with an expert."""
+"""Sections of a user with an expert."""
 SECTION_PATTERN = r"^[A-Za-z0-9_]{1,64}$"
 MAX_DEPTH = 8
 MAX_VALUES = 300

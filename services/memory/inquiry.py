@@ -35,7 +35,7 @@ _MOST_WRITTEN = 40
 _MOST_FOUND = 12
 _MOST_RECORDS = 80
 _MOST_TOKENS = 4000
-"""Of the records that a model is shown."""
+"""Tokens of the records that a model is shown."""
 _MOST_STATEMENTS = 40
 _MOST_VERSIONS = 200
 """Changes of a section among which the origin of an item is looked for."""
@@ -82,7 +82,7 @@ class Record:
     at: datetime | None = None
     """When it was said or written; None = not known."""
     section: str | None = None
-    """Of core memory, with the next."""
+    """Section of core memory, with the next."""
     field: str | None = None
     episode_id: UUID | None = None
     message_ids: tuple[UUID, ...] = ()

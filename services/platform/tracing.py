@@ -69,7 +69,7 @@ class Tracing:
 
 
 TRACING = Tracing()
-"""Of this process, like its metrics."""
+"""Traces of this process, like its metrics."""
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def weights(found: Mapping[Language, EmbeddingQuality]) -> dict[Language, float]
 
 
 def cosine_floor(found: Mapping[Language, EmbeddingQuality], language: Language) -> float | None:
-    """From which cosine on a text is relevant; nothing where the embedding is not to be believed."""
+    """Cosine from which a text is relevant; more than 1 where the embedding cannot be trusted."""
     quality = found.get(language)
     return quality.cosine_floor if quality and quality.quality >= _BELIEVED else None
 

@@ -15,7 +15,7 @@ from services.text.questions import asks_of_oneself
 from services.text.tokenizer import indexed_text, terms
 
 VERSION = "2"
-"""Of what is indexed of a text."""
+"""Version of what is indexed of a text."""
 
 _VERSION, _NAMED, _BROADER, _FEATURE = f"0v{VERSION}", "0c", "0b", "0f"
 _BESIDE_KINDS = 4

@@ -50,7 +50,7 @@ class Relevance:
     by_meaning: Values
     """By its words' nearness in meaning."""
     likeness: Values
-    """Of the passage and the question as wholes."""
+    """Similarity of the passage and the question as wholes."""
     around: Values
     """With what the messages beside it meet, which counts less: they often name what it is about."""
     meant_around: Values

@@ -21,7 +21,7 @@ VISIT_TOKENS = 300
 DAY_TOKENS = 450
 """Tokens over which a summary is not accepted; one made by rules is cut to them."""
 _SHORT_TOKENS = 120
-"""Of what is kept of a visit that is too short for a summary, or that goes on."""
+"""Tokens kept of a visit that is too short for a summary, or that goes on."""
 
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]

@@ -23,7 +23,7 @@ _ABOUT_A_TEXT = re.compile(
     r"chinese|english)\?$",
     re.IGNORECASE,
 )
-"""Then the message is a text to work on, and nothing that is said of oneself."""
+"""Marks a message as a text to work on, in which users say nothing about themselves."""
 
 _WRITES = re.compile(
     r"^(?:(?:please|could you|can you|请|请你|麻烦你?|帮我|请帮我|给我|为我)\s*)*"
@@ -31,7 +31,7 @@ _WRITES = re.compile(
     r"篇|首|段))",
     re.IGNORECASE,
 )
-"""Then the sentence says what is to be written."""
+"""Marks a sentence as saying what is to be written."""
 
 _COMMA = re.compile(
     r"[,，—]+|\s+-\s+|\s+(?:and|but|so|because|yet)\s+(?=(?:i|i'm|i've|my|we|now)\b)"

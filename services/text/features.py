@@ -146,7 +146,7 @@ _EXPECTS_CHINESE: tuple[tuple[frozenset[Feature], re.Pattern[str]], ...] = (
 
 
 def expected(question: str, language: Language) -> frozenset[Feature]:
-    """Of what kind the value is that a question asks for."""
+    """The kinds of value that a question asks for."""
     folded = simplified_text(question)
     rules = _EXPECTS_CHINESE if language == "zh" else _EXPECTS_ENGLISH
     return frozenset(kind for kinds, pattern in rules if pattern.search(folded) for kind in kinds)

@@ -21,7 +21,7 @@ _NEARLY_ALL = 0.75
 _FEW = 2
 """So few terms have to be shared all."""
 _NAMED_WEIGHT = 2.0
-"""Of names and numbers against other words."""
+"""Weight of names and numbers against other words."""
 _SHORTEST_LEFT = 4
 """Chinese characters, or letters, that say something by themselves."""
 

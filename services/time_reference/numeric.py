@@ -23,7 +23,7 @@ from services.time_reference.steps import day_of_month, month
 _NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NAME = f"(?:{'|'.join(_NAMES)})[a-z]*"
 _LOOK_BACK = 16
-"""So many characters before a date tell what it is."""
+"""Characters before a date that say what it is."""
 _YEAR = r"(?:1[5-9]|20|21)\d\d"
 _END = r"(?![\d%]|[.:,/]\d|[-–]\d{5}|(?<=\d)[A-Za-z])"
 _BEGIN = re.compile(r"(?:[\d$€£#]|\d[.:/-]|\+\d[\d-]*[- ])$")

@@ -3,7 +3,7 @@
 import re
 
 Hours = tuple[int, int]
-"""From which local hour on, and until which; an hour beyond 24 is of the night that follows."""
+"""First and last local hour; one beyond 24 belongs to the night that follows."""
 
 _CHINESE: tuple[tuple[str, Hours], ...] = (
     ("凌晨|半夜|后半夜", (0, 6)),

@@ -62,11 +62,11 @@ _HINTS = 0.2
 _BEFORE_CONTRAST = 0.6
 _SHOUTED = 1.3
 _AGAIN = 0.4
-"""Of a word that is repeated."""
+"""Factor of a word that is repeated."""
 _PUZZLED = 0.5
-"""Of several question marks."""
+"""Score of several question marks."""
 _CHEERS = 0.3
-"""Of several exclamation marks where nothing else is felt."""
+"""Score of several exclamation marks where nothing else is felt."""
 _STEEPNESS = 1.1
 _DIGITS = 3
 _LOUD: frozenset[Emotion] = frozenset({"excitement", "frustration"})

@@ -54,7 +54,7 @@ class EarlierTone:
     opinion: EmotionScores | None
     """A model's; None = none was asked, or it has not come."""
     empathy: float
-    """Of its turn."""
+    """Empathy of its turn."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _RELIEVED = 0.25
 _NEAR = 0.1
 """Anxiety that is so near to the strongest emotion comes before it."""
 _OPINION_SHARE = 0.5
-"""Of a model's opinion, beside the rules."""
+"""Weight of a model's opinion, beside the rules."""
 
 _ASKED_EMPATHY: Mapping[DominantTone, float] = {
     "anxiety": 0.7,

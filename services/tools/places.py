@@ -14,7 +14,7 @@ wake west yap
 """Names of zones that are other words as well, or no cities."""
 
 _KINDS_OF_NAMES = frozenset({"ns", "nr", "nrt", "nz"})
-"""Of places, of persons, of others: in the dictionary most towns stand among the last three."""
+"""Parts of speech of places, persons and other names: in the dictionary most towns stand among the last three."""
 _OF_A_KIND = re.compile("[\u3400-\u9fff]{2,8}(?:市|县|区|镇|州|岛|旗)")
 
 _CHINA = """

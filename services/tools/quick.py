@@ -78,7 +78,7 @@ def _asked(sentence: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[Quick
 def _asked_in_parts(
     sentence: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool]
 ) -> list[QuickQuestion]:
-    """Of questions with a comma or an “and” between them; none unless each part is one."""
+    """Split questions with a comma or an “and” between them; none unless each part is one."""
     parts = [bare for part in _BETWEEN.split(sentence) if (bare := _bare(part))]
     asked = [_asked(part, tools) for part in parts]
     understood = all(calls or besides(part) for part, calls in zip(parts, asked, strict=True))

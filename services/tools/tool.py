@@ -73,7 +73,7 @@ class RegisteredTool:
 
 
 MakeTool = Callable[[ToolServices], RegisteredTool | None]
-"""Of a tool that works on something of the service; None when that is switched off."""
+"""Makes a tool that works on something of the service; None when that is switched off."""
 
 _SCHEMAS: dict[CodeType, ArgsSchema | None] = {}
 

@@ -28,9 +28,9 @@ from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
 
 MAX_CONTENT_CHARACTERS = 1_000_000
-"""Of a message. A user's message in a chat is shorter, but a model's answer has no limit of ours."""
+"""Characters of a message. A user's message in a chat is shorter, but a model's answer has no limit of ours."""
 MAX_CORE_MEMORY_CHARACTERS = 4096
-"""Of a section of core memory, as compact JSON."""
+"""Characters of a section of core memory, as compact JSON."""
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_AHEAD = timedelta(minutes=5)
 """Clocks differ by so much; what is later has not been said yet."""
@@ -155,7 +155,7 @@ class MessageLine(_OfUser):
     external_id: _Name | None = None
     """The caller's own id of the message, unique in its session."""
     expert: Id | None = None
-    """Of a new conversation."""
+    """Expert of a new conversation."""
     completed: bool = True
     retracted: bool = False
     branch: int | None = Field(None, ge=1, le=1_000_000)
@@ -216,7 +216,7 @@ class SourceLine(_Strict):
     created_at: Moment | None = None
     role: Literal["user", "assistant"] | None = None
     sha256: _Digest | None = None
-    """Of the content in UTF-8."""
+    """SHA-256 of the content in UTF-8."""
 
     @model_validator(mode="after")
     def _names_a_message(self) -> Self:

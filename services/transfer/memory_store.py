@@ -92,7 +92,7 @@ class ImportedEpisode:
     """A written episode that is to be stored."""
 
     number: int
-    """Of its line."""
+    """Number of its line."""
     user_id: UUID
     expert_id: UUID
     conversation_id: UUID | None

@@ -39,7 +39,7 @@ class ImportedMessage:
     """A message that is to be stored."""
 
     number: int
-    """Of its line."""
+    """Number of its line."""
     conversation_id: UUID
     line: MessageLine
     at: datetime
@@ -58,7 +58,7 @@ class ImportedMessage:
 
     @property
     def branch_id(self) -> UUID | None:
-        """Of the branch that it is on, the same whenever it is imported into this conversation."""
+        """Id of the branch that it is on, the same whenever it is imported into this conversation."""
         branch = self.line.branch
         return uuid5(self.conversation_id, f"branch {branch}") if branch else None
 

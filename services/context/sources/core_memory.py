@@ -22,7 +22,7 @@ MOST_CHANGE_TOKENS = 150
 """From more added since the epoch began on, a new one begins."""
 
 Content = Mapping[str, Mapping[str, Any]]
-"""Of each section."""
+"""Content by section."""
 
 _FIRST = ("human", "persona")
 NAMES = ("preferred_name", "nickname", "称呼", "昵称", "name", "姓名", "名字")
@@ -282,7 +282,7 @@ def _whole(content: Content, section: str, key: str, language: Language) -> Iter
 
 
 def _newest_items(content: Content, section: str, key: str, language: Language) -> Iterator[str]:
-    """Of a list ever fewer of the last items."""
+    """Yield the last items of a list, fewer each time."""
     value = _lasting(key, content[section][key])
     for first in range(1, len(value) if isinstance(value, list) else 0):
         if line := _line(content, section, key, value[first:], language):

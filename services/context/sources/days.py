@@ -25,7 +25,7 @@ _TOKENS_OF_ONE = 90
 _TOKENS_OF_A_LINE = 60
 _INDENT = "\n  "
 _LEAST_TOKENS = 30
-"""Of a day; of a long stretch the newest days are told, each so far."""
+"""Tokens of a day at least; of a long stretch the newest days are shown, each at least this far."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),

@@ -78,7 +78,7 @@ class RecallSource(Source[RecallResult]):
         return RecallResult()
 
     async def load_after(self, turn: PromptTurn, history: History) -> RecallResult:
-        """Recall, if there is anything to recall; it has time limits of its own and never fails.
+        """Recall, if there is anything to recall; it sets its own time limits and never fails.
 
         A plain question about the last visit is answered by that visit alone, which another section shows.
         """

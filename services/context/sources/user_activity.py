@@ -16,7 +16,7 @@ from state.prompt import DominantTone
 
 _MOST_VISITS = 1000
 _NEWEST_VISITS = 10
-"""Of those the last topic is sought among."""
+"""Visits among which the last topic is sought."""
 
 # Nothing here grows with a user's history: visits are counted up to a limit, in an index.
 _KNOWN: LiteralString = """
@@ -45,7 +45,7 @@ class UserActivity:
     last_visit: datetime | None = None
     """When the user was last active; None = never."""
     last_topics: Sequence[str] = ()
-    """Of the newest visit that was summarised."""
+    """Topics of the newest visit that was summarised."""
     mood: DominantTone | None = None
     """How the user sounded last; None = that is not known."""
     earlier: Sequence[EarlierTone] = ()

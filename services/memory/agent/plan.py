@@ -16,7 +16,7 @@ HUMAN = "human"
 """Section of core memory about the user."""
 
 Content = Mapping[str, Mapping[str, Any]]
-"""Of each section of core memory."""
+"""Content by section of core memory."""
 
 
 class CoreChange(BaseModel):

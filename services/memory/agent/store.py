@@ -112,7 +112,7 @@ class Exchange:
     answer: str
     at: datetime
     episode_id: UUID | None
-    """Of the turn; None where turns become no episodes."""
+    """Episode of the turn; None where turns become no episodes."""
     is_held: bool = False
     """Whether it is open yet if the message holds a memory command, and the turn is kept out of recall so long."""
 

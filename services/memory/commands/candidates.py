@@ -1,4 +1,4 @@
-"""What a command is about, looked for among what was told: by words, by concepts, by what values look like.
+"""Statements that a command may be about, scored by words, by concepts and by what values look like.
 
 Where no statement shares nearly all words with what the user names (`mentions`), the one is meant that stands out
 from all others: "how much I earn" is "I make 74k a year", as long as nothing else comes near.
@@ -26,9 +26,9 @@ _BY_STEM = 0.7
 _SHORTEST_STEM = 5
 _BY_CHARACTER = 0.5
 _OF_KIN = 0.5
-"""Of a statement about somebody else, where the user names only himself."""
+"""Factor for a statement about somebody else, where users name only themselves."""
 _NOWHERE = 0.5
-"""Of a word that no statement has, which may as well say how the matter is called as what it is about."""
+"""Factor for a word that no statement has, which may be a name for the matter as well as its subject."""
 _LEAST = 0.24
 _STANDS_OUT = 0.65
 """Share of the best score that the next one may reach at most, unless it is about the same."""

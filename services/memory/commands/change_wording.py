@@ -1,4 +1,4 @@
-"""What the model and the caller are told of a change of memory, in the language of the message. Pure functions."""
+"""Changes of memory in words for the model and the caller, in the language of the message. Pure functions."""
 
 from collections.abc import Sequence
 

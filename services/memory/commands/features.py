@@ -41,7 +41,7 @@ class Token:
     start: int
     end: int
     classes: tuple[str, ...]
-    """Of the word of commands that begins with it."""
+    """Classes of the command word that begins with it."""
     span: int
     """Tokens of that word."""
 

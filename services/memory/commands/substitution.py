@@ -123,7 +123,7 @@ def _same_frame(statement: str, new: str) -> Substitution | None:
 
 
 def _dropped(statement: str, place: tuple[int, int]) -> Substitution | None:
-    """Of “shrimp and walnuts” the one that does not hold left out, as the other is there."""
+    """Leave out the one of “shrimp and walnuts” that does not hold, as the other is there."""
     start, stop = place
     before = re.search(
         r"\s*(?:,|，|、|\band\b|\bor\b|和|跟|与|以及|还有)+\s*(?:and |or |the |a )*$", statement[:start]
@@ -178,7 +178,7 @@ def _is_as_short(new: str, old: str) -> bool:
 
 
 def _value_like(old: str, new: str) -> str:
-    """Of the new value the part of the old one's kind."""
+    """The part of the new value that is of the old one's kind."""
     for rule in _RULES.values():
         if rule.search(old if rule is not _RULES["name"] else f"x {old}"):
             found = list(rule.finditer(f"x {new}" if rule is _RULES["name"] else new))

@@ -10,7 +10,7 @@ from services.text.tokenizer import simplified
 LONGEST = 2000
 """Characters of a message that are looked at."""
 _LONG = 500
-"""Of a longer message only the ends are looked at: the rest is material, not what is asked."""
+"""Characters of a longer message, of which only the ends are read: the rest is material."""
 _ENDS = 2
 """Sentences at each end of it."""
 _HIDDEN = "\ue000"

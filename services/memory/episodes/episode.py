@@ -16,7 +16,7 @@ WrittenType = Literal["preference", "decision", "context", "outcome"]
 Origin = Literal["user_said", "assistant_said", "tool", "document", "derived"]
 
 IMPORTANCE: dict[WrittenType, float] = {"preference": 0.8, "decision": 0.9, "context": 0.5, "outcome": 0.6}
-"""Of a written episode, where nothing else is said."""
+"""Default importance of a written episode."""
 MAX_CONTENT_CHARACTERS = 4000
 _ASSISTANTS = frozenset(["assistant", "ai", "bot", "chatbot", "助手", "ai助手", "机器人", "智能助手"])
 """How imports name an assistant; another name is that of a person."""
@@ -44,9 +44,9 @@ class StoredUnit:
     previous_id: UUID | None
     """The message before it in its conversation; known of what was found."""
     question_id: UUID | None = None
-    """Of an answer: the message that it answers."""
+    """For an answer: the message that it answers."""
     question: str | None = None
-    """Of an answer: the beginning of that message."""
+    """For an answer: the beginning of that message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class UnitToIndex(StoredUnit):
     source_count: int
     """Messages that it comes from."""
     content_hash: str | None
-    """Of what was written; None of a turn."""
+    """Hash of what was written; None for a turn."""
     is_living: bool
     """Whether nothing has superseded it: else it is to be in the index no more."""
 

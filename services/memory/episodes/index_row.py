@@ -14,7 +14,7 @@ class IndexRow:
     """A unit as it is indexed."""
 
     unit_id: UUID
-    """Of the message, or of the episode that was written."""
+    """Id of the message, or of the episode that was written."""
     episode_id: UUID
     tenant_id: UUID
     user_id: UUID
@@ -28,7 +28,7 @@ class IndexRow:
 
 
 def milliseconds(at: datetime) -> int:
-    """Of the epoch, as the index keeps a time."""
+    """Milliseconds since the epoch, as the index keeps a time."""
     return int(at.timestamp() * 1000)
 
 

@@ -77,7 +77,7 @@ class TurnQuery:
     shown_since: datetime | None = None
     """From when on the prompt shows its conversation anyway; None = it shows none of it."""
     generation: int | None = None
-    """Of the user's memory, as the turn's opening statement read it; None = not known."""
+    """Generation of the user's memory, as the turn's opening statement read it; None = not known."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class RecallResult:
     """`milvus` or `embedding`: what did not answer; then the rest was searched. `recall`: none of it was."""
     milliseconds: float = 0.0
     loading_milliseconds: float = 0.0
-    """Of these, for which the user's working set was waited for."""
+    """Milliseconds of them that passed waiting for the user's working set."""
     message_vector: Sequence[float] | None = None
     """The embedding of the message, where one was made."""
     floor: Floor = _USUAL

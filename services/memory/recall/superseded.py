@@ -33,7 +33,7 @@ class Superseded:
 
 
 def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[str, Any]]) -> dict[str, Superseded]:
-    """Of the units those that no longer hold, each with the reason.
+    """The units that no longer hold, each with the reason.
 
     What the user said, or what was written as a memory, is superseded by a newer unit, or by a text of core
     memory, that contradicts it; the rest of its turn with it. Facts of core memory that were changed later

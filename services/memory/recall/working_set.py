@@ -30,7 +30,7 @@ _LARGEST = 127
 _HALF = 64
 _LOW = (1 << _HALF) - 1
 _BYTES_OF_A_TERM = 130
-"""Of the vocabulary: the string, the number and their place in the table."""
+"""Bytes of a term in the vocabulary: the string, the number and their place in the table."""
 _LEAST_GONE, _SHARE_GONE = 64, 0.2
 """Units that are gone before their places are given up: in number, and by their share."""
 _BLOCK = 2_048
@@ -320,7 +320,7 @@ class WorkingSet:
         return bounds[places] + self._column("marks")[places], bounds[places + 1]
 
     def _meanings(self, places: Places, terms: TermSequences) -> WordMeanings:
-        """Of the words of the units at the places; what is not known yet is kept for the next time."""
+        """Meanings of the words of the units at the places; new ones are kept for the next time."""
         rows = self._word_rows.values
         at, bounds = self._word_lengths.indexes(places)
         missing = np.flatnonzero(np.isnan(self._word_lengths.values[at[bounds[:-1]]]))

@@ -81,7 +81,7 @@ class UnitRow:
 
     @property
     def text_hash(self) -> int:
-        """Of what its terms and its embedding depend on."""
+        """Hash of what its terms and its embedding depend on."""
         return hash((self.text, self.speaker, self.role))
 
 
