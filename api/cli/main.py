@@ -7,6 +7,7 @@ from api.cli import (
     compress,
     configuration,
     conversations,
+    demo,
     doctor,
     erase,
     evaluate,
@@ -33,6 +34,7 @@ app.command(name="serve")(serve.serve)
 app.command(name="mcp")(mcp.mcp)
 app.command(name="worker")(worker.worker)
 app.command(name="chat")(chat.chat)
+app.command(name="demo")(demo.demo)
 app.command(name="migrate")(migrate.migrate)
 app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)

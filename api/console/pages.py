@@ -1,11 +1,14 @@
 """The files of the console, with the headers that keep everything else out of its pages."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
+
+from api.console.demo import demo_lines
 
 FILES = Path(__file__).parent / "static"
 
@@ -43,6 +46,12 @@ async def root() -> RedirectResponse:
 async def console() -> FileResponse:
     """The console's only page; its address after `#` names the screen."""
     return FileResponse(FILES / "index.html", headers=_HEADERS)
+
+
+@router.get("/console/demo.jsonl")
+async def demo() -> Response:
+    """The demo, for the import."""
+    return Response(demo_lines(datetime.now(UTC)), media_type="application/x-ndjson", headers=_HEADERS)
 
 
 class ConsoleFiles(StaticFiles):

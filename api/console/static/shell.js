@@ -2,6 +2,7 @@
 
 import { get, send, signedOut } from './api.js'
 import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
+import { chooseUser, chosenUser, DEMO, removeDemo } from './demo.js'
 import { Button, Component, Dialog, Failure, Field, html, Icon, IconButton, Skeleton, useCallback, useEffect, useLoad, usePages, useState } from './ui.js'
 
 const SCREENS = {
@@ -21,7 +22,6 @@ const SCREENS = {
 }
 const OF_MEMORY = ['memory', 'core', 'timeline', 'recall', 'operations']
 const OF_SERVICE = ['knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
-const USER = 'anamnesis.user'
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */
 function place() {
@@ -48,7 +48,7 @@ class Guard extends Component {
 export function Shell({ service, onLanguage, onSignedOut }) {
   const [at, setAt] = useState(place)
   const [open, setOpen] = useState(false)
-  const [user, setUser] = useState(service.user_id ?? localStorage.getItem(USER) ?? 'me')
+  const [user] = useState(service.user_id ?? chosenUser())
   const [choosing, setChoosing] = useState(false)
   const may = useCallback((scope) => !scope || service.scopes.includes(scope), [service])
   const module = useLoad(() => SCREENS[at.screen].load(), [at.screen])
@@ -76,12 +76,6 @@ export function Shell({ service, onLanguage, onSignedOut }) {
     return () => removeEventListener('keydown', keys)
   }, [])
 
-  const chooseUser = (name) => {
-    localStorage.setItem(USER, name)
-    setUser(name)
-    setChoosing(false)
-    if (at.screen === 'chat') go('chat')
-  }
   const nextLanguage = async () => {
     const names = Object.keys(LANGUAGES)
     const next = names[(names.indexOf(currentLanguage()) + 1) % names.length]
@@ -112,6 +106,7 @@ export function Shell({ service, onLanguage, onSignedOut }) {
     <button type="button" class="scrim" aria-label=${t('close')} tabindex=${open ? 0 : -1} onClick=${() => setOpen(false)}></button>
     <div class="content">
       <div class="topbar"><${IconButton} icon="menu" label=${t('menu')} aria-expanded=${open} aria-controls="sidebar" onClick=${() => setOpen(true)} /><span>${t(`nav.${at.screen}`)}</span><${IconButton} icon="add" label=${t('new_chat')} onClick=${() => go('chat')} /></div>
+      ${user === DEMO && html`<p class="demo-bar"><span>${t('demo.note')}</span>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</p>`}
       <main id="main" tabindex="-1" key=${`${at.screen}:${currentLanguage()}`}>
         <${Guard} key=${at.screen}>
           ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}
@@ -121,7 +116,7 @@ export function Shell({ service, onLanguage, onSignedOut }) {
         <//>
       </main>
     </div>
-    ${choosing && html`<${ChooseUser} current=${user} mayList=${may('memory:read')} onChoose=${chooseUser} onClose=${() => setChoosing(false)} />`}
+    ${choosing && html`<${ChooseUser} current=${user} mayList=${may('memory:read')} onChoose=${(name) => chooseUser(name, at.screen)} onClose=${() => setChoosing(false)} />`}
   </div>`
 }
 

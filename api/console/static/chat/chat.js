@@ -2,8 +2,9 @@
 
 import { remove } from '../api.js'
 import { t } from '../i18n.js'
-import { attempt, Chip, Confirm, Failure, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
+import { attempt, Button, Chip, Confirm, Failure, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
 import { go } from '../shell.js'
+import { DEMO, loadDemo } from '../demo.js'
 import { Composer } from './composer.js'
 import { Conversation, newSession } from './conversation.js'
 import { Turn } from './turn.js'
@@ -113,7 +114,7 @@ export function Screen({ service, user, rest, may, conversations }) {
         ${service.offline && html`<p class="banner"><${Icon} name="spark" /><span>${t('offline')} <code>ANAMNESIS_LLM_MODEL</code> ${t('and')} <code>ANAMNESIS_LLM_API_KEY</code>.</span></p>`}
         ${failure && html`<${Failure} error=${failure} retry=${() => open(new Conversation(user), id)} />`}
         ${loading && html`<${Skeleton} rows=${6} />`}
-        ${!loading && !failure && !turns.length && html`<${Welcome} onTry=${(text) => setPrefill({ text })} />`}
+        ${!loading && !failure && !turns.length && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}
         ${turns.length > earlier && html`<button type="button" class="button quiet" onClick=${() => setEarlier(earlier + 200)}>${t('show_earlier', { n: turns.length - earlier })}</button>`}
         ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} isLast=${n === shown.length - 1} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => ask(one.message, { images: one.images, replaces: one.id })} />`)}
       </div>
@@ -128,12 +129,13 @@ export function Screen({ service, user, rest, may, conversations }) {
   </div>`
 }
 
-function Welcome({ onTry }) {
+function Welcome({ onTry, mayLoad }) {
   return html`<div class="welcome">
     <h2>${t('welcome.title')}</h2>
     <p class="muted">${t('welcome.lead')}</p>
     <ol>
       ${[1, 2, 3].map((n) => html`<li><button type="button" onClick=${() => onTry(t(`welcome.text_${n}`))}><b>${t(`welcome.step_${n}`)}</b><span>${t(`welcome.text_${n}`)}</span></button></li>`)}
     </ol>
+    ${mayLoad && html`<p class="demo"><${Button} kind="link" onClick=${loadDemo}>${t('demo.load')}<//></p>`}
   </div>`
 }

@@ -1,0 +1,26 @@
+// The demo: a month of made-up conversations of a user of its own, loaded and removed with one click.
+
+import { get, remove, send, userPath } from './api.js'
+
+export const DEMO = 'demo:lin'
+const USER = 'anamnesis.user'
+
+/** The user whose memory the console shows, as the browser remembers it. */
+export const chosenUser = () => localStorage.getItem(USER) ?? 'me'
+
+export function chooseUser(name, screen = 'chat') {
+  localStorage.setItem(USER, name)
+  location.hash = `#/${screen}`
+  location.reload()
+}
+
+export async function loadDemo() {
+  const lines = await get('/console/demo.jsonl', {}, { raw: true })
+  await send('POST', '/api/v1/import', { body: await lines.blob() })
+  chooseUser(DEMO, 'timeline')
+}
+
+export async function removeDemo() {
+  await remove(userPath(DEMO))
+  chooseUser('me')
+}
