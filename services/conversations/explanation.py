@@ -59,6 +59,15 @@ WHERE tenant_id = %(tenant_id)s AND turn_id = %(turn_id)s ORDER BY at, id LIMIT 
 """
 
 
+_SECTIONS = (
+    *("system", "client", "core_memory", "summary", "topics", "history"),
+    *("cut_off", "core_memory_changes", "days", "recall", "knowledge", "private_note", "tone", "time"),
+)
+"""Their usual order, for prompts of which no text is kept."""
+_NODES = ("memory_loading", "route", "history", "quick", "retrieve", "generate", "tools", "no_record", "persist")
+"""In the order in which they begin."""
+
+
 class Explanations:
     """Puts together what is stored of a turn and of what it drew on."""
 
@@ -100,11 +109,7 @@ class Explanations:
                 "items": await self._items(tenant_id, hits, report),
             },
             "sources": await self._sources(tenant_id, report.get("sources", [])),
-            "nodes": [
-                {"name": name.removesuffix("_ms"), "ms": value}
-                for name, value in timings.items()
-                if name not in {"first_token_ms", "total_ms"}
-            ],
+            "nodes": _node_times(timings),
             "first_token_ms": timings.get("first_token_ms"),
             "total_ms": timings.get("total_ms"),
             "operations": await self._database.fetch(tenant_id, _OPERATIONS, values, dict_row),
@@ -115,8 +120,11 @@ class Explanations:
     ) -> list[dict[str, Any]]:
         """Every section with its tokens; with its text where that is kept."""
         kept = {section["name"]: section for section in prompt or []}
+        # JSON in the database does not keep the order of keys.
+        order = {name: place for place, name in enumerate((*(kept or _SECTIONS), "message"))}
+        counted = sorted((report.get("tokens") or {}).items(), key=lambda item: order.get(item[0], len(order)))
         sections = []
-        for name, tokens in (report.get("tokens") or {}).items():
+        for name, tokens in counted:
             if not tokens:
                 continue
             section = kept.get(name, {"text": "", "message_ids": []})
@@ -172,6 +180,13 @@ _NO_UNIT: Mapping[str, Any] = {
     "expert": None,
     "sources": [],
 }
+
+
+def _node_times(timings: Mapping[str, float]) -> list[dict[str, Any]]:
+    nodes = {name.removesuffix("_ms"): value for name, value in timings.items()}
+    known = [name for name in _NODES if name in nodes]
+    others = [name for name in nodes if name not in (*_NODES, "first_token", "total")]
+    return [{"name": name, "ms": nodes[name]} for name in (*known, *others)]
 
 
 def _texts(prompt: object, report: Mapping[str, Any]) -> str:

@@ -93,9 +93,9 @@ export function Item({ item, user, may, onChanged }) {
   </li>`
 }
 
-const legName = (leg) => {
+export const legName = (leg) => {
   const [name, query] = leg.split(':')
-  return query ? `${word('leg', name)} (${word('query', query)})` : word('leg', name)
+  return query && query !== '0' ? t('why.list_of_query', { list: word('leg', name), n: Number(query) + 1 }) : word('leg', name)
 }
 
 /** The messages that a memory comes from, each with the way to its conversation. */

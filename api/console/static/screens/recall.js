@@ -3,7 +3,7 @@
 import { post, userPath } from '../api.js'
 import { date, number, percent, t, word } from '../i18n.js'
 import { Button, Chip, Empty, html, Meter, Page, Select, toast, useState } from '../ui.js'
-import { Messages } from '../chat/why.js'
+import { legName, Messages } from '../chat/why.js'
 import { ChooseExpert, useForm } from './parts.js'
 
 export const screen = 'recall'
@@ -65,6 +65,6 @@ function Legs({ items }) {
   const legs = new Map()
   for (const item of items) for (const [leg, rank] of Object.entries(item.ranks ?? {})) legs.set(leg, [...(legs.get(leg) ?? []), { item, rank }])
   if (!legs.size) return html`<p class="muted">${t('recall.no_lists')}</p>`
-  return html`<div class="legs">${[...legs].map(([leg, found]) => html`<section class="card"><h3>${word('leg', leg.split(':')[0])}${leg.includes(':') && html` <small class="muted">${word('query', leg.split(':')[1])}</small>`}</h3>
+  return html`<div class="legs">${[...legs].map(([leg, found]) => html`<section class="card"><h3>${legName(leg)}</h3>
     <ol>${found.sort((one, other) => one.rank - other.rank).map(({ item, rank }) => html`<li value=${rank}>${item.content.slice(0, 90)}${item.content.length > 90 ? '…' : ''}</li>`)}</ol></section>`)}</div>`
 }

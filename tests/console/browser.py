@@ -1,0 +1,77 @@
+"""A browser with a page whose errors, foreign requests and reports of its policy are noted."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+SCREENS = (
+    *("chat", "memory", "core", "timeline", "recall", "operations"),
+    *("knowledge", "experts", "experiments", "users", "jobs", "health", "keys"),
+)
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_NOTE_REPORTS = "addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective))"
+
+
+@dataclass
+class Watched:
+    """A page, and what must not happen in it."""
+
+    page: Page
+    url: str
+    faults: list[str] = field(default_factory=list)
+
+    async def open(self, place: str = "") -> None:
+        """Open a screen, and wait until it has its heading."""
+        await self.page.goto(f"{self.url}/console#/{place}")
+        await self.page.locator("main h1, main h2").first.wait_for()
+
+    async def ask(self, message: str) -> None:
+        """Send a message, and wait until it is answered."""
+        answers = await self.page.locator(".why-button").count()
+        await self.page.locator(".composer textarea").fill(message)
+        await self.page.keyboard.press("Enter")
+        await self.page.locator(".why-button").nth(answers).wait_for()
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """The system's Chromium; the test is skipped where there is none."""
+    program = next(filter(None, map(shutil.which, _NAMES)), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine; install the system's package")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
+@asynccontextmanager
+async def watched(
+    browser: Browser, url: str, *, language: str = "en", width: int = 1280, height: int = 800, dark: bool = False
+) -> AsyncIterator[Watched]:
+    """A page of a new profile, at whose end nothing may have gone wrong."""
+    context = await browser.new_context(
+        viewport={"width": width, "height": height},
+        locale="zh-CN" if language == "zh" else "en-GB",
+        color_scheme="dark" if dark else "light",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    await context.add_init_script(_NOTE_REPORTS)
+    page = await context.new_page()
+    page.set_default_timeout(30_000)
+    seen = Watched(page, url)
+    page.on("pageerror", lambda error: seen.faults.append(f"error: {error}"))
+    page.on("console", lambda said: seen.faults.append(said.text) if said.type == "error" else None)
+    page.on(
+        "request",
+        lambda asked: (
+            None if asked.url.startswith((url, "data:", "blob:")) else seen.faults.append(f"asked for {asked.url}")
+        ),
+    )
+    yield seen
+    await context.close()
+    assert seen.faults == []

@@ -1,0 +1,46 @@
+"""Sign-in in a browser."""
+
+import pytest
+from playwright.async_api import expect
+
+from services.bootstrap import Services
+from services.identity.api_keys import ApiKeys
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings, load_settings
+from tests.console.browser import chromium, watched
+from tests.support.model_server import ModelServer
+
+pytestmark = [pytest.mark.anyio, pytest.mark.soak]
+
+
+@pytest.fixture
+def settings(model_server: ModelServer) -> Settings:
+    """Settings with API keys."""
+    return load_settings(
+        auth="api_key", host="0.0.0.0", llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k"
+    )
+
+
+async def test_a_session_that_ends_asks_for_the_key_again(url: str, services: Services) -> None:
+    keys = ApiKeys(services.database)
+    first, secret = await keys.create(DEFAULT_TENANT, "browser", ["chat", "memory:read"])
+    _, other = await keys.create(DEFAULT_TENANT, "browser", ["chat", "memory:read"])
+    async with chromium() as browser, watched(browser, url) as seen:
+        page = seen.page
+        await page.goto(f"{url}/console")
+        await page.get_by_label("API key or token").fill("wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("not accepted")
+        await page.get_by_label("API key or token").fill(secret)
+        await page.keyboard.press("Enter")
+        await page.locator(".welcome").wait_for()
+        assert secret not in str(await page.evaluate("JSON.stringify({...localStorage, ...sessionStorage})"))
+        assert await page.get_by_role("link", name="Keys and limits").count() == 1
+        await seen.ask("Hello")
+        await keys.revoke(DEFAULT_TENANT, first.id)
+        await page.locator(".composer textarea").fill("Still there?")
+        await page.keyboard.press("Enter")
+        await page.get_by_label("API key or token").fill(other)
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".composer textarea")).to_have_value("Still there?")
+        seen.faults[:] = [fault for fault in seen.faults if "401" not in fault]  # as they were meant
