@@ -55,6 +55,7 @@ async def history(
         images=len(state.get("images", [])),
         begins=state.get("begins", False),
         remembers=state.get("remembers", True),
+        reflects=state.get("reflects", True),
         core_memory_generation=state.get("core_memory_generation"),
         memory_generation=state.get("memory_generation"),
         reference=state.get("time_reference"),

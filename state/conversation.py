@@ -137,6 +137,8 @@ class ConversationState(TurnInput, total=False):
     """Whether nothing of the turn is stored."""
     remembers: bool
     """Whether there is any episode of the user to recall."""
+    reflects: bool
+    """Whether the expert thinks completed turns over, so that there may be a private note."""
     core_memory_generation: int | None
     """Least generation of the user's core memory to use, as of the turn's opening; 0 = there was none,
     None = whatever is the newest when it is read."""

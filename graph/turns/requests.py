@@ -76,6 +76,7 @@ def initial_state(
         context_policy=turn.policy,
         features_off=list(turn.parts_off),
         begins=turn.begins,
+        reflects=turn.reflects,
         unstored=not turn.stored,
         remembers=turn.remembers,
         knowledge_version=turn.knowledge_version,

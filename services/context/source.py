@@ -46,6 +46,8 @@ class PromptTurn:
     """Whether the conversation begins with this message, so that nothing has to be read of it."""
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
+    reflects: bool = True
+    """Whether there may be a private note of the expert."""
     core_memory_generation: int | None = None
     """Least generation of the user's core memory to use; 0 = there is none, None = the newest."""
     memory_generation: int | None = None

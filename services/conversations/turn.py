@@ -84,6 +84,8 @@ class OpenTurn:
     """Whether its conversation begins with it, so that there is nothing before it to read."""
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
+    reflects: bool = True
+    """Whether its expert thinks completed turns over, so that there may be a private note."""
     knowledge_version: str | None = None
     """Version of the tenant's knowledge bases; empty = there are none, None = not known."""
     core_memory_generation: int | None = None

@@ -75,6 +75,7 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
        {RUNNING} AS experiments,
        expert.id AS expert_id, expert.name AS expert, expert.model,
        concat_ws(E'\n\n', expert.system_prompt, nullif(expert.persona, '')) AS system_prompt, expert.parts_off,
+       expert.reflection AS reflects,
        jsonb_build_object(
            'strategy', expert.context_strategy, 'window', expert.context_window,
            'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages,

@@ -71,6 +71,7 @@ class _Found:
     model: str | None
     policy: ContextPolicy
     parts_off: list[Feature]
+    reflects: bool
     known_turn_id: UUID | None
     known_differs: bool | None
     """Whether the known turn answers another message."""
@@ -185,6 +186,7 @@ class Turns:
             model=one.model,
             policy=one.policy,
             parts_off=one.parts_off,
+            reflects=one.reflects,
             waiting=one.status == "waiting",
             begins=one.begins,
             remembers=one.remembers,

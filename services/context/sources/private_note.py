@@ -17,7 +17,7 @@ _HEADING: dict[Language, str] = {
     "zh": "你上次回答之后的私人笔记；可以据此行事，但不要引用或提起：",
 }
 
-# The newest answer of each conversation is found in the index; where the expert does not reflect, none is read.
+# The newest answer of each conversation is found in the index.
 _NEWEST: LiteralString = """
 SELECT m.inner_voice FROM experts x
 JOIN conversations c ON c.expert_id = x.id AND c.tenant_id = x.tenant_id AND c.user_id = %(user_id)s
@@ -39,6 +39,10 @@ class PrivateNoteSource(Source[dict[str, str]]):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    def is_on(self, turn: PromptTurn) -> bool:
+        """Whether the expert reflects."""
+        return turn.reflects
 
     async def load(self, turn: PromptTurn) -> dict[str, str] | None:
         """The note; None = there is none.
