@@ -7,10 +7,10 @@ from langgraph.runtime import Runtime
 
 from services.conversations.turn import TurnOutcome
 from services.conversations.turns import Turns
-from services.memory.agent.schedule import DECIDE_COMMAND, jobs_of_turn
+from services.memory.agent.triggers import DECIDE_COMMAND, jobs_of_turn
 from services.memory.episodes.index import Scope
 from services.memory.recall.working_sets import WorkingSets
-from services.tone.schedule import GIVE_OPINION
+from services.tone.states import GIVE_OPINION
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import Recognised

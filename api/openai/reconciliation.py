@@ -18,8 +18,8 @@ from api.openai.models import expert_of
 from api.openai.sessions import ClientIds
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.conversations.digests import message_digest
 from services.conversations.known_conversations import UNNAMED, KnownConversation
+from services.conversations.messages import message_digest
 from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare, meant_at
 from services.errors import Conflict, InvalidInput
 from state.conversation import EarlierMessage

@@ -24,8 +24,8 @@ from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.turn_queue import TurnQueue
 from graph.turns.writer import EventWriter
 from services.bootstrap import Services
-from services.conversations.digests import message_digest
 from services.conversations.leases import AdoptedTurn
+from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.rows import tuple_row
 
-from services.conversations.digests import message_digest
+from services.conversations.messages import message_digest
 from services.conversations.resent_history import StoredMessage
 from services.platform.postgres import Database
 

@@ -5,8 +5,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
-from services.conversations.digests import message_digest
-from services.conversations.messages import message_tokens
+from services.conversations.messages import message_digest, message_tokens
 from services.conversations.turn import TURN_IMPORTANCE, TurnOutcome
 from state.prompt import Epoch, Tone
 

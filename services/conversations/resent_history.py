@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from services.conversations.digests import Role
+from services.conversations.messages import Role
 
 BranchReason = Literal["edit", "regenerate", "switch"]
 _ENOUGH = 2

@@ -16,8 +16,7 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.conversations import turn_sql
-from services.conversations.digests import message_digest
-from services.conversations.messages import image_part, message_tokens, title_of, without_nul
+from services.conversations.messages import image_part, message_digest, message_tokens, title_of, without_nul
 from services.conversations.outcome_values import outcome_values
 from services.conversations.turn import (
     MOST_WAITING,

@@ -12,8 +12,14 @@ from uuid_utils.compat import uuid7
 from services.context.sources.knowledge import HANDLERS
 from services.errors import Conflict, InvalidInput, NotFound
 from services.jobs.queue import JobQueue
-from services.knowledge.base import MAX_SYSTEM_PROMPT_TOKENS, PREFIX_PATTERN, Base, BaseChange, NewBase
-from services.knowledge.profile import BaseProfile
+from services.knowledge.base import (
+    MAX_SYSTEM_PROMPT_TOKENS,
+    PREFIX_PATTERN,
+    Base,
+    BaseChange,
+    BaseProfile,
+    NewBase,
+)
 from services.llm.tokens import count_tokens
 from services.platform.postgres import Database, Row
 

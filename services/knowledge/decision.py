@@ -6,10 +6,10 @@ A base collects points for what it shares with the message; how many it needs de
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from services.knowledge.base import BaseProfile
 from services.knowledge.evidence import Evidence
 from services.knowledge.message_intent import MessageIntent
 from services.knowledge.overlap import Overlap, overlaps, wanted
-from services.knowledge.profile import BaseProfile
 from services.knowledge.profile_match import Hit, Profiles
 
 _KEYWORD = 0.5

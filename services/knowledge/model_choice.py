@@ -7,7 +7,7 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.errors import BadModelOutput
-from services.knowledge.profile import BaseProfile
+from services.knowledge.base import BaseProfile
 from services.knowledge.profile_match import ends_of
 from services.llm.structured_output import ask_for, json_answer
 

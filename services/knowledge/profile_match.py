@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from services.knowledge.base import BaseProfile
 from services.knowledge.chunking import HEADING_SEPARATOR
 from services.knowledge.overlap import Wanted, wanted
-from services.knowledge.profile import BaseProfile
 from services.knowledge.word_forms import folded_forms
 from services.text.tokenizer import informative_terms, simplified, terms
 

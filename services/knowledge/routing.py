@@ -16,11 +16,11 @@ import structlog
 from numpy.typing import NDArray
 
 from services.errors import BadModelOutput, ModelFailed, Unavailable
+from services.knowledge.base import BaseProfile
 from services.knowledge.decision import Closeness, Decision, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
 from services.knowledge.message_intent import MessageIntent, manner_of, views_of
 from services.knowledge.model_choice import ask_which
-from services.knowledge.profile import BaseProfile
 from services.knowledge.profile_match import Profiles, ends_of
 from services.search.embedding_quality import EmbeddingQuality
 from services.text.language import Language, language_of

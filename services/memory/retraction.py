@@ -46,14 +46,6 @@ class EndedExchange:
     answer: str
 
 
-@dataclass(frozen=True)
-class Retracted:
-    """What a retraction touches."""
-
-    message_ids: Sequence[UUID]
-    conversation_ids: Sequence[UUID]
-
-
 class Retraction:
     """Carries out planned changes of memory, within a transaction of the caller's."""
 

@@ -1,12 +1,14 @@
 """From a text to the dates that it speaks of, in Chinese and in English."""
 
 import re
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 
 from services.time_reference import chinese, english
 from services.time_reference.phrases import Found
 from services.time_reference.ranges import TimeRange
 
+_ANOTHER_DAY = timedelta(days=200)
+"""Neither a whole number of weeks nor of months nor of years away."""
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -38,3 +40,21 @@ def _apart(found: list[Found], length: int) -> list[Found]:
             taken[begin:stop] = b"\1" * (stop - begin)
             kept.append(each)
     return sorted(kept, key=lambda each: each[1])
+
+
+def named_day(text: str, today: date) -> date | None:
+    """The day, if the text names exactly one; without a year it is the latest that is not after `today`.
+
+    Days that count from today (yesterday, Monday, the 4th) are not named: said on another day, they are others.
+    """
+    elsewhere = {
+        (found.begin, found.stop): (found.start.month, found.start.day)
+        for found in parse(text, datetime.combine(today - _ANOTHER_DAY, time.min))
+    }
+    days = {
+        found.start
+        for found in parse(text, datetime.combine(today, time.min))
+        if found.start == found.end
+        and elsewhere.get((found.begin, found.stop)) == (found.start.month, found.start.day)
+    }
+    return days.pop() if len(days) == 1 else None

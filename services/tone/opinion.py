@@ -14,8 +14,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.text.language import Language, language_of
 from services.tone.lexicon import EMOTIONS
-from services.tone.schedule import GIVE_OPINION
-from services.tone.states import ToneStates
+from services.tone.states import GIVE_OPINION, ToneStates
 from state.prompt import EmotionScores
 
 _LONGEST = 2000

@@ -12,6 +12,9 @@ from psycopg.types.json import Jsonb
 from services.platform.postgres import Database
 from state.prompt import DominantTone, EmotionScores, Pace
 
+GIVE_OPINION = "give_tone_opinion"
+"""Task that asks the small model about a turn's message."""
+
 MESSAGES = 5
 """Messages of the user that make a tone, the present one included."""
 

@@ -72,9 +72,6 @@ class RegisteredTool:
         return self.tool.name
 
 
-MakeTool = Callable[[ToolServices], RegisteredTool | None]
-"""Makes a tool that works on something of the service; None when that is switched off."""
-
 _SCHEMAS: dict[CodeType, ArgsSchema | None] = {}
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from services.conversations.digests import message_digest
+from services.conversations.messages import message_digest
 from services.conversations.turn import TURN_IMPORTANCE
 from services.transfer.messages import Exchange, ImportedMessage
 from services.transfer.statements import BatchStatements

@@ -5,8 +5,8 @@ import pytest
 from nodes.route import route
 from services.context.features import FEATURES
 from services.identity.tenants import DEFAULT_TENANT
+from services.knowledge.base import BaseProfile
 from services.knowledge.evidence import Evidence
-from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.llm.embeddings import Embedder
 from services.search.embedding_quality import EmbeddingQuality

@@ -24,9 +24,8 @@ from services.memory.agent.plan import (
     load,
     texts_of,
 )
-from services.memory.agent.schedule import REMEMBER
 from services.memory.agent.store import AgentStore, Exchange
-from services.memory.agent.triggers import is_worth_filing
+from services.memory.agent.triggers import REMEMBER, is_worth_filing
 from services.memory.archive import Archive
 from services.memory.commands.resolution import Resolution, ResolutionRequest
 from services.memory.core import CoreMemory

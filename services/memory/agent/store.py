@@ -11,7 +11,7 @@ import psycopg
 from psycopg.rows import class_row, tuple_row
 
 from services.errors import NotFound
-from services.memory.agent.schedule import REMEMBER
+from services.memory.agent.triggers import REMEMBER
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND

@@ -1,4 +1,4 @@
-"""Whether an exchange says anything that may be worth filing: a cheap filter before a model is asked.
+"""Which jobs a turn causes for memory: a cheap filter tells whether an exchange may be worth filing.
 
 It lets through whatever says something about users, their people, plans, wishes and feelings about things, and
 corrections of it. A wrong pass costs a share of one call; what is held back is lost to core memory. Task requests,
@@ -8,6 +8,12 @@ questions about the world, greetings and talk about the answer are held back.
 import re
 
 from services.text.clauses import statements
+
+REMEMBER = "remember_turn"
+"""Task that files what is worth remembering of a turn."""
+
+DECIDE_COMMAND = "decide_memory_command"
+"""Task that decides whether a turn asks memory for something."""
 
 _ABOUT_A_USER = re.compile(
     r"\b(?:i|i'm|i've|i'll|i'd|my|mine|myself|me|we|we're|we've|our|us)\b|我|咱|俺|本人|老婆|老公|媳妇|孩子们?|"
@@ -100,3 +106,8 @@ def _says_something(clause: str) -> bool:
         return True
     about = _ABOUT_A_USER.search(clause) is not None and len(clause) >= _SHORTEST
     return about and not _ABOUT_THE_TALK.search(clause)
+
+
+def jobs_of_turn(said: str, answer: str) -> list[str]:
+    """Return the names of the tasks that a completed turn causes for memory; for many turns none."""
+    return [REMEMBER] if is_worth_filing(said, answer) else []

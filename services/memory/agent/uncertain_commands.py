@@ -14,8 +14,8 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
-from services.memory.agent.schedule import DECIDE_COMMAND
 from services.memory.agent.store import AgentStore, Exchange
+from services.memory.agent.triggers import DECIDE_COMMAND
 from services.memory.commands.recogniser import recognise
 from services.memory.commands.resolution import Resolution, ResolutionRequest
 from services.memory.operations import Trigger

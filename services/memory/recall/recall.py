@@ -35,8 +35,8 @@ from services.search.queries import RecallQuery, Utterance, make_queries
 from services.search.selection import Floor
 from services.text.language import Language, language_of
 from services.text.questions import asks, is_small_talk
-from services.time_reference.days import named_day
 from services.time_reference.local_days import bounds, local_day
+from services.time_reference.parse import named_day
 
 _TRUSTED = 0.5
 _DEPTH_OF_A_WEAK_EMBEDDING = 40

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.conversations.digests import Role, message_digest
+from services.conversations.messages import Role, message_digest
 from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare
 
 

@@ -3,8 +3,7 @@ import pytest
 from services.bootstrap import Services
 from services.errors import Conflict, InvalidInput, NotFound
 from services.identity.tenants import DEFAULT_TENANT, Tenants
-from services.knowledge.base import NewBase
-from services.knowledge.profile import BaseProfile
+from services.knowledge.base import BaseProfile, NewBase
 from tests.support.knowledge import a_base, put
 from tests.support.turns import exchange, new_turn
 

@@ -1,9 +1,9 @@
 import pytest
 
+from services.knowledge.base import BaseProfile
 from services.knowledge.decision import Closeness, by_closeness, by_profile
 from services.knowledge.evidence import Evidence
 from services.knowledge.message_intent import MessageIntent, manner_of, views_of
-from services.knowledge.profile import BaseProfile
 from services.knowledge.profile_match import Profiles
 from services.knowledge.word_forms import Vocabulary
 from services.text.tokenizer import terms

@@ -1,6 +1,6 @@
 import pytest
 
-from services.knowledge.profile import BaseProfile
+from services.knowledge.base import BaseProfile
 from services.knowledge.profile_match import Hit, Profiles, ends_of
 
 COFFEE = BaseProfile(

@@ -7,8 +7,8 @@ from langchain_core.embeddings import Embeddings
 
 from services.bootstrap import Services
 from services.errors import DatabaseUnavailable, Unavailable
+from services.knowledge.base import BaseProfile
 from services.knowledge.evidence import Evidence
-from services.knowledge.profile import BaseProfile
 from services.knowledge.routing import KnowledgeRouting
 from services.knowledge.word_forms import Vocabulary
 from services.llm.embeddings import Embedder

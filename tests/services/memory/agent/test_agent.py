@@ -12,8 +12,8 @@ from services.conversations.turn import OpenTurn
 from services.memory.agent.agent import MemoryAgent
 from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.plan import CoreChange, NewMemory, Plan, dump
-from services.memory.agent.schedule import REMEMBER
 from services.memory.agent.store import AgentStore
+from services.memory.agent.triggers import REMEMBER
 from services.memory.episodes.episode import NewEpisode
 from services.memory.items import ItemChange
 from services.memory.operations import Trigger

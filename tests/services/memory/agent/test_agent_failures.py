@@ -4,7 +4,7 @@ import pytest
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.agent.schedule import REMEMBER
+from services.memory.agent.triggers import REMEMBER
 from services.memory.operations import Trigger
 from services.platform.settings import Settings
 from tests.support.archiving import with_small_model

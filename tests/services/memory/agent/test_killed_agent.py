@@ -15,8 +15,8 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.agent.agent import MemoryAgent
 from services.memory.agent.decisions import DecisionMaker
-from services.memory.agent.schedule import REMEMBER
 from services.memory.agent.store import AgentStore
+from services.memory.agent.triggers import REMEMBER
 from services.memory.blocks import Owner
 from services.platform.settings import Settings
 from tests.support.archiving import with_small_model

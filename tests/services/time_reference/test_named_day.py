@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from services.time_reference.days import named_day
+from services.time_reference.parse import named_day
 
 TODAY = date(2026, 11, 21)
 
