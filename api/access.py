@@ -1,4 +1,4 @@
-"""What a route may touch, for whom it acts, and how often."""
+"""Access of routes: scopes, the caller they act for, and rate limits."""
 
 import base64
 from typing import Annotated
@@ -112,7 +112,7 @@ def _password_as_bearer(authorization: str) -> str:
 
 
 class _Bearer(SecurityBase):
-    """What the OpenAPI document says of credentials."""
+    """The OpenAPI document on credentials."""
 
     scheme_name = "bearer"
     model = HTTPBearer(description="An API key or a token, as ANAMNESIS_AUTH says; with `none`, nothing.")

@@ -1,4 +1,4 @@
-"""What requests and answers about compression look like."""
+"""Requests and answers about compression."""
 
 from datetime import datetime
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What requests and answers about episodes look like."""
+"""Requests and answers about episodes."""
 
 from datetime import datetime
 from typing import Annotated, Literal, Self
@@ -162,7 +162,7 @@ class WholeEpisodeView(ListedEpisodeView):
 
 
 class EpisodeChangeRequest(BaseModel):
-    """What is to be changed of a written memory; what is not given stays."""
+    """A change of a written memory; fields that are not given stay."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""What requests and answers about experiments look like, and their limits."""
+"""Requests and answers about experiments, and their limits."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -73,7 +73,7 @@ class ExperimentRequest(BaseModel):
 
 @with_config(ConfigDict(extra="forbid"))
 class ExperimentChangeRequest(TypedDict, total=False):
-    """What is to be changed of an experiment; what is not given stays."""
+    """A change of an experiment; fields that are not given stay."""
 
     description: Description
     status: Literal["draft", "running", "stopped"]

@@ -1,4 +1,4 @@
-"""What requests and answers about experts look like, and their limits."""
+"""Requests and answers about experts, and their limits."""
 
 from datetime import datetime
 from typing import Annotated
@@ -95,7 +95,7 @@ class ExpertRequest(BaseModel):
 
 @with_config(ConfigDict(extra="forbid"))
 class ExpertChangeRequest(TypedDict, total=False):
-    """What is to be changed of an expert; what is not given stays."""
+    """A change of an expert; fields that are not given stay."""
 
     system_prompt: SystemPrompt
     persona: Persona

@@ -35,7 +35,7 @@ class KeyRequest(BaseModel):
 
 
 class KeyView(BaseModel):
-    """What is known of a key."""
+    """A key's metadata."""
 
     id: UUID
     name: str

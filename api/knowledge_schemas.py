@@ -1,4 +1,4 @@
-"""What requests and answers about knowledge bases look like, and their limits."""
+"""Requests and answers about knowledge bases, and their limits."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -68,7 +68,7 @@ class BaseRequest(BaseModel):
 
 @with_config(ConfigDict(extra="forbid"))
 class BaseChangeRequest(TypedDict, total=False):
-    """What is to be changed of a knowledge base; what is not given stays."""
+    """A change of a knowledge base; fields that are not given stay."""
 
     description: Description
     keywords: Keywords
@@ -122,7 +122,7 @@ class DocumentPage(BaseModel):
 
 
 class IngestedView(BaseModel):
-    """What became of a document that was sent."""
+    """Outcome of a document that was sent."""
 
     status: IngestStatus
     document: DocumentView

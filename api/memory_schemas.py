@@ -1,4 +1,4 @@
-"""What requests and answers about memory look like: summaries, topics, core memory, the log of operations."""
+"""Requests and answers about memory: summaries, topics, core memory, the log of operations."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal

@@ -59,7 +59,7 @@ class Problem(BaseModel):
 
 
 def documented(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """What the OpenAPI document says of these error answers."""
+    """The OpenAPI document on these error answers."""
     content = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
     return {int(status): {"description": status.phrase, "content": content} for status in statuses}
 

@@ -1,4 +1,4 @@
-"""What requests and answers look like, and their limits."""
+"""Requests and answers, and their limits."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -147,7 +147,7 @@ class ChatAnswer(BaseModel):
 
 
 class FeedbackRequest(BaseModel):
-    """What a user thinks of an answer."""
+    """A user's opinion of an answer."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"rating": "up"}]})
 
@@ -164,7 +164,7 @@ class FeedbackRequest(BaseModel):
 
 
 class FeedbackView(BaseModel):
-    """What a user thinks of an answer."""
+    """A user's opinion of an answer."""
 
     rating: Rating
     comment: str | None
@@ -301,7 +301,7 @@ class JobPage(BaseModel):
 
 
 class ErasureView(BaseModel):
-    """What was removed of a user, by store and kind."""
+    """Counts of what was removed of a user, by store and kind."""
 
     user_id: str
     removed: dict[str, dict[str, int]]
@@ -309,7 +309,7 @@ class ErasureView(BaseModel):
 
 
 class ErasedConversationView(BaseModel):
-    """What was removed with a conversation."""
+    """Counts of what was removed with a conversation."""
 
     conversation_id: UUID
     keep_memories: bool

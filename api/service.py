@@ -1,4 +1,4 @@
-"""What the service is, and what the caller may do with it."""
+"""The service's version and features, and what the caller may do with it."""
 
 from importlib.metadata import version
 from typing import Literal

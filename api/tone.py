@@ -49,7 +49,7 @@ async def persona(
     caller: MemoryReader,
     expert: Annotated[Id, Query(description="Name of the expert who knows them.")] = "default",
 ) -> Any:
-    """What is known of a user in brief, from core memory and their visits, as it is now."""
+    """A user in brief, from core memory and their visits."""
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
     content = {block.section: block.content for block in await services.memory.core.read(owner)}

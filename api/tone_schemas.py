@@ -1,4 +1,4 @@
-"""What answers about how a user sounds, and about who they are in brief, look like."""
+"""Answers about how a user sounds, and about who they are in brief."""
 
 from datetime import datetime
 from uuid import UUID
@@ -41,7 +41,7 @@ class TonePage(BaseModel):
 
 
 class PersonaView(BaseModel):
-    """What is known of a user in brief; null = not known."""
+    """A user in brief; null = not known."""
 
     expert: str
     name: str | None

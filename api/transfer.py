@@ -22,7 +22,7 @@ from services.transfer.report import MOST_ERRORS
 
 
 def message_schema() -> dict[str, Any]:
-    """What the OpenAPI document says of a line that is a message."""
+    """The OpenAPI document on a line that is a message."""
     schema = MessageLine.model_json_schema()
     defined = schema.pop("$defs")
     feedback = {"anyOf": [defined["FeedbackPart"], {"type": "null"}], "default": None}
@@ -39,7 +39,7 @@ class LineErrorView(BaseModel):
 
 
 class ImportView(BaseModel):
-    """What became of the lines of an import."""
+    """Outcome of the lines of an import."""
 
     imported: int = Field(description="Lines that are stored now and were not before.")
     skipped: int = Field(description="Lines of what was stored already.")

@@ -1,4 +1,4 @@
-"""What requests and answers about visits, days and users look like."""
+"""Requests and answers about visits, days and users."""
 
 from datetime import date, datetime
 from typing import Annotated, Literal
@@ -95,7 +95,7 @@ class UserPage(BaseModel):
 
 
 class UserRequest(BaseModel):
-    """What is to be changed of a user; what is not named stays as it is."""
+    """A change of a user; fields that are not given stay."""
 
     model_config = ConfigDict(extra="forbid")
 

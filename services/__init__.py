@@ -1,4 +1,4 @@
-"""What the nodes and the API call: stores, memory, the prompt, models, jobs."""
+"""Services that nodes and the API call: stores, memory, the prompt, models, jobs."""
 
 import os
 

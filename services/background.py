@@ -1,4 +1,4 @@
-"""What works on memory in the background, made once: the memory agent, compression, reflection."""
+"""Services that work on memory in the background: the memory agent, compression, reflection."""
 
 from dataclasses import dataclass
 

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Services:
-    """What the nodes and the API are given; each takes the few that it names."""
+    """All services; each node and route takes the few that it names."""
 
     settings: Settings
     authenticator: Authenticator
@@ -246,7 +246,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
 
 @dataclass(frozen=True)
 class _Connected:
-    """What is connected to elsewhere, and closed at the end."""
+    """Connections to stores and models, closed at the end."""
 
     database: Database
     cache: Redis
@@ -377,7 +377,7 @@ def _make_summaries(settings: Settings, connected: _Connected, memory: "Memory")
 
 
 def make_importer(settings: Settings, database: Database, jobs: JobQueue) -> Importer:
-    """What imports lines; a command needs nothing beside it."""
+    """Make the importer of lines; a command needs nothing else."""
     return Importer(
         database,
         jobs,

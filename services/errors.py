@@ -130,7 +130,7 @@ ModelFailure = Literal[
 ]
 
 RefusalTopic = Literal["context", "tools", "messages", "temperature", "schema", "model"]
-"""What of a request an endpoint refuses."""
+"""Parts of a request that an endpoint may refuse."""
 
 MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
     "llm_unreachable": (True, "The language model cannot be reached; is ANAMNESIS_LLM_BASE_URL right?"),

@@ -1,4 +1,4 @@
-"""What is wrong with a value that fits no schema, in plain words, from the errors that pydantic reports."""
+"""Explain in plain words why a value fits no schema, from the errors that pydantic reports."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a process that answers loads once it listens, so that its first turn need not."""
+"""Load in the background, once the process listens, what its first turn would wait for."""
 
 import asyncio
 

@@ -1,1 +1,1 @@
-"""What flows through a turn: plain values, and nothing of ours imported."""
+"""Values that flow through a turn; nothing else of the service is imported here."""

@@ -85,7 +85,7 @@ class EarlierMessage(TypedDict):
 
 
 class TurnInput(TypedDict, total=False):
-    """What the caller sends."""
+    """The caller's message."""
 
     user_id: str
     """The caller's own name for the user. Identity itself is in `TurnContext`."""
@@ -149,13 +149,13 @@ class ConversationState(TurnInput, total=False):
     knowledge_version: str | None
     """Version of the tenant's knowledge bases when the turn was opened; empty = none, None = not known."""
     features_off: list[Feature]
-    """What the expert goes without; read by `route` alone."""
+    """Features that the expert goes without; read by `route` alone."""
     now: datetime
     """When the turn began, with time zone. Nodes read no other clock for what they decide."""
 
     # route
     features: list[Feature]
-    """What is on in this turn: by the settings, and for the expert."""
+    """Features that are on in this turn: by the settings, and for the expert."""
     route_decision: RouteDecision
     kb_prefix: str | None
     use_retrieval: bool

@@ -1,4 +1,4 @@
-"""What a turn does to memory at the user's word: planned while its prompt is read, committed when it ends."""
+"""Changes of memory that a user asks for in a turn: planned while the prompt loads, committed when it ends."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +9,7 @@ MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "
 """Remove what was told; keep a turn out of memory; replace what was told; keep a statement; keep a wish about
 answers."""
 CommandScope = Literal["stated", "present", "previous"]
-"""What a command is about: what it names, this message, or the exchange before it."""
+"""Subject of a command: what it names, this message, or the exchange before it."""
 Certainty = Literal["plain", "likely", "unclear"]
 """Certainty of a command. `plain`: obeyed. `likely`: obeyed where memory holds what it names, else left to a small
 model. `unclear`: left to a small model."""

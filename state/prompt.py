@@ -1,4 +1,4 @@
-"""What a prompt is made of: what is known of the conversation and of the user, and the report."""
+"""Parts of a prompt: the conversation, the user, and the report."""
 
 from datetime import date, datetime
 from typing import Any, Literal
@@ -18,7 +18,7 @@ Feature = Literal[
     "quick_tools",
     "memory_agent",
 ]
-"""What can be switched off for an expert, and mostly by a setting: what is always known of the user, and them in
+"""Features that can be switched off for an expert, and mostly by a setting: what is always known of the user, and them in
 brief; what earlier conversations said; prepared answers to questions about days; how the user sounds; the present
 time; knowledge bases where the caller names none; tools that run by themselves; the agent that files what is worth
 remembering."""
@@ -266,7 +266,7 @@ class ContextReport(TypedDict):
     dropped: list[dict[str, Any]]
     """What did not fit, each with `section`, `items` and `reason`."""
     parts: list[Feature]
-    """What was on in the turn."""
+    """Features that were on in the turn."""
     strategy: ContextStrategy
     epoch: int
     epoch_reason: str

@@ -1,4 +1,4 @@
-"""What `anamnesis chat` asks the running service, beside answers."""
+"""Requests of `anamnesis chat` to the running service, other than for answers."""
 
 from collections.abc import Iterator
 from http import HTTPStatus

@@ -27,7 +27,7 @@ class File:
 
 @dataclass
 class Report:
-    """What became of the files."""
+    """Outcome of the files."""
 
     created: int = 0
     replaced: int = 0

@@ -1,4 +1,4 @@
-"""What the commands share: the Typer application, settings, stores, tables, and errors in one line."""
+"""Shared parts of commands: the Typer application, settings, stores, tables, and errors in one line."""
 
 import asyncio
 import json

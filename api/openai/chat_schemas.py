@@ -1,4 +1,4 @@
-"""What `POST /v1/chat/completions` takes, and what it refuses because it could not be kept."""
+"""Requests to `POST /v1/chat/completions`: fields that are taken, and fields that are refused."""
 
 from typing import Any
 

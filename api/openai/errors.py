@@ -30,7 +30,7 @@ class ErrorBody(BaseModel):
 
 
 def documented_errors(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """What the OpenAPI document says of these error answers."""
+    """The OpenAPI document on these error answers."""
     everywhere = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
     return {int(status): {"description": status.phrase, "model": ErrorBody} for status in (*statuses, *everywhere)}
 

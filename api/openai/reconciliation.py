@@ -1,4 +1,4 @@
-"""What of a request is new: the conversation that is stored is the truth, what a client sends along is evidence.
+"""Find the new part of a request: the stored conversation is the truth, what a client sends along is evidence.
 
 A message is added; or comes in the place of another, whose tail becomes a branch; or is one that is in progress
 already. History that is not known is taken in once.

@@ -35,7 +35,7 @@ _STATUSES = {
 
 @dataclass(frozen=True)
 class ResponseHead:
-    """What is known of a response whatever has become of it."""
+    """Fields of a response in any state."""
 
     turn_id: UUID
     model: str

@@ -1,4 +1,4 @@
-"""What clients wrap around a user's own words: passages, the client's own memories, dates. Pure functions.
+"""Wrappers of clients around a user's own words: passages, the client's own memories, dates. Pure functions.
 
 The user's words are stored and remembered; what was around them is shown to the model for this one message.
 """

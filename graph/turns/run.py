@@ -58,7 +58,7 @@ class TurnRun:
     request: TurnInput
     log: TurnLog
     degraded: list[str] = field(default_factory=list)
-    """What the turn goes without from its beginning."""
+    """Parts that the turn goes without from its beginning."""
     written: ConversationState = field(default_factory=ConversationState)
     """What the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)

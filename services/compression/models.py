@@ -1,4 +1,4 @@
-"""What is compressed: a user's living episodes as they were read, and what is made of a group of them."""
+"""Input and output of compression: a user's episodes as they were read, and the result for a group of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ LONGEST_TEXT = 1500
 """Characters of an episode that may be merged: what a model is shown of it is all of it."""
 
 Outcome = Literal["represented", "duplicate", "contradicted", "trivial"]
-"""What became of a source: the new text says it, or why it does not."""
+"""Outcome of a source: the new text says it, or why it does not."""
 Dropped = Literal["duplicate", "contradicted", "trivial"]
 
 

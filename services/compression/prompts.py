@@ -1,4 +1,4 @@
-"""What the model is asked about a group of memories, in Chinese and in English."""
+"""Prompts for a group of memories, in Chinese and in English."""
 
 from collections.abc import Sequence
 

@@ -24,5 +24,5 @@ def features_on(settings: Settings) -> tuple[Feature, ...]:
 
 
 def features_of_turn(configured: Sequence[Feature], switched_off: Collection[Feature]) -> list[Feature]:
-    """What is on in a turn of an expert who goes without some."""
+    """Features that are on in a turn of an expert who goes without some."""
     return [feature for feature in configured if feature not in switched_off]

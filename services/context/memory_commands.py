@@ -1,4 +1,4 @@
-"""What the message asks memory to do: planned while the prompt is read, and told to the model in its tail."""
+"""Memory commands in the prompt: planned while its sections load, and confirmed to the model in its tail."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a conversation's prompts begin with, as it is stored."""
+"""The stored beginning of a conversation's prompts."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a section of the prompt is made by: a source, which reads what it needs and then chooses what to show."""
+"""Sources of the prompt's sections: each reads what it needs and then chooses what to show."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -135,7 +135,7 @@ class Source(Generic[Loaded]):
 
 @dataclass
 class Known:
-    """What is known of a turn while its sections are selected."""
+    """A turn's data while its sections are selected."""
 
     data: dict[type[Source[Any]], Any]
     """What each source has loaded; None = it failed, or has nothing."""

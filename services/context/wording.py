@@ -1,4 +1,4 @@
-"""What sections share: tags around data, which nothing inside can open or close, and readable values."""
+"""Wording that sections share: tags around data, which nothing inside can open or close, and readable values."""
 
 import json
 import re

@@ -91,7 +91,7 @@ class Expert:
     context_budget_tokens: int | None
     """Tokens of its prompts, the user's message not counted; None = the service's own."""
     parts_off: list[Feature]
-    """What it goes without."""
+    """Features that it goes without."""
     created_at: datetime
 
 
@@ -115,7 +115,7 @@ class NewExpert:
 
 
 class ExpertChange(TypedDict, total=False):
-    """What is to be changed of an expert; the rest stays."""
+    """A change of an expert; the rest stays."""
 
     persona: str
     system_prompt: str

@@ -1,4 +1,4 @@
-"""What users think of answers: one rating a turn, which may be changed and withdrawn."""
+"""Opinions of users on answers: one rating a turn, which may be changed and withdrawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MAX_COMMENT_CHARACTERS = 2000
 MAX_TAGS = 10
 
 RATED_MESSAGE: LiteralString = "coalesce(t.assistant_message_id, t.user_message_id)"
-"""What the feedback on a turn `t` belongs to: its answer, or, where it has none, the message that got none."""
+"""The message that the feedback on a turn `t` belongs to: its answer, or, where it has none, the message that got none."""
 
 OF_TURN: LiteralString = f"""
 SELECT jsonb_build_object('rating', CASE f.rating WHEN 1 THEN 'up' ELSE 'down' END, 'comment', f.comment,
@@ -57,7 +57,7 @@ _DELETE: LiteralString = "DELETE FROM feedback WHERE message_id = %(message_id)s
 
 @dataclass(frozen=True)
 class Feedback:
-    """What a user thinks of an answer."""
+    """A user's opinion of an answer."""
 
     rating: Rating
     comment: str | None

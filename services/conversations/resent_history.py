@@ -1,4 +1,4 @@
-"""What a client means by the history that it sends along. Pure functions.
+"""Compare the history that a client sends along with the stored conversation. Pure functions.
 
 The stored conversation is the truth, the resent history is evidence. Old messages that are missing are none, as
 clients cut and compact what they send; messages that differ are.

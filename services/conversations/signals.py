@@ -1,4 +1,4 @@
-"""What processes tell each other about turns, over PostgreSQL's notifications.
+"""Signals between processes about turns, over PostgreSQL's notifications.
 
 They make things quick and are never needed: places and stop requests are in the table `turns`, and are looked
 at every few seconds anyhow.

@@ -1,4 +1,4 @@
-"""What a turn is: as it is asked for, opened, ended and stored."""
+"""Turns as values: requested, opened, ended and stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "ca
 part of one; none; stopped by its caller, with what there was of the answer."""
 
 ConflictPolicy = Literal["queue", "reject", "interrupt"]
-"""What a message does that meets an unfinished turn of its conversation: wait; be refused; end the running turn
+"""Choices for a message that meets an unfinished turn of its conversation: wait; be refused; end the running turn
 as partial and wait for its place."""
 
 StopReason = Literal["cancelled", "partial"]
@@ -28,7 +28,7 @@ TURN_IMPORTANCE = 0.4
 """Importance of the episode that a completed turn becomes, 0 to 1."""
 
 WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", "tone", "memory_agent")
-"""What an unstored turn goes without: whatever reads or keeps something of a user."""
+"""Features that an unstored turn goes without: whatever reads or keeps something of a user."""
 
 MOST_WAITING = 5
 """Turns that may wait in one conversation."""
@@ -36,7 +36,7 @@ MOST_WAITING = 5
 
 @dataclass(frozen=True)
 class NewTurn:
-    """What a caller asks for. `timezone` and `locale` are for this turn; a new user's are stored."""
+    """A caller's request. `timezone` and `locale` are for this turn; a new user's are stored."""
 
     tenant_id: UUID
     external_user_id: str
@@ -77,7 +77,7 @@ class OpenTurn:
     model: str | None
     policy: ContextPolicy
     parts_off: Sequence[Feature] = ()
-    """What the expert goes without."""
+    """Features that the expert goes without."""
     waiting: bool = False
     """Whether it has yet to wait for its place."""
     begins: bool = False
@@ -178,7 +178,7 @@ class StoredTurn:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     feedback: dict[str, Any] | None = None
-    """What the user thinks of the answer."""
+    """The user's opinion of the answer."""
     experiments: dict[str, str] | None = None
     """Names of its variants, by the names of their experiments."""
 

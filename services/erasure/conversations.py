@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class ErasedConversation:
-    """What was removed with a conversation."""
+    """Counts of what was removed with a conversation."""
 
     conversation_id: UUID
     keep_memories: bool

@@ -113,7 +113,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Erased:
-    """What was removed of a user."""
+    """Counts of what was removed of a user."""
 
     user_id: str
     """The caller's own name for the user."""

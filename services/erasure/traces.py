@@ -1,4 +1,4 @@
-"""What is stored about users and conversations outside their tables: background jobs, events and cached memory."""
+"""Traces of users and conversations outside their tables: background jobs, events and cached memory."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString

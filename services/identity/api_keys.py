@@ -45,7 +45,7 @@ _USE = "SELECT tenant_id, hash, scopes, acts_for_headers, default_user FROM use_
 
 @dataclass(frozen=True)
 class ApiKey:
-    """What is known of a key; not the key itself."""
+    """A key's metadata, without the key itself."""
 
     id: UUID
     tenant_id: UUID

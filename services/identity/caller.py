@@ -10,12 +10,12 @@ from services.errors import Forbidden, NotFound
 from services.identity.tenants import DEFAULT_TENANT
 
 Scope = Literal["chat", "memory:read", "memory:write", "admin"]
-"""What a caller may do; `admin` includes the others."""
+"""Scopes of callers; `admin` includes the others."""
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 USER = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
-"""What a user may be called."""
+"""Ids that users may have."""
 
 
 def known_scopes(names: Iterable[object]) -> frozenset[Scope]:

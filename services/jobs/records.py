@@ -1,4 +1,4 @@
-"""What is known of the jobs: how many wait, which failed and why, and which have lost their worker."""
+"""State of the jobs: how many wait, which failed and why, and which have lost their worker."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What a task is: a function over ids, how often it is tried, and what is kept of a failure."""
+"""Tasks: functions over ids, how often they are tried, and what is kept of a failure."""
 
 import asyncio
 import traceback

@@ -1,4 +1,4 @@
-"""What a knowledge base is: as it is made, changed and stored, and its limits."""
+"""Knowledge bases as values: made, changed, stored, and what routing knows of them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ class NewBase:
 
 
 class BaseChange(TypedDict, total=False):
-    """What is to be changed of a base; the rest stays."""
+    """A change of a base; the rest stays."""
 
     description: str
     keywords: list[str]

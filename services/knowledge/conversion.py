@@ -17,7 +17,7 @@ from services.knowledge.screening import too_long
 from services.platform.settings import Settings
 
 _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
-"""What the other process gets of our environment: none of the secrets."""
+"""Variables that the other process inherits: none of the secrets."""
 
 
 @dataclass(frozen=True)

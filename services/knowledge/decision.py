@@ -23,7 +23,7 @@ _PASSAGE_WITH_SEVERAL_WORDS = 1.0
 _LEAST_COVERED = 0.25
 """Least share of the question that a base's best passage covers, where nothing surer speaks for the base."""
 _MEANING = 0.5
-"""What a cosine beyond the floor counts, where the embedding is not known to understand the language."""
+"""Weight of a cosine beyond the floor, where the embedding is not known to understand the language."""
 _MEANING_BELIEVED = 1.5
 
 _SURE_BY_PROFILE = 0.2

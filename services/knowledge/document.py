@@ -1,4 +1,4 @@
-"""What a document is: as it is converted, cut into chunks, and stored."""
+"""Documents as values: as it is converted, cut into chunks, and stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,7 +74,7 @@ class StoredDocument:
 
 @dataclass(frozen=True)
 class Ingested:
-    """What became of a document that was given."""
+    """Outcome of a document that was given."""
 
     status: IngestStatus
     document: StoredDocument

@@ -1,4 +1,4 @@
-"""What a message wants, as far as its form tells: whether a document could hold the answer. Pure.
+"""The intent of a message by its form: whether a document could hold the answer. Pure.
 
 An institution's documents answer how one gets, does or may do something, where, when and for how much; and what
 to do when something has gone wrong. What the world is like, what was said before, and a text that is to be written

@@ -18,17 +18,17 @@ _ASKING = frozenset(
     yesterday quick question hello bother help possibl inform
     """.split()  # noqa: SIM905 — words are easier to read so
 )
-"""What a question asks for and when, and how it is put: not what it is about. English words as stems."""
+"""Words of asking, of time and of phrasing, which are not a question's subject. English words as stems."""
 _FUNCTION = re.compile(
     "[的了是在我你他她它吗呢吧啊把被给和与也都就还不没有要会能可以这那哪里个一上下来去到用于对很太好请想问么什怎样多少几]"
 )
 _PAIR = 2
 _BY_CONCEPT = 0.6
-"""What a word counts of which a text speaks in other words."""
+"""Weight of a word that a text says in other words."""
 _BY_CHARACTERS = 0.3
-"""What a Chinese word counts of which a text has the characters alone."""
+"""Weight of a Chinese word of which a text has only the characters."""
 _LONE = 0.4
-"""What a Chinese word of one character counts; two of them are a word that is shared."""
+"""Weight of a Chinese word of one character; two of them are a word that is shared."""
 _TWO = 2
 _UNSAID = 0.5
 """Weight, in words, of what a message leaves unsaid: one word alone covers less than two."""

@@ -1,4 +1,4 @@
-"""What a tenant's knowledge bases have of a message by what they say of themselves, without reading documents.
+"""Match a message with the profiles of a tenant's knowledge bases, without reading documents.
 
 A base says it by its keywords, by the headings of its documents and its example questions, and by its description.
 Pure, and quick enough for every message: the words of all headings are in one table.

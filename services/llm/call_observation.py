@@ -1,4 +1,4 @@
-"""What is seen of each call of a language model: a span, durations, tokens."""
+"""Observe each call of a language model: a span, durations, tokens."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

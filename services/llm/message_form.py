@@ -25,7 +25,7 @@ _BEGINNING_LEFT_OUT = "…"
 
 
 class ContextMessage(SystemMessage):
-    """What the service adds to the user's message that follows it; never a part of the prompt's beginning."""
+    """The service's addition to the user's message that follows it; never a part of the prompt's beginning."""
 
 
 def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMessage]:

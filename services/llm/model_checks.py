@@ -17,7 +17,7 @@ from services.llm.message_form import ContextMessage, MessageForm
 from services.platform.settings import Settings
 
 Acceptance = Literal["accepted", "ignored", "refused", "not checked"]
-"""What a model does with an option: `ignored` = it answered, but not as the option asks."""
+"""A model's reaction to an option: `ignored` = it answered, but not as the option asks."""
 AcceptedForm = Literal["native", "compatible", "user_only", "none", "not checked"]
 """The most liberal form of messages that a model accepts: with a system message anywhere, at the beginning, or in
 the user's first message; or none of these."""

@@ -1,4 +1,4 @@
-"""What the built-in offline model reads in a prompt: the question, what is remembered, what was said before."""
+"""Read a prompt for the built-in offline model: the question, what is remembered, what was said before."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from services.text.sentences import sentences
 
 _CONTEXT = re.compile(r"<context>\n?(.*?)</context>\s*", re.DOTALL)
-"""What the service adds to the user's message, where all messages have to be the user's or the model's."""
+"""The service's addition to the user's message, where all messages have to be the user's or the model's."""
 _DATA = re.compile(r"<(memory|documents)>\n?(.*?)</\1>", re.DOTALL)
 _CHANGES = re.compile(r"<memory_changes>\n?(.*?)</memory_changes>", re.DOTALL)
 _DATE = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]"

@@ -1,4 +1,4 @@
-"""What the built-in offline model says: it quotes, it lists what is remembered, and says what it cannot do."""
+"""Replies of the built-in offline model: it quotes, lists what is remembered, and says what it cannot do."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from services.text.language import Language
 from services.text.lexical import stems
 
 Kind = Literal["about_me", "greeting", "thanks", "farewell", "request", "question", "statement"]
-"""What a message is to a model that understands nothing."""
+"""Kinds of messages that the offline model tells apart."""
 
 _QUOTES = 2
 _MOST_LISTED = 12

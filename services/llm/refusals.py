@@ -7,7 +7,7 @@ from typing import Literal
 from services.errors import RefusalTopic
 
 Option = Literal["tools", "temperature", "response_format", "system_role"]
-"""What can be left out of a request; without the system role, its text goes to the user's first message."""
+"""Parts that can be left out of a request; without the system role, its text goes to the user's first message."""
 
 OPTION_OF: dict[RefusalTopic, Option] = {
     "tools": "tools",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from services.llm.tokens import TOKENS_PER_CJK, TOKENS_PER_OTHER
 
 _KEEP = 0.95
-"""What is left of an observation's weight after the next one, so that a change behind a name is followed."""
+"""Share of an observation's weight that remains after the next one, so that a change of the model is followed."""
 _DOUBT = (0.002, 0.004)
 """How firmly the first rates hold (wide characters, others): vocabularies differ most in Chinese."""
 _UNSURE_TOKENS = 100

@@ -1,1 +1,1 @@
-"""What the service remembers across conversations, and how it finds it again."""
+"""Memory across conversations: core memory, episodes, recall, commands and the memory agent."""

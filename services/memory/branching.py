@@ -1,4 +1,4 @@
-"""What memory makes of a branch: what was made of messages that are put aside is withdrawn, and can come back."""
+"""Branches in memory: what was made of messages that are put aside is withdrawn, and can be restored."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What core memory may hold: names of sections, and how large and how deep their content is."""
+"""Limits of core memory: names of sections, and how large and how deep their content may be."""
 
 import math
 import re
@@ -45,7 +45,7 @@ FIELD_LABELS: dict[Language, Mapping[str, str]] = {
         "work": "工作",
     },
 }
-"""What fields are called to a reader of each language; others by their own name."""
+"""Labels of fields in each language; other fields keep their names."""
 
 _SECTION = re.compile(SECTION_PATTERN, re.ASCII)
 

@@ -25,7 +25,7 @@ from services.platform.postgres import Connection, Database
 from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
-"""What is known of the user, with every expert."""
+"""Section on the user, the same with every expert."""
 
 
 class CoreMemory:

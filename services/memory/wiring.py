@@ -30,7 +30,7 @@ from services.search.parameters import RankingParameters
 
 @dataclass(frozen=True)
 class Memory:
-    """What remembers."""
+    """The services of memory."""
 
     core: CoreMemory
     core_cache: CoreMemoryCache

@@ -1,4 +1,4 @@
-"""What recall ranks and what it answers: units, the lists of a search, and results that explain themselves."""
+"""Input and output of ranking: units, the lists of a search, and results that explain themselves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is indexed of a unit beside its words: the concepts it speaks of and what kind of text it is.
+"""Terms that are indexed for a unit beside its words: the concepts it speaks of and what kind of text it is.
 
 They stand in front of the terms of its row, as terms that no text has, so that a search finds them and a hit
 brings them back. Rows of an older version have none; then they are made from the text.

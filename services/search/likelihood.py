@@ -22,7 +22,7 @@ from services.text.questions import asks, asks_in_general, asks_of_oneself, is_a
 from services.text.tokenizer import informative_terms
 
 Observed = tuple[dict[str, Values], dict[str, float]]
-"""What the scores are made from: of each unit, and of the situation."""
+"""Inputs of the scores: of each unit, and of the situation."""
 
 _LONG = 40
 """Terms of a unit of middling length."""

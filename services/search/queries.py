@@ -1,4 +1,4 @@
-"""What to seek for a message: at most three queries, made by rules."""
+"""Queries for a message: at most three, made by rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

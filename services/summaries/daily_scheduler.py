@@ -33,7 +33,7 @@ _AFTER_MIDNIGHT = timedelta(minutes=30)
 _ACTIVE = timedelta(minutes=10)
 """Who said something so recently is left alone until the next round."""
 _CLAIMED = timedelta(minutes=20)
-"""What a round has given to a job is due again after so long, in case the job is lost or fails."""
+"""Time after which work given to a job is due again, in case the job is lost or fails."""
 _USERS_AT_ONCE = 5
 _VISITS_AT_ONCE = 500
 _DAYS_AT_ONCE = 5

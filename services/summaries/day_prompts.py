@@ -1,4 +1,4 @@
-"""What the model is asked for the summaries of visits and of days, in Chinese and in English."""
+"""Prompts for the summaries of visits and of days, in Chinese and in English."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What was said between two moments, where there is no summary yet: read verbatim from `messages`."""
+"""Messages between two moments, where there is no summary yet: read verbatim from `messages`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

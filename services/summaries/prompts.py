@@ -1,4 +1,4 @@
-"""What the model is asked for summaries and topics, in Chinese and in English."""
+"""Prompts for summaries and topics, in Chinese and in English."""
 
 from collections.abc import Sequence
 from typing import Literal

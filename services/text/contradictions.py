@@ -36,7 +36,7 @@ _DOINGS = (
     *("to read", "read", "listening to", "to listen to", "listen to", "playing", "to play", "play"),
     *("看", "吃", "喝", "听", "玩", "读"),
 )
-"""What one does with what one likes (likes watching horror films, no longer likes horror films)."""
+"""Activities with what somebody likes (likes watching horror films, no longer likes horror films)."""
 _DOING = tuple(
     doing if not doing.isascii() else f"{liking} {doing}"  # eats meat is no liking, 吃肉 may be
     for doing in _DOINGS
@@ -64,7 +64,7 @@ _ONLY_ONE: tuple[tuple[str, str], ...] = (
     ("was born", r"(?:was born (?:on|in)|birthday is(?: on)?) (?P<value>.+)"),
     ("was born", r"(?:的?生日是|出生于)(?P<value>.+)"),
 )
-"""What has one value at a time; before it stands whose it is (her parents live in Berlin)."""
+"""Attributes with one value at a time, preceded by whose they are (her parents live in Berlin)."""
 
 _WHOSE = r"(?P<whose>(?:[^\W\d_]+(?:'s)? ){0,3}?|[\u4e00-\u9fff]{0,4}?)"
 _RELATIONS = tuple((name, re.compile(f"{_WHOSE}{pattern}")) for name, pattern in _ONLY_ONE)

@@ -19,7 +19,7 @@ previously mentioned said told again former latter same too also
 这里 这种 这些 这样 之前 上次 前面 你说 你提 提到 说过 说的 他 她 它 同样 还有 继续 然后
 """,
 )
-"""What points to something named before."""
+"""Words that refer to something named before."""
 
 ASKS = _cues(
     """
@@ -30,7 +30,7 @@ had may tell remind
 什么 啥 哪 谁 几 多少 多大 多久 多高 多长 怎么 怎样 如何 为何 吗 呢 是否 是不是 有没有 来着 告诉我 提醒我
 """,
 )
-"""What makes a question: an English one begins with it, a Chinese one has it somewhere."""
+"""Words that make a question: an English one begins with it, a Chinese one has it somewhere."""
 
 ASKS_COUNSEL: _Cues = {
     "en": frozenset(
@@ -43,7 +43,7 @@ ASKS_COUNSEL: _Cues = {
         ["你觉得", "你认为", "你看呢", "怎么办", "我该", "我应该", "你有什么", "有什么建议", "有没有什么"]
     ),
 }
-"""What asks the other for an opinion on the matter at hand; these are found within words, too."""
+"""Phrases that ask for an opinion on the matter at hand; these are found within words, too."""
 
 QUOTES: _Cues = {
     "en": frozenset(["you mentioned", "you said", "you told", "you suggested", "you recommended", "just now"]),
@@ -51,7 +51,7 @@ QUOTES: _Cues = {
         ["你说的", "你刚", "你提到", "你推荐的", "刚才说", "刚才那", "刚才提", "刚说", "刚刚说", "上面说"]
     ),
 }
-"""What points to something that was said; these are found within words, too."""
+"""Phrases that refer to something that was said; these are found within words, too."""
 
 SEEKS_ADVICE = _cues(
     """
@@ -62,7 +62,7 @@ advise prefer favourite favorite choose pick should
 推荐 建议 吃什么 喝什么 看什么 听什么 玩什么 买什么 送什么 选什么 穿什么 哪个好 该选 最喜欢 爱吃
 """,
 )
-"""What asks for advice or a choice, to which the user's preferences matter."""
+"""Words that ask for advice or a choice, to which the user's preferences matter."""
 
 PLEASANTRIES = _cues(
     """
@@ -80,7 +80,7 @@ sounds sound now funny helpful kind day fantastic brilliant excellent appreciate
 在吗 吗 辛苦了 加油 当然 原来如此 没错 非常 没关系 祝 开心 愉快 快乐 有意思 有趣 好玩 随便 聊聊 周末
 """,
 )
-"""What courtesies are made of."""
+"""Words of courtesies."""
 
 WEAK_WORDS = _cues(
     """

@@ -1,4 +1,4 @@
-"""What kind of text a message is, beside its words: whether it states or only asks, and what values it carries."""
+"""Features of a message beside its words: whether it states or only asks, and what values it carries."""
 
 import re
 import unicodedata

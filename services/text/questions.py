@@ -1,4 +1,4 @@
-"""What kind of question a message is, if it is one: about whom, and for whom. Rules, in Chinese and English."""
+"""Kinds of questions: about whom, and for whom. Rules, in Chinese and English."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What pieces of Chinese text that speak of time stand for: beginnings of phrases, and the steps that follow."""
+"""Meanings of pieces of Chinese text that speak of time: beginnings of phrases, and the steps that follow."""
 
 import re
 from collections.abc import Callable

@@ -9,7 +9,7 @@ from services.time_reference.ranges import DAY_NUMBERS, MONTH_NUMBERS, TWO_FIGUR
 from services.time_reference.steps import Step, day_of_month, days_of_month, month, weekday
 
 Reading = tuple[Phrase | None, int]
-"""What the words say and the place after them; without a phrase if they name a day that there is not."""
+"""A phrase and the place after it; no phrase if the words name a day that does not exist."""
 
 _AFTER_A_NUMBERED_DAY = CLOCK_WORDS | {
     *(
@@ -35,7 +35,7 @@ _AFTER_A_NUMBERED_DAY = CLOCK_WORDS | {
     ),
     *("of", "through", "until", "till", "if", "we", "i", "you", "did", "was", "is", "what", "when", "please"),
 }
-"""What may follow the 4th when it is a day, not the 4th floor."""
+"""Words that may follow “the 4th” when it is a day, not the 4th floor."""
 
 
 def figures_at(words: Words, at: int, *, follows: bool = False) -> Reading | None:

@@ -1,4 +1,4 @@
-"""What a few words say of time before it is known which one they mean: Monday, May, the 5th, 2023, last week.
+"""Phrases of time before it is known which time they mean: Monday, May, the 5th, 2023, last week.
 
 A phrase that names no beginning (May) is one of many. By itself it is the latest that has begun; in "from May to
 July" and "from February to June 2018" its neighbour says which one.

@@ -1,4 +1,4 @@
-"""What the rules of a language have to tell of a clause, its time words already replaced by marks."""
+"""Rules of a language about a clause whose time words are already replaced by marks."""
 
 import re
 from dataclasses import dataclass

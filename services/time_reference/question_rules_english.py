@@ -22,7 +22,7 @@ _PROPOSED = "".join(f"(?<!{word} )" for word in ("can", "could", "shall", "shoul
 _REQUESTED = "".join(
     f"(?<!{word} )" for word in ("can", "could", "will", "would", "please", "want", "like", "need")
 )
-"""What the two are to say yet: these words stand before them."""
+"""Words before something that is still to be said."""
 _WE_SAY = one_of(
     "talk(?:ed|ing)?, chat(?:ted|ting)?, discuss(?:ed|ing)?, sp[eo]ak(?:ing)?, spoken?, said, say(?:ing)?",
     "decided?, deciding, agreed?, settled?, cover(?:ed|ing)?, mention(?:ed)?, plan(?:ned|ning)?, concluded?",
@@ -132,7 +132,7 @@ _MADE = one_of(
     "poems?, jokes?, recipes?, riddles?, (?:reading )?lists?, drafts?, outline, itinerary, haiku, limerick",
     "code, snippet, example, quote, answer, explanation, quiz, workout, bedtime story, playlist, summary",
 )
-"""What the assistant makes."""
+"""Things that the assistant makes."""
 _SUCH = "(?:(?:whole|entire|long|short|little|unfinished|great|nice|interesting|previous|last|late|first) )"
 _COUNSEL = "(?:tips?|suggestions?|recommendations?|advice|explanations?|promise)"
 _COUNSEL_OF_YOURS = one_of(
@@ -211,7 +211,7 @@ _NAMED = one_of(
     "school, university, city, town, village, street, medicine, drug, pill, word, figure, amount, budget, dose",
     "password, code, breed, colou?r",
 )
-"""What has a name or a number that a summary may lack."""
+"""Things with a name or a number that a summary may lack."""
 _POLITE = "^(?:please |can you |could you )*"
 
 

@@ -13,7 +13,7 @@ from state.prompt import Emotion
 EMOTIONS: tuple[Emotion, ...] = get_args(Emotion)
 
 Role = Literal["negator", "booster", "damper", "other", "self", "stop", "neutral", "courtesy"]
-"""What a word does to the feelings around it; a neutral one takes the place of words that it contains, and a
+"""Effect of a word on the feelings around it; a neutral one takes the place of words that it contains, and a
 courtesy says little where something is asked for."""
 
 _ROLES: Mapping[str, Role] = {

@@ -1,4 +1,4 @@
-"""What is stored of a user, read in pages: nobody's export holds a connection, however slowly it is taken."""
+"""Stored data of a user, read in pages: nobody's export holds a connection, however slowly it is taken."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -118,7 +118,7 @@ class ExportedMessage:
     branch: int
     """Number of the branch of its conversation that it is on; 0 = none."""
     rating: str | None
-    """What the user thinks of it: `up`, `down`, or None with the next three."""
+    """The user's opinion of it: `up`, `down`, or None with the next three."""
     comment: str | None
     tags: list[str] | None
     rated_at: datetime | None

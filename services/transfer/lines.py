@@ -1,4 +1,4 @@
-"""What a line of an import or an export is: a schema for each kind, and what is wrong with a line that fits none.
+"""Lines of an import or an export: a schema for each kind, and what is wrong with a line that fits none.
 
 A line without `kind` is a message. Fields that a kind does not have are refused, as everywhere in the API: a
 misspelt one would be lost without a word.
@@ -130,7 +130,7 @@ class ImagePart(_Strict):
 
 
 class FeedbackPart(_Strict):
-    """What a user thinks of a message."""
+    """A user's opinion of a message."""
 
     rating: Literal["up", "down"]
     comment: Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(no_nul)] | None = None

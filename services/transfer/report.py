@@ -1,4 +1,4 @@
-"""What became of the lines of an import."""
+"""Outcome of the lines of an import."""
 
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ class LineError:
 
 @dataclass
 class ImportReport:
-    """What became of the lines; empty ones are not counted."""
+    """Outcome of the lines; empty ones are not counted."""
 
     imported: int = 0
     """Lines that are stored now and were not before."""

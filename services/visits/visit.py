@@ -1,4 +1,4 @@
-"""What a visit is: a stretch of activity in a conversation, and when it ends."""
+"""Visits: a stretch of activity in a conversation, and when it ends."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta

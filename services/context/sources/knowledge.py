@@ -123,4 +123,4 @@ CITED = PromptStrategy(
 """For manuals and rules, where an answer is worth what it can point to."""
 
 HANDLERS: Mapping[str, PromptStrategy] = {strategy.name: strategy for strategy in (CITED,)}
-"""What a knowledge base may name as its handler."""
+"""Handlers that a knowledge base may name."""

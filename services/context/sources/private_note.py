@@ -1,4 +1,4 @@
-"""What the expert thought after its last answer to the user, as a private note in the expert's own next prompt."""
+"""The expert's private note on its last answer to the user, shown in its own next prompt."""
 
 from collections.abc import Sequence
 from typing import LiteralString

@@ -1,4 +1,4 @@
-"""What a turn needs to know of a user's time with an expert, read in one round trip; it shows nothing itself."""
+"""A user's activity with an expert, read in one round trip for other sources; it shows nothing itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ SELECT (SELECT count(*) FROM (
 
 @dataclass(frozen=True)
 class UserActivity:
-    """What is known of a user's time with an expert."""
+    """A user's activity with an expert."""
 
     visit_count: int = 0
     """Visits that were stored before; at most 1000 are counted."""
@@ -62,7 +62,7 @@ class UserActivityReader:
         self._database = database
 
     async def read(self, owner: Owner, conversation_id: UUID | None = None) -> UserActivity:
-        """What is known of a user's visits and moods, and how the conversation's last messages sounded.
+        """Read a user's visits and moods, and how the conversation's last messages sounded.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

@@ -1,4 +1,4 @@
-"""What the memory agent does about what was said: what a model says, or rules, without what is known already."""
+"""Decisions of the memory agent on what was said: by a model or by rules, without what is known already."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What rules alone make of a message: the plain statements that a user makes about themselves and their people.
+"""Facts that rules find in a message: the plain statements that a user makes about themselves and their people.
 
 Precision comes first: a fact that is wrong is worse than none. Questions, suppositions, quotations, hearsay and
 texts to work on state nothing; the clauses that remain are matched against the frames of their language.

@@ -1,4 +1,4 @@
-"""What the memory agent is going to do about what was said, and what it was shown to decide it."""
+"""Plans of the memory agent: what it is going to do about what was said, and what it was shown to decide."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the small model is asked about what was said, in Chinese and in English."""
+"""Prompts of the small model for what was said, in Chinese and in English."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the memory agent reads of a turn, and the plan that makes what it does happen once."""
+"""Storage of the memory agent: the turns that it reads, and the plans by which its work happens once."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager

@@ -78,7 +78,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class _Since:
-    """What became of core memory after the stretch was said."""
+    """Changes of core memory since the stretch was said."""
 
     commands: Sequence[tuple[datetime, Subject]] = ()
     """What was to be forgotten, left out or corrected."""

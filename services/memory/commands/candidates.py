@@ -57,7 +57,7 @@ _SHAPES: Mapping[str, str] = {
     "study": r"school|college|university|小学|中学|大学|幼儿园|高中|初中|年级",
     "health": r"\b(?:diagnos\w*|disease|syndrome|surgery|\w+itis|\w+oma)\b|病|癌|炎|症|梗|手术|确诊",
 }
-"""What the value of a concept looks like, though no word of its statement names it."""
+"""Shape of a concept's value, where no word of its statement names the concept."""
 _SHAPE = {concept: re.compile(pattern, re.IGNORECASE) for concept, pattern in _SHAPES.items()}
 
 

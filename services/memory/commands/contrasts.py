@@ -1,4 +1,4 @@
-"""What a message sets against each other: “it's the viola, not the cello”, 不在太原，在大同. Pure.
+"""Contrasts in a message: “it's the viola, not the cello”, 不在太原，在大同. Pure.
 
 A contrast says what does not hold and what does. Whether it corrects memory shows in memory: the value that does
 not hold stands there, in the user's own words.

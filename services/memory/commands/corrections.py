@@ -16,9 +16,9 @@ _DENIED = re.compile(
     r"|对(?P<before>[^,，对不]{1,8})(?:并)?不",
     re.IGNORECASE,
 )
-"""What is denied of a subject: “not allergic to cats after all”."""
+"""A denial about a subject: “not allergic to cats after all”."""
 Corrected = tuple[Stored, Substitution, str]
-"""What is corrected, how, and the statement in it."""
+"""The statement that is corrected, how, and the value in it."""
 
 
 def corrected_in(

@@ -1,4 +1,4 @@
-"""What tells a command to memory from another message: features of a text for linear models.
+"""Features of a text by which linear models tell memory commands from other messages.
 
 Words by themselves tell little: anything can be forgotten, and anything can be told. Beside n-grams of the words
 themselves, features are n-grams of the classes that they belong to (`words.toml`), between which whatever

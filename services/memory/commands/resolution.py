@@ -1,4 +1,4 @@
-"""What a memory command is about: the statements, memories and items that it names, found by their words.
+"""Resolve memory commands: find the statements, memories and items that they name, by their words.
 
 It only plans; `Retraction` carries the plan out in the transaction that ends the turn.
 """

@@ -1,4 +1,4 @@
-"""What a recall seeks, and what a search for it finds."""
+"""Requests of recall to a search, and their results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What ranking needs of all that is remembered of one user with one expert, in arrays.
+"""All memories of one user with one expert as arrays, for ranking.
 
 The texts stay in PostgreSQL: a unit has here its terms as numbers, its concepts, its embedding as bytes, and a few
 numbers. Units are found by words (BM25) and by meaning (cosine) in one pass each, and are handed to the ranking.

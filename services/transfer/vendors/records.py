@@ -1,4 +1,4 @@
-"""What the exports of other products have in common: conversations with messages, and single memories."""
+"""Common form of other products' exports: conversations with messages, and single memories."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
