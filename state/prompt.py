@@ -18,10 +18,9 @@ Feature = Literal[
     "quick_tools",
     "memory_agent",
 ]
-"""Features that can be switched off for an expert, and mostly by a setting: what is always known of the user, and them in
-brief; what earlier conversations said; prepared answers to questions about days; how the user sounds; the present
-time; knowledge bases where the caller names none; tools that run by themselves; the agent that files what is worth
-remembering."""
+"""Features that can be switched off for an expert, and most of them by a setting: core memory, the user in brief,
+recall of earlier conversations, records of days, tone, the present time, knowledge bases that routing finds,
+tools that run by themselves, the memory agent."""
 Emotion = Literal["anxiety", "excitement", "confusion", "trust", "frustration"]
 DominantTone = Literal["anxiety", "excitement", "confusion", "trust", "frustration", "neutral"]
 Pace = Literal["slow", "steady", "brisk"]

@@ -19,7 +19,7 @@ MAX_COMMENT_CHARACTERS = 2000
 MAX_TAGS = 10
 
 RATED_MESSAGE: LiteralString = "coalesce(t.assistant_message_id, t.user_message_id)"
-"""The message that the feedback on a turn `t` belongs to: its answer, or, where it has none, the message that got none."""
+"""The message that the feedback on a turn `t` belongs to: its answer, or the user's message if it has none."""
 
 OF_TURN: LiteralString = f"""
 SELECT jsonb_build_object('rating', CASE f.rating WHEN 1 THEN 'up' ELSE 'down' END, 'comment', f.comment,

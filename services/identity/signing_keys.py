@@ -29,7 +29,7 @@ _ALGORITHMS = {
     ("OKP", "Ed25519"): ("EdDSA",),
 }
 ALGORITHMS = frozenset(name for names in _ALGORITHMS.values() for name in names)
-"""Algorithms with which a token may be signed: never with a secret that the service would share, and never with nothing."""
+"""Algorithms with which a token may be signed: never with a shared secret, and never unsigned."""
 
 _PUBLIC_PARTS = ("kty", "crv", "x", "y", "n", "e")
 _SHORTEST_RSA_BITS = 2048
