@@ -164,6 +164,7 @@ class StartsTurns:
         caller.act_for(user_id)
         services: Services = self._connection.state.services
         await services.rate_limits.count_turn(caller.tenant_id, user_id)
+        await services.budgets.check(caller.tenant_id, user_id)
         return caller
 
 

@@ -29,6 +29,7 @@ from api import (
     tone,
     transfer,
     turns,
+    usage,
     users,
     visits,
 )
@@ -98,6 +99,7 @@ def _routes() -> Sequence[BaseRoute]:
     for routes in (
         chat,
         turns,
+        usage,
         conversations,
         experts,
         experiments,

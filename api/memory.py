@@ -26,6 +26,7 @@ from services.identity.caller import Caller
 from services.memory.blocks import Owner
 from services.memory.content import SECTION_PATTERN
 from services.memory.operations import Trigger
+from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1
 
@@ -137,7 +138,9 @@ async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: 
 async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Answer a question about the user from memory, each statement with what it comes from."""
     owner = await _owner(services, caller, user_id, body.expert)
-    return await services.memory_inquiry.ask(owner, body.question)
+    spender = Spender(owner.tenant_id, "memory_ask", owner.user_id, owner.expert_id)
+    with services.usage.meter.spending(spender):
+        return await services.memory_inquiry.ask(owner, body.question)
 
 
 async def _owner(services: Services, caller: Caller, user_id: str, expert: str) -> Owner:

@@ -44,6 +44,8 @@ from services.tools.tool import ToolServices
 from services.transfer.export_store import ExportStore
 from services.transfer.exporter import Exporter
 from services.transfer.importer import Importer
+from services.usage.budgets import Budgets
+from services.usage.ledger import UsageLedger
 from services.visits.visit import visit_schedule
 from services.visits.visits import Visits
 
@@ -79,6 +81,8 @@ class Services:
     settings: Settings
     authenticator: Authenticator
     rate_limits: RateLimits
+    usage: UsageLedger
+    budgets: Budgets
     tickets: Tickets
     database: Database
     redis: Redis
@@ -165,6 +169,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             settings=settings,
             authenticator=connected.authenticator,
             rate_limits=RateLimits(settings, cache),
+            usage=connected.usage,
+            budgets=Budgets(settings, connected.usage),
             tickets=Tickets(cache),
             database=database,
             redis=cache,
@@ -255,6 +261,7 @@ class _Connected:
     embedder: "Embedder"
     authenticator: Authenticator
     jobs: JobQueue
+    usage: UsageLedger
 
 
 async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> _Connected:
@@ -270,10 +277,13 @@ async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) 
     stack.push_async_callback(embedder.close)
     authenticator = Authenticator(settings, database)
     stack.push_async_callback(authenticator.close)
-    jobs = JobQueue(database)
+    usage = UsageLedger(database)
+    usage.open()
+    stack.push_async_callback(usage.close)
+    jobs = JobQueue(database, meter=usage.meter)
     stack.push_async_callback(jobs.close)
     await jobs.open()
-    return _Connected(database, cache, milvus, models, embedder, authenticator, jobs)
+    return _Connected(database, cache, milvus, models, embedder, authenticator, jobs, usage)
 
 
 def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http: OutgoingHttp) -> ToolServices:

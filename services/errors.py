@@ -7,6 +7,7 @@
     │   ├── Forbidden           the caller may not do this
     │   ├── NotFound            it is not there, or it belongs to somebody else
     │   ├── RateLimited         too many requests; carries when to come back
+    │   │   └── BudgetExhausted the tokens of the day are used up
     │   └── Conflict            it does not fit what is there
     ├── Unavailable             it may work later
     │   ├── Busy                as many turns run as may
@@ -76,6 +77,16 @@ class RateLimited(CallerError):
     def __init__(self, retry_after_s: int) -> None:
         self.retry_after_s = retry_after_s
         super().__init__(f"Too many requests; try again in {retry_after_s} s.")
+
+
+class BudgetExhausted(RateLimited):
+    """The tokens of the day are used up."""
+
+    code = "budget_exhausted"
+
+    def __init__(self, whose: str, retry_after_s: int) -> None:
+        super().__init__(retry_after_s)
+        self.message = f"The {whose}'s tokens of today are used up; the next day begins in {retry_after_s} s."
 
 
 class Conflict(CallerError):

@@ -28,6 +28,7 @@ from services.platform.metrics import (
     TURNS,
 )
 from services.platform.tracing import Attributes, mark_failed, span, trace_id
+from services.usage.meter import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
 
@@ -83,15 +84,18 @@ class TurnRun:
 class TurnDriver:
     """Drives turns through the graph to their one last event."""
 
-    def __init__(self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue) -> None:
+    def __init__(self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue, meter: UsageMeter) -> None:
         self._graph = graph
         self._turns = turns
         self._places = places
+        self._meter = meter
         self._ending = asyncio.Semaphore(_FAIL_AT_ONCE)
 
     async def run(self, run: TurnRun) -> None:
         """Drive the turn; whatever happens, it ends with one event, and its row says how."""
-        with span(f"invoke_agent {run.turn.expert}", _about(run)):
+        turn = run.turn
+        spender = Spender(turn.tenant_id, "turn", turn.user_id, turn.expert_id)
+        with span(f"invoke_agent {turn.expert}", _about(run)), self._meter.spending(spender):
             await self._run(run)
 
     async def _run(self, run: TurnRun) -> None:

@@ -57,7 +57,7 @@ class TurnRunner:
         self._services = services
         self._turns, self._leases, self._events = services.turns, services.leases, services.events
         self._places = TurnQueue(services.leases)
-        self._driver = TurnDriver(graph, services.turns, self._places)
+        self._driver = TurnDriver(graph, services.turns, self._places, services.usage.meter)
         self._writer = EventWriter(services.events)
         self._gate = FairGate(_BEGIN_AT_ONCE)
         self._running: dict[UUID, TurnRun] = {}
@@ -248,7 +248,12 @@ class TurnRunner:
         await self._writer.close()
 
     def _run(self, turn: OpenTurn, request: TurnInput, begun: float, place: Place | None = None) -> None:
+        is_saving = self._services.budgets.is_saving(turn.tenant_id, request["user_id"])
+        if is_saving:
+            turn = turn.saving(self._services.settings.context_budget_tokens)
         run = TurnRun(turn, request, self._log_for(turn), begun=begun, place=place)
+        if is_saving:
+            run.degraded.append("budget")
         if self._events.failing and turn.stored:
             run.degraded.append("redis")
         run.log.append(

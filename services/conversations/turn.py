@@ -21,6 +21,7 @@ as partial and wait for its place."""
 StopReason = Literal["cancelled", "partial"]
 """How a turn that is asked to stop ends: `cancelled` by its caller, `partial` by a newer message."""
 
+_LEAST_BUDGET = 500
 LEASE = timedelta(seconds=15)
 """An unfinished turn whose process has not renewed its lease for so long has lost its process."""
 
@@ -114,6 +115,12 @@ class OpenTurn:
             system_prompt=settings.get("system_prompt", self.system_prompt),
             parts_off=list(dict.fromkeys([*self.parts_off, *settings.get("parts_off", ())])),
         )
+
+    def saving(self, usual_budget: int) -> "OpenTurn":
+        """The turn as it costs less: half the context, and no calls of the memory agent behind it."""
+        policy = ContextPolicy(**self.policy)
+        policy["budget"] = max((policy["budget"] or usual_budget) // 2, _LEAST_BUDGET)
+        return replace(self, policy=policy, parts_off=list(dict.fromkeys([*self.parts_off, "memory_agent"])))
 
 
 @dataclass(frozen=True)

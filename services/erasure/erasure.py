@@ -44,6 +44,7 @@ TABLES = (
     "compression_sources",
     "feedback",
     "conversation_branches",
+    "usage",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 

@@ -6,7 +6,7 @@ not exist. They carry ids only. A job runs at least once: when its worker is los
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -39,6 +39,7 @@ from services.platform import span_names as names
 from services.platform.metrics import JOB_SECONDS
 from services.platform.postgres import Connection, Database
 from services.platform.tracing import Attributes, cause, span, taken_links
+from services.usage.meter import Spender, UsageMeter
 
 _KEEP_FINISHED_HOURS = 72
 _KEEP_FAILED_HOURS = 30 * 24
@@ -78,8 +79,10 @@ class Tempo:
 class JobQueue:
     """Defers jobs and, in a process that is a worker, runs them."""
 
-    def __init__(self, database: Database, *, tempo: Tempo | None = None) -> None:
+    def __init__(self, database: Database, *, tempo: Tempo | None = None, meter: UsageMeter | None = None) -> None:
+        """Take what counts the calls of models that jobs cause."""
         self._database = database
+        self._meter = meter or UsageMeter()
         self._tempo = tempo or Tempo()
         self.records = JobRecords(database)
         self._worker: asyncio.Task[None] | None = None
@@ -114,7 +117,10 @@ class JobQueue:
                 ids = as_ids(arguments)
                 job = RunningJob(_id_of(context), ids.pop("tenant_id"), self._database)
                 about: Attributes = {names.TENANT: str(job.tenant_id), names.JOB: job.id}
-                with span(f"job {name}", about, kind=SpanKind.CONSUMER, links=links):
+                with (
+                    span(f"job {name}", about, kind=SpanKind.CONSUMER, links=links),
+                    self._meter.spending(_spender(name, job.tenant_id, ids)),
+                ):
                     await task(job, **ids)
 
             self._register(name, run, longest_s)
@@ -301,6 +307,11 @@ async def _remove_finished_jobs(context: procrastinate.JobContext) -> None:
         context, max_hours=_KEEP_FINISHED_HOURS, remove_cancelled=True, remove_aborted=True
     )
     await builtin_tasks.remove_old_jobs(context, max_hours=_KEEP_FAILED_HOURS, remove_failed=True)
+
+
+def _spender(task: str, tenant_id: UUID, ids: Mapping[str, Any]) -> Spender:
+    known = ("user_id", "expert_id", "turn_id", "conversation_id", "visit_id")
+    return Spender(tenant_id, task, **{name: ids[name] for name in known if isinstance(ids.get(name), UUID)})
 
 
 def _id_of(context: procrastinate.JobContext) -> int:

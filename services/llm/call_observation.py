@@ -14,6 +14,7 @@ from services.llm.message_form import OnText
 from services.platform import span_names as names
 from services.platform.metrics import GEN_AI_SECONDS, GEN_AI_TOKENS
 from services.platform.tracing import TRACING, span
+from services.usage.meter import Spent, note_spent
 
 
 class Heard:
@@ -57,16 +58,19 @@ def observed_call(model: str, provider: str, heard: Heard) -> Iterator[ObservedC
             raise
         finally:
             GEN_AI_SECONDS.labels("chat", provider, model, failure).observe(perf_counter() - call.begun)
-            if call.answer is not None:
-                _count_tokens(call.answer, provider, model)
+            _count_tokens(call.answer, provider, model)
             if current.is_recording():
                 _describe(current, call, heard)
 
 
-def _count_tokens(answer: AIMessage, provider: str, model: str) -> None:
-    if usage := answer.usage_metadata:
+def _count_tokens(answer: AIMessage | None, provider: str, model: str) -> None:
+    spent = Spent(calls=1)
+    if answer is not None and (usage := answer.usage_metadata):
+        cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+        spent = Spent(1, usage["input_tokens"], usage["output_tokens"], cached)
         GEN_AI_TOKENS.labels("chat", provider, model, "input").observe(usage["input_tokens"])
         GEN_AI_TOKENS.labels("chat", provider, model, "output").observe(usage["output_tokens"])
+    note_spent(model, spent)
 
 
 def _describe(current: Span, call: ObservedCall, heard: Heard) -> None:

@@ -18,6 +18,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
 from services.platform.tracing import Attributes, span
 from services.text.lexical import LexicalEmbeddings
+from services.usage.meter import Spent, note_spent
 
 if TYPE_CHECKING:
     import openai
@@ -177,6 +178,7 @@ class Embedder:
             try:
                 with span(f"embeddings {self.model}", about, kind=SpanKind.CLIENT):
                     vectors = await self._ask(texts)
+                note_spent(self.model, Spent(calls=1))
             except _failures() as error:
                 failed = EmbeddingFailed(_advice(error), for_log(endpoint_message(error), self._secrets, texts))
                 log.warning("embedding failed", model=self.model, reason=failed.detail, advice=failed.advice)

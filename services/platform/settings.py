@@ -108,6 +108,16 @@ class Settings(BaseSettings):
         description="requests of a tenant a minute; 0 = none, unset = 3000 unless AUTH=none",
     )
     """Limit the requests of one tenant."""
+    budget_user_tokens_per_day: int | None = Field(
+        None, ge=1, le=10**15, description="tokens of one user a day, 1 or more; unset = no budget"
+    )
+    """Limit what models read and write for one user on a day of UTC, background work included. From 80 % on turns
+    have half the context and cause no calls of the memory agent, and `degraded` says budget; beyond it they get
+    429 with the code budget_exhausted."""
+    budget_tenant_tokens_per_day: int | None = Field(
+        None, ge=1, le=10**15, description="tokens of one tenant a day, 1 or more; unset = no budget"
+    )
+    """Limit what models read and write for all users of one tenant in the same way."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 

@@ -1,0 +1,67 @@
+"""What models were asked for."""
+
+from datetime import date, timedelta
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from api.access import KnownCaller, ServicesOf
+from api.paging import Limit
+from api.problems import documented
+from services.conversations.values import Id
+from services.errors import InvalidInput
+from services.usage.ledger import Dimension, today
+
+_PROBLEMS = documented(HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+
+router = APIRouter(prefix="/api/v1", tags=["usage"], responses=_PROBLEMS)
+
+_USUAL_DAYS = 30
+
+
+class UsageView(BaseModel):
+    """A sum; dimensions that were not asked for are null, and so is a user or an expert who was removed."""
+
+    day: date | None
+    user: str | None
+    expert: str | None
+    purpose: str | None = Field(description="`turn`, `memory_ask`, or the name of a background task.")
+    model: str | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = Field(description="Of the input tokens, those that the provider had cached.")
+
+
+class UsagePage(BaseModel):
+    """Sums, the largest first."""
+
+    first: date
+    last: date
+    items: list[UsageView]
+
+
+@router.get("/usage", response_model=UsagePage)
+async def usage(
+    services: ServicesOf,
+    caller: KnownCaller,
+    first: Annotated[date | None, Query(description="The first day, of UTC; 30 days ago unless given.")] = None,
+    last: Annotated[date | None, Query(description="The last day; today unless given.")] = None,
+    by: Annotated[list[Dimension] | None, Query(description="What to split by; not given: one sum.")] = None,
+    user_id: Annotated[Id | None, Query(description="Only what this user caused.")] = None,
+    limit: Limit = 50,
+) -> Any:
+    """Tokens and calls of models, the newest two seconds not counted; of others only with the scope `admin`."""
+    if caller.user_id is not None:
+        caller.act_for(user_id := user_id or caller.user_id)
+    else:
+        caller.require("admin")
+    last = last or today()
+    first = first or last - timedelta(days=_USUAL_DAYS)
+    if first > last:
+        raise InvalidInput("first", "is later than the last day")
+    dimensions = list(dict.fromkeys(by or ()))
+    items = await services.usage.sums(caller.tenant_id, first, last, dimensions, user=user_id, limit=limit)
+    return {"first": first, "last": last, "items": items}

@@ -1,0 +1,193 @@
+"""The ledger: tokens and calls by day, user, expert, purpose and model, in PostgreSQL.
+
+Counts are written every two seconds in one statement for each tenant; turns do not wait for it. What cannot be
+written is kept and written later; a process that is killed loses the counts of its last two seconds.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Literal, LiteralString, get_args
+from uuid import UUID
+
+import structlog
+from psycopg import sql
+from psycopg.rows import class_row, tuple_row
+from psycopg.types.json import Jsonb
+
+from services.errors import DatabaseUnavailable
+from services.platform.postgres import Database
+from services.usage.meter import Counts, Spender, UsageMeter
+
+_EVERY_S = 2.0
+
+log = structlog.get_logger(__name__)
+
+Dimension = Literal["day", "user", "expert", "purpose", "model"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+# A user or expert that was removed meanwhile is nobody in particular.
+_WRITE: LiteralString = """
+INSERT INTO usage AS kept (tenant_id, day, user_id, expert_id, purpose, model, calls, input_tokens, output_tokens,
+    cached_tokens)
+SELECT %(tenant_id)s, n.day, u.id, coalesce(n.expert_id, c.expert_id, v.expert_id), n.purpose, n.model,
+       sum(n.calls), sum(n.input_tokens), sum(n.output_tokens), sum(n.cached_tokens)
+FROM jsonb_to_recordset(%(counts)s) AS n(day date, user_id uuid, expert_id uuid, turn_id uuid,
+    conversation_id uuid, visit_id uuid, purpose text, model text, calls bigint, input_tokens bigint,
+    output_tokens bigint, cached_tokens bigint)
+LEFT JOIN turns t ON t.id = n.turn_id
+LEFT JOIN conversations c ON c.id = coalesce(n.conversation_id, t.conversation_id)
+LEFT JOIN visits v ON v.id = n.visit_id
+LEFT JOIN users u ON u.id = coalesce(n.user_id, c.user_id, v.user_id)
+GROUP BY 2, 3, 4, 5, 6
+ORDER BY 2, 3, 4, 5, 6
+ON CONFLICT (tenant_id, day, user_id, expert_id, purpose, model) DO UPDATE
+SET calls = kept.calls + excluded.calls, input_tokens = kept.input_tokens + excluded.input_tokens,
+    output_tokens = kept.output_tokens + excluded.output_tokens,
+    cached_tokens = kept.cached_tokens + excluded.cached_tokens
+"""
+
+_COLUMNS: Mapping[Dimension, LiteralString] = {
+    "day": "s.day",
+    "user": "u.external_id",
+    "expert": "e.name",
+    "purpose": "s.purpose",
+    "model": "s.model",
+}
+
+_READ: LiteralString = """
+SELECT {columns}, sum(s.calls)::bigint AS calls, sum(s.input_tokens)::bigint AS input_tokens,
+       sum(s.output_tokens)::bigint AS output_tokens, sum(s.cached_tokens)::bigint AS cached_tokens
+FROM usage s
+LEFT JOIN users u ON u.id = s.user_id
+LEFT JOIN experts e ON e.id = s.expert_id
+WHERE s.tenant_id = %(tenant_id)s AND s.day BETWEEN %(first)s AND %(last)s
+  AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
+{grouping}
+LIMIT %(limit)s
+"""
+
+_SPENT: LiteralString = """
+SELECT coalesce(sum(s.input_tokens + s.output_tokens), 0)::bigint,
+       coalesce(sum(s.input_tokens + s.output_tokens) FILTER (WHERE u.external_id = %(user)s), 0)::bigint
+FROM usage s LEFT JOIN users u ON u.id = s.user_id
+WHERE s.tenant_id = %(tenant_id)s AND s.day = %(day)s
+"""
+
+
+@dataclass(frozen=True)
+class UsageSum:
+    """What was spent, by the dimensions that were asked for; the others are None."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    day: date | None = None
+    user: str | None = None
+    expert: str | None = None
+    purpose: str | None = None
+    model: str | None = None
+
+
+def today() -> date:
+    """The ledger's day, of UTC."""
+    return datetime.now(UTC).date()
+
+
+class UsageLedger:
+    """Writes what was counted and reads it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.meter = UsageMeter()
+        self._writing: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Write from time to time."""
+        self._writing = asyncio.create_task(self._write_on(), name="usage ledger")
+
+    async def close(self) -> None:
+        """Write what is left and stop."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait({self._writing})
+        await self.write()
+
+    async def write(self) -> None:
+        """Write everything that was counted; what cannot be written now is counted again."""
+        by_tenant: dict[UUID, Counts] = {}
+        for (spender, model), spent in self.meter.take().items():
+            by_tenant.setdefault(spender.tenant_id, {})[spender, model] = spent
+        for tenant_id, counts in by_tenant.items():
+            rows = [_row(spender, model) | vars(spent) for (spender, model), spent in counts.items()]
+            try:
+                async with self._database.tenant(tenant_id) as connection:
+                    await connection.execute(_WRITE, {"tenant_id": tenant_id, "counts": Jsonb(rows)})
+            except Exception as error:  # whatever it was, nothing that was counted may be lost
+                passing = isinstance(error, DatabaseUnavailable)
+                log.warning("usage is written later", reason=type(error).__name__, exc_info=not passing)
+                for (spender, model), spent in counts.items():
+                    self.meter.add(spender, model, spent)
+
+    async def sums(
+        self,
+        tenant_id: UUID,
+        first: date,
+        last: date,
+        by: Sequence[Dimension],
+        *,
+        user: str | None = None,
+        limit: int,
+    ) -> list[UsageSum]:
+        """What was spent from one day to another, both included, the most first.
+
+        Args:
+            tenant_id: whose.
+            first: the first day, of UTC.
+            last: the last day.
+            by: what it is split by; empty = one sum.
+            user: external id of the only user who counts; None = all.
+            limit: rows at the most.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        chosen = [sql.SQL("{} AS {}").format(sql.SQL(_COLUMNS[each]), sql.Identifier(each)) for each in by]
+        if by:
+            places = sql.SQL(", ").join(sql.Literal(number) for number in range(1, len(by) + 1))
+            order = sql.SQL("GROUP BY {} ORDER BY sum(s.input_tokens + s.output_tokens) DESC, {}")
+            grouped: sql.Composable = order.format(places, places)
+        else:
+            grouped = sql.SQL("")
+        columns = sql.SQL(", ").join(chosen) if chosen else sql.SQL("NULL::date AS day")
+        values = {"tenant_id": tenant_id, "first": first, "last": last, "user": user, "limit": limit}
+        async with self._database.tenant(tenant_id) as connection:
+            statement = sql.SQL(_READ).format(columns=columns, grouping=grouped)
+            async with connection.cursor(row_factory=class_row(UsageSum)) as cursor:
+                found = await (await cursor.execute(statement, values)).fetchall()
+        return [each for each in found if each.calls is not None]
+
+    async def spent_on(self, day: date, tenant_id: UUID, user: str) -> tuple[int, int]:
+        """Tokens, in and out, of a day: the tenant's and the user's.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user": user, "day": day}
+        ((of_tenant, of_user),) = await self._database.fetch(tenant_id, _SPENT, values, tuple_row)
+        return of_tenant, of_user
+
+    async def _write_on(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            await self.write()
+
+
+def _row(spender: Spender, model: str) -> dict[str, Any]:
+    ids = ("user_id", "expert_id", "turn_id", "conversation_id", "visit_id")
+    found: dict[str, Any] = {
+        name: str(value) if (value := getattr(spender, name)) is not None else None for name in ids
+    }
+    return found | {"day": today().isoformat(), "purpose": spender.purpose, "model": model}

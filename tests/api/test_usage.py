@@ -1,0 +1,137 @@
+"""What models were asked for, in the ledger; and what becomes of turns when a budget is used up."""
+
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from services.bootstrap import Services
+from services.engines import Engines
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings
+from services.usage.budgets import Budgets
+from services.usage.ledger import today
+from services.usage.meter import Spender, Spent
+from tests.support.model_server import ModelServer, Reply
+
+pytestmark = pytest.mark.anyio
+
+
+async def _say(http: httpx.AsyncClient, message: str, user: str = "u-1", **more: Any) -> httpx.Response:
+    body = {"user_id": user, "session_id": "s-1", "message": message, **more}
+    return await http.post("/api/v1/chat", json=body)
+
+
+async def _usage(http: httpx.AsyncClient, services: Services, **query: Any) -> list[dict[str, Any]]:
+    await services.usage.write()
+    items: list[dict[str, Any]] = (
+        (await http.get("/api/v1/usage", params=query)).raise_for_status().json()["items"]
+    )
+    return items
+
+
+async def _spend(services: Services, tokens: int) -> None:
+    """Let the user u-1 have spent so many tokens."""
+    ((user_id,),) = await services.database.fetch(
+        DEFAULT_TENANT, "SELECT id FROM users WHERE external_id = 'u-1'", {}, psycopg.rows.tuple_row
+    )
+    services.usage.meter.add(Spender(DEFAULT_TENANT, "turn", user_id), "m", Spent(1, tokens, 0, 0))
+    await services.usage.write()
+
+
+async def test_turns_and_what_they_cause_are_counted_for_their_user_and_expert(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    usage = (await _say(client, "My sister Alma moved to Porto last spring.")).json()["usage"]
+    await _say(client, "Hello", user="u-2")
+    await services.jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
+    found = await _usage(client, services, by=["user", "expert", "purpose", "model"])
+    rows = {(each["user"], each["purpose"]): each for each in found}
+    turn = rows["u-1", "turn"]
+    assert (turn["calls"], turn["expert"], turn["model"], turn["day"]) == (1, "default", "scripted", None)
+    assert (turn["input_tokens"], turn["output_tokens"]) == (usage["input_tokens"], usage["output_tokens"])
+    assert rows["u-1", "remember_turn"]["calls"] >= 1
+    assert rows["u-2", "turn"]["calls"] == 1
+    (total,) = await _usage(client, services)
+    assert total["calls"] == sum(each["calls"] for each in found)
+    assert {each["user"] for each in await _usage(client, services, by=["user"], user_id="u-2")} == {"u-2"}
+
+
+async def test_failed_calls_and_questions_to_memory_are_counted(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await _say(client, "My sister Alma lives in Porto.")
+    model_server.script(Reply(status=400))
+    assert (await _say(client, "Hello")).status_code >= 400
+    await client.post("/api/v1/users/u-1/memory/ask", json={"question": "Where does my sister live?"})
+    found = {each["purpose"]: each["calls"] for each in await _usage(client, services, by=["purpose"])}
+    assert (found["turn"], found["memory_ask"] >= 1) == (2, True)
+
+
+async def test_what_cannot_be_written_is_written_later(
+    client: httpx.AsyncClient, services: Services, engines: Engines
+) -> None:
+    await _say(client, "Hello")
+    with psycopg.connect(engines.owner_url or "", autocommit=True) as owner:
+        owner.execute("ALTER TABLE usage RENAME TO usage_away")
+        await services.usage.write()
+        owner.execute("ALTER TABLE usage_away RENAME TO usage")
+    assert [each["calls"] for each in await _usage(client, services)] == [1]
+
+
+async def test_without_anything_spent_there_are_no_sums(client: httpx.AsyncClient, services: Services) -> None:
+    assert await _usage(client, services) == []
+    assert await _usage(client, services, by=["day"]) == []
+
+
+async def test_wrong_dates_and_dimensions_are_refused(client: httpx.AsyncClient) -> None:
+    later = await client.get("/api/v1/usage", params={"first": "2026-02-02", "last": "2026-02-01"})
+    assert (later.status_code, later.json()["code"]) == (422, "invalid_input")
+    assert (await client.get("/api/v1/usage", params={"by": "colour"})).status_code == 422
+
+
+class TestWithABudget:
+    @pytest.fixture
+    def settings(self, settings: Settings) -> Settings:
+        return settings.model_copy(update={"budget_user_tokens_per_day": 10_000})
+
+    async def test_turns_cost_less_before_they_are_refused_and_say_so(
+        self, client: httpx.AsyncClient, services: Services
+    ) -> None:
+        free = (await _say(client, "Hello", debug=True)).json()
+        assert free["degraded"] == []
+        await _spend(services, 8_500)
+        services.budgets._known.clear()
+        saving = (await _say(client, "My sister Alma moved to Porto.", debug=True)).json()
+        assert saving["degraded"] == ["budget"]
+        assert saving["context_report"]["budget"] == free["context_report"]["budget"] // 2
+        await _spend(services, 1_500)
+        services.budgets._known.clear()
+        refused = await _say(client, "Hello again")
+        assert (refused.status_code, refused.json()["code"]) == (429, "budget_exhausted")
+        assert 0 < int(refused.headers["retry-after"]) <= 86_400
+        assert (await _say(client, "Hello", user="u-2")).status_code == 200
+
+    async def test_nothing_is_refused_while_the_database_does_not_answer(
+        self, settings: Settings, services: Services
+    ) -> None:
+        await services.database.close()
+        await Budgets(settings, services.usage).check(DEFAULT_TENANT, "u-1")
+
+    async def test_the_day_of_the_ledger_is_that_of_the_budget(
+        self, client: httpx.AsyncClient, services: Services
+    ) -> None:
+        await _say(client, "Hello")
+        await services.usage.write()
+        of_tenant, of_user = await services.usage.spent_on(today(), DEFAULT_TENANT, "u-1")
+        assert of_tenant == of_user > 0
+
+
+async def test_a_tenants_budget_holds_for_all_its_users(settings: Settings, services: Services) -> None:
+    limited = settings.model_copy(update={"budget_tenant_tokens_per_day": 100})
+    services.usage.meter.add(Spender(DEFAULT_TENANT, "summarise_days"), "m", Spent(1, 90, 0, 0))
+    await services.usage.write()
+    budgets = Budgets(limited, services.usage)
+    await budgets.check(DEFAULT_TENANT, "u-9")
+    assert budgets.is_saving(DEFAULT_TENANT, "u-9")
