@@ -227,8 +227,8 @@ def _about(run: TurnRun) -> Attributes:
         names.OPERATION: "invoke_agent",
         names.AGENT: run.turn.expert,
         names.CONVERSATION: str(run.turn.conversation_id),
-        names.USER: run.request["user_id"],
-        names.SESSION: run.request["session_id"],
+        names.USER: run.request.get("user_id"),
+        names.SESSION: run.request.get("session_id"),
         names.TENANT: str(run.turn.tenant_id),
         names.TURN: str(run.turn.turn_id),
     }

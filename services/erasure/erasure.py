@@ -86,7 +86,8 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM compression_sources WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM feedback f JOIN messages m ON m.id = f.message_id
         JOIN his ON his.id = m.conversation_id),
-       (SELECT count(*) FROM conversation_branches JOIN his ON his.id = conversation_id)
+       (SELECT count(*) FROM conversation_branches JOIN his ON his.id = conversation_id),
+       (SELECT count(*) FROM usage WHERE user_id = %(user_id)s)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

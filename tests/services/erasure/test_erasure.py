@@ -143,6 +143,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "compression_sources": 2,
             "feedback": 2,
             "conversation_branches": 2,
+            "usage": 0,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},

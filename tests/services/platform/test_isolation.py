@@ -53,6 +53,7 @@ ISOLATED = (
     "feedback",
     "experiments",
     "conversation_branches",
+    "usage",
 )
 
 
