@@ -49,7 +49,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "compression_sources": 1,
                 "feedback": 1,
                 "conversation_branches": 1,
-                "usage": 0,
+                "usage": 1,
             },
             "queue": {"jobs": 0},
             "redis": {"turn_events": 0, "core_memory": 0},

@@ -187,6 +187,12 @@ WITH summary AS (
 ), feedback AS (
     INSERT INTO feedback (message_id, tenant_id, rating, comment, tags)
     SELECT id, tenant_id, -1, %(text)s, ARRAY[%(text)s] FROM messages WHERE id = %(answer_message_id)s
+), spent AS (
+    INSERT INTO usage (tenant_id, day, user_id, expert_id, purpose, model, calls, input_tokens, output_tokens,
+        cached_tokens)
+    SELECT tenant_id, current_date, user_id, expert_id, 'turn', 'm', 1, 10, 5, 0
+    FROM conversations WHERE id = %(conversation_id)s
+    ON CONFLICT DO NOTHING
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s
