@@ -67,6 +67,10 @@ soak: setup-dev ## The long tests: chaos, simulated nights, fuzzing, every endpo
 scenarios: setup-dev ## Play the dialogues of tests/scenarios, one line for each
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/scenarios
 
+.PHONY: screenshots
+screenshots: setup-dev ## Write every screen of the console to screenshots/, with the system's Chromium
+	@$(BIN)/python -m tests.console.screenshots screenshots
+
 .PHONY: format
 format: setup-dev ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff format .

@@ -27,7 +27,7 @@ class Watched:
     async def open(self, place: str = "") -> None:
         """Open a screen, and wait until it has its heading."""
         await self.page.goto(f"{self.url}/console#/{place}")
-        await self.page.locator("main h1, main h2").first.wait_for()
+        await self.page.locator("main h1:visible, main .composer").first.wait_for()
 
     async def ask(self, message: str) -> None:
         """Send a message, and wait until it is answered."""

@@ -60,7 +60,7 @@ function Report({ name, onClose }) {
   const show = (measure, value) => (value === null || value === undefined ? '–' : SHARES.has(measure) ? number(value, { style: 'percent', maximumFractionDigits: 1 }) : number(value, { maximumFractionDigits: 0 }))
   const measures = Object.keys(variants[0]?.measures ?? {})
   return html`<${Dialog} wide title=${t('experiments.report_of', { name })} onClose=${onClose}>
-    <${Loaded} of=${found}><div class="scroll-x" tabindex="0"><table><thead><tr><th></th>${variants.map((variant) => html`<th>${variant.name}</th>`)}</tr></thead><tbody>
+    <${Loaded} of=${found}><div class="scroll-x" tabindex="0"><table><thead><tr><td></td>${variants.map((variant) => html`<th>${variant.name}</th>`)}</tr></thead><tbody>
       ${['users', 'turns', 'rated'].map((count) => html`<tr><th>${t(`experiments.${count}`)}</th>${variants.map((variant) => html`<td class="num">${number(variant[count])}</td>`)}</tr>`)}
       ${measures.map((measure) => html`<tr><th>${word('measure', measure)}</th>${variants.map((variant) => html`<td class="num">${show(measure, variant.measures[measure].value)}<br /><small class="muted">${show(measure, variant.measures[measure].low)} – ${show(measure, variant.measures[measure].high)}</small></td>`)}</tr>`)}
     </tbody></table></div><p class="muted">${t('experiments.intervals')}</p><//>

@@ -29,7 +29,7 @@ export function Screen({ service, may }) {
     ${may('admin') && html`<h2 style=${{ margin: '1.6rem 0 .6rem' }}>${t('keys.keys')}</h2>
       ${service.auth !== 'api_key' && html`<p class="muted">${t('keys.not_asked')}</p>`}
       <${Loaded} of=${keys} empty=${t('keys.none')}>
-        <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('keys.name')}</th><th>${t('keys.scopes')}</th><th>${t('keys.made')}</th><th>${t('keys.used')}</th><th></th></tr></thead><tbody>
+        <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('keys.name')}</th><th>${t('keys.scopes')}</th><th>${t('keys.made')}</th><th>${t('keys.used')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
           ${keys.data?.items.map((key) => html`<tr key=${key.id}><td><b>${key.name}</b></td><td>${key.scopes.map((scope) => html`<${Chip}>${scope}<//> `)}</td><td><${When} at=${key.created_at} /></td><td><${When} at=${key.last_used_at} /></td><td>${key.revoked_at ? html`<${Chip} kind="bad">${t('keys.revoked')}<//>` : html`<button type="button" class="link" onClick=${() => setDialog({ kind: 'revoke', key })}>${t('keys.revoke')}</button>`}</td></tr>`)}
         </tbody></table></div>
       <//>`}
