@@ -185,6 +185,7 @@ async def _start(
         request.as_input(),
         idempotency_key=key,
         on_conflict=on_conflict or request.on_conflict,
+        stored=not request.temporary,
     )
     if request.replaces is not None:
         return await runner.start_instead(turn, request.replaces)

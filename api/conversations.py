@@ -18,7 +18,7 @@ from api.schemas import (
     MessagePage,
     TurnPage,
 )
-from services.conversations.values import Id
+from services.conversations.values import Id, SpaceName
 from services.summaries.store import StoredSummary
 
 router = APIRouter(
@@ -34,6 +34,7 @@ async def conversations(
     caller: MemoryReader,
     user_id: Id | None = None,
     session_id: Id | None = None,
+    space: Annotated[SpaceName | None, Query(description="Only those of spaces of this name.")] = None,
     after: After = None,
     limit: Limit = 50,
 ) -> Any:
@@ -44,6 +45,7 @@ async def conversations(
         caller.tenant_id,
         user_id=user_id or caller.user_id,
         session_id=session_id,
+        space=space,
         after=cursor_of(after),
         limit=limit,
     )

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from api.schemas import MAX_PAGE
-from services.conversations.values import Id, no_nul, not_blank
+from services.conversations.values import Id, SpaceName, no_nul, not_blank
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
 
 MAX_TOP_K = 100
@@ -47,6 +47,7 @@ class EpisodeSearchRequest(BaseModel):
     since: AwareDatetime | None = Field(None, description="Only what is of this time or later.")
     until: AwareDatetime | None = Field(None, description="Only what is of before this time.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
+    space: SpaceName | None = Field(None, description="Also what was said and remembered in this space.")
     recent: list[SaidRequest] = Field(
         [], max_length=_MAX_SAID, description="What was said just before, oldest first: a query may refer to it."
     )
@@ -97,6 +98,7 @@ class NewEpisodeRequest(BaseModel):
     episode_type: WrittenType = "context"
     importance: float | None = Field(None, ge=0, le=1, description="null = what is usual for the type.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
+    space: SpaceName | None = Field(None, description="The space that it belongs to; null = all share it.")
 
 
 class EpisodeView(BaseModel):
@@ -114,6 +116,7 @@ class EpisodeListQuery(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     expert: Id | None = Field(None, description="Name of the expert who remembers them; unset = of all.")
+    space: SpaceName | None = Field(None, description="Also those of this space.")
     episode_type: EpisodeType | None = None
     origin: Origin | None = None
     conversation_id: UUID | None = None
@@ -133,6 +136,7 @@ class ListedEpisodeView(BaseModel):
 
     id: UUID
     expert: str
+    space: str | None = Field(description="The space that it belongs to; null = all spaces share it.")
     conversation_id: UUID | None
     episode_type: EpisodeType
     content: str = Field(description="The memory as it was written; of a turn what was said, and by whom.")

@@ -43,7 +43,7 @@ _BY_USER = Trigger("user")
 async def episodes(
     user_id: User, services: ServicesOf, caller: MemoryReader, query: Annotated[EpisodeListQuery, Query()]
 ) -> Any:
-    """Episodes of a user, newest first."""
+    """Episodes of a user that all spaces share, newest first; with `space`, also those of that space."""
     caller.act_for(user_id)
     wanted = EpisodeFilter(**query.model_dump(exclude={"after", "limit"}))
     items = await services.memory.catalog.page(
@@ -73,11 +73,9 @@ async def edit(
 async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Search all that was said to, and by, a user, and what was remembered of it; best first."""
     caller.act_for(user_id)
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
-    scope = Scope(
-        owner.tenant_id,
-        owner.user_id,
-        owner.expert_id,
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
+    scope = Scope.of(
+        owner,
         conversation_id=body.conversation_id,
         episode_type=body.episode_type,
         since=body.since,
@@ -92,7 +90,7 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
 async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Remember something of a user; it can be recalled from the next turn on."""
     caller.act_for(user_id)
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space, make_space=True)
     importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
     new = NewEpisode(body.content, body.episode_type, importance, "user_said")
     episode_id = await services.memory.archive.insert(owner, new, _BY_USER)

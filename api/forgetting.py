@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.access import MemoryWriter, ServicesOf
 from api.problems import documented
 from api.schemas import MemoryChangeView
-from services.conversations.values import Id, Text
+from services.conversations.values import Id, SpaceName, Text
 from services.memory.editor import EditContext
 from services.memory.operations import Trigger
 
@@ -28,6 +28,7 @@ class ForgetRequest(BaseModel):
     what: Text = Field(description="Its description, in the user's words.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     dry_run: bool = Field(False, description="Change nothing, and say what would be removed.")
+    space: SpaceName | None = Field(None, description="Forget it in this space as well.")
 
 
 class AffectedView(BaseModel):
@@ -53,7 +54,7 @@ async def forget(
     Messages stay in their conversation.
     """
     caller.act_for(user_id)
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
     editing = EditContext.outside_of_turns(owner, Trigger("user"))
     if not body.dry_run:
         return {**await services.memory.editor.forget(editing, body.what), "affected": None}

@@ -20,6 +20,7 @@ from api.memory_schemas import (
 )
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.space_schemas import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.identity.caller import Caller
@@ -45,10 +46,13 @@ _BY_USER = Trigger("user")
 
 @router.get("/core-memory", response_model=CoreMemoryPage)
 async def core_memory(
-    user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default"
+    user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default", space: SpaceQuery = None
 ) -> Any:
-    """Every section that an expert has of the user, by name."""
-    owner = await _owner(services, caller, user_id, expert)
+    """Every section that an expert has of the user, by name; with `space`, those of that space alone.
+
+    In a space prompts show its sections laid over those that all spaces share.
+    """
+    owner = await _owner(services, caller, user_id, expert, space)
     return {"items": await services.memory.core.read(owner), "next": None}
 
 
@@ -62,9 +66,10 @@ async def replace(
     services: ServicesOf,
     caller: MemoryWriter,
     expert: Expert = "default",
+    space: SpaceQuery = None,
 ) -> Any:
     """Make the content the whole of a section; 409 when it is at another version than was expected."""
-    owner = await _owner(services, caller, user_id, expert)
+    owner = await _owner(services, caller, user_id, expert, space, make_space=True)
     return await services.memory.core.replace(
         owner, section, body.content, _BY_USER, expected_version=body.expected_version
     )
@@ -76,10 +81,15 @@ async def replace(
     response_class=Response,  # the default one would name a content type
 )
 async def forget(
-    user_id: User, section: Section, services: ServicesOf, caller: MemoryWriter, expert: Expert = "default"
+    user_id: User,
+    section: Section,
+    services: ServicesOf,
+    caller: MemoryWriter,
+    expert: Expert = "default",
+    space: SpaceQuery = None,
 ) -> None:
     """Remove a section, with its history."""
-    owner = await _owner(services, caller, user_id, expert)
+    owner = await _owner(services, caller, user_id, expert, space)
     await services.memory.core.forget(owner, section, _BY_USER)
 
 
@@ -90,13 +100,14 @@ async def history(
     services: ServicesOf,
     caller: MemoryReader,
     expert: Expert = "default",
+    space: SpaceQuery = None,
     after: Annotated[
         int | None, Query(ge=1, le=_LARGEST_VERSION, description="The `next` of the page before.")
     ] = None,
     limit: Limit = 50,
 ) -> Any:
     """Every change of a section, newest first."""
-    owner = await _owner(services, caller, user_id, expert)
+    owner = await _owner(services, caller, user_id, expert, space)
     items = await services.memory.core.history(owner, section, before=after, limit=limit)
     return {"items": items, "next": str(items[-1].version) if len(items) == limit else None}
 
@@ -109,19 +120,27 @@ async def rollback(
     services: ServicesOf,
     caller: MemoryWriter,
     expert: Expert = "default",
+    space: SpaceQuery = None,
 ) -> Any:
     """Give a section the content of an earlier version, as a new version."""
-    owner = await _owner(services, caller, user_id, expert)
+    owner = await _owner(services, caller, user_id, expert, space)
     return await services.memory.core.rollback(owner, section, body.version, _BY_USER)
 
 
 @router.get("/memory-operations", response_model=OperationPage)
 async def operations(
-    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+    user_id: User,
+    services: ServicesOf,
+    caller: MemoryReader,
+    space: SpaceQuery = None,
+    after: After = None,
+    limit: Limit = 50,
 ) -> Any:
-    """What memory did for the user and why, newest first."""
+    """What memory did for the user and why, newest first; with `space`, in that space and outside of any."""
     caller.act_for(user_id)
-    items = await services.memory.operations.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
+    items = await services.memory.operations.list(
+        caller.tenant_id, user_id, space=space, after=cursor_of(after), limit=limit
+    )
     return {"items": items, "next": next_of([(item.at, item.id) for item in items], limit)}
 
 
@@ -137,12 +156,14 @@ async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: 
 @router.post("/memory/ask", response_model=MemoryAnswerView)
 async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Answer a question about the user from memory, each statement with what it comes from."""
-    owner = await _owner(services, caller, user_id, body.expert)
+    owner = await _owner(services, caller, user_id, body.expert, body.space)
     spender = Spender(owner.tenant_id, "memory_ask", owner.user_id, owner.expert_id)
     with services.usage.meter.spending(spender):
         return await services.memory_inquiry.ask(owner, body.question)
 
 
-async def _owner(services: Services, caller: Caller, user_id: str, expert: str) -> Owner:
+async def _owner(
+    services: Services, caller: Caller, user_id: str, expert: str, space: str | None, *, make_space: bool = False
+) -> Owner:
     caller.act_for(user_id)
-    return await services.memory.core.owner(caller.tenant_id, user_id, expert)
+    return await services.memory.core.owner(caller.tenant_id, user_id, expert, space, make_space=make_space)

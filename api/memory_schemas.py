@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.episode_schemas import Text
-from services.conversations.values import Id
+from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 
@@ -118,6 +118,7 @@ class OperationView(BaseModel):
     trigger: dict[str, Any] = Field(description="Who did it, `actor`, and because of what.")
     conversation_id: UUID | None
     turn_id: UUID | None
+    space: str | None = Field(description="The space whose memory it is; null = what all spaces share.")
     at: datetime
     undone_at: datetime | None = Field(description="null = it holds.")
 
@@ -148,6 +149,7 @@ class MemoryQuestionRequest(BaseModel):
         None, description="null = what is known about the user at all."
     )
     expert: Id = Field("default", description="Name of the expert who remembers it.")
+    space: SpaceName | None = Field(None, description="Also what is known in this space.")
 
 
 class SourceMessageView(BaseModel):

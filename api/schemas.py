@@ -1,29 +1,33 @@
 """Requests and answers, and their limits."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from services.conversations.feedback import MAX_COMMENT_CHARACTERS, MAX_TAGS, Rating
 from services.conversations.turn import TurnStatus
 from services.conversations.values import (
     MAX_IMAGES,
     MAX_MESSAGE_CHARACTERS,
+    MAX_SPACE_CHARACTERS,
     Id,
     Image,
     Locale,
+    SpaceName,
     Text,
     TimeZone,
     no_nul,
     not_blank,
 )
-from state.conversation import AgentType, Compose, TurnInput
+from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
 MAX_IMPORT_BYTES = 1024 * 1024 * 1024
 MAX_PAGE = 200
+MAX_EARLIER = 200
 
 IdempotencyKey = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,255}$")]
 """1 to 255 visible ASCII characters."""
@@ -33,6 +37,16 @@ Comment = Annotated[
 Tag = Annotated[str, StringConstraints(max_length=64), AfterValidator(no_nul), AfterValidator(not_blank)]
 OnConflict = Literal["queue", "reject", "interrupt"]
 OnDisconnect = Literal["continue", "cancel"]
+
+
+class EarlierMessageRequest(BaseModel):
+    """A message that was said before in a temporary conversation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["user", "assistant"]
+    content: Text
+    images: list[Image] = Field(default_factory=list, max_length=MAX_IMAGES)
 
 
 class ChatRequest(BaseModel):
@@ -53,6 +67,21 @@ class ChatRequest(BaseModel):
         None, ge=500, le=1_000_000, description="A smaller budget for this turn's prompt, its message not counted."
     )
     expert: Id | None = Field(None, description="Expert of a new conversation.")
+    space: SpaceName | None = Field(
+        None,
+        description=f"Space (a project, a folder) of a new conversation, 1 to {MAX_SPACE_CHARACTERS} characters: "
+        "what is said stays in it. A conversation that has begun keeps its space.",
+    )
+    temporary: bool = Field(
+        False,
+        description="Keep nothing of it: no message, no memory, no event. Memory may be read.",
+    )
+    earlier: list[EarlierMessageRequest] = Field(
+        default_factory=list,
+        max_length=MAX_EARLIER,
+        description="What was said before, oldest first; only of a temporary conversation, of which the service "
+        "keeps nothing.",
+    )
     images: list[Image] = Field(
         default_factory=list, max_length=MAX_IMAGES, description="http(s) addresses or data URLs."
     )
@@ -80,15 +109,28 @@ class ChatRequest(BaseModel):
         "a branch. The same message is answered once more.",
     )
 
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.temporary and self.replaces is not None:
+            raise PydanticCustomError(
+                "temporary", "replaces: a temporary conversation has no stored turns to replace"
+            )
+        if self.earlier and not self.temporary:
+            raise PydanticCustomError(
+                "temporary", "earlier: only for a temporary conversation; others are stored and read from there"
+            )
+        return self
+
     def as_input(self) -> TurnInput:
         """The graph's input."""
-        return TurnInput(
+        shown = TurnInput(
             user_id=self.user_id,
             message=self.message,
             images=self.images,
             session_id=self.session_id,
             agent_type=self.agent_type,
             expert=self.expert,
+            space=self.space,
             requested_kb_prefix=self.kb_prefix,
             max_context_tokens=self.max_context_tokens,
             compose=self.compose,
@@ -97,6 +139,11 @@ class ChatRequest(BaseModel):
             locale=self.locale,
             timezone=self.timezone,
         )
+        if self.earlier:
+            shown["earlier"] = [
+                EarlierMessage(role=each.role, content=each.content, images=each.images) for each in self.earlier
+            ]
+        return shown
 
 
 class SocketRequest(ChatRequest):
@@ -229,6 +276,7 @@ class ConversationView(BaseModel):
     session_id: str
     user_id: str
     expert: str
+    space: str | None = Field(description="The space that it belongs to; null = none.")
     title: str
     created_at: datetime
 

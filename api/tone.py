@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 from api.access import MemoryReader, ServicesOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.space_schemas import SpaceQuery
 from api.tone_schemas import PersonaView, TonePage
 from services.context.sources.core_memory import CONCERNS, NAMES, STYLES, first_of, last_talk, memory_text
 from services.conversations.values import Id
@@ -48,11 +49,12 @@ async def persona(
     services: ServicesOf,
     caller: MemoryReader,
     expert: Annotated[Id, Query(description="Name of the expert who knows them.")] = "default",
+    space: SpaceQuery = None,
 ) -> Any:
     """A user in brief, from core memory and their visits."""
     caller.act_for(user_id)
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
-    content = {block.section: block.content for block in await services.memory.core.read(owner)}
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
+    content = await services.memory.core.known(owner)
     known = await services.user_activity.read(owner)
     user = await services.users.get(caller.tenant_id, user_id)
     human, self_image = content.get("human", {}), content.get("persona", {})

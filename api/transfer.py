@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import structlog
-from fastapi import APIRouter, Path, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
 from services.bootstrap import Services
-from services.conversations.values import Id
+from services.conversations.values import Id, SpaceName
 from services.identity.caller import Caller
 from services.transfer.export_store import ExportedUser
 from services.transfer.lines import MessageLine
@@ -94,14 +94,23 @@ async def import_lines(request: Request, services: ServicesOf, caller: MemoryWri
         **documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
     },
 )
-async def export(user_id: Annotated[Id, Path()], services: ServicesOf, caller: MemoryReader) -> Response:
-    """Everything that is stored for a user, as lines that the import takes."""
+async def export(
+    user_id: Annotated[Id, Path()],
+    services: ServicesOf,
+    caller: MemoryReader,
+    space: Annotated[
+        SpaceName | None, Query(description="Only what belongs to this space; unset = everything.")
+    ] = None,
+) -> Response:
+    """Everything that is stored for a user, or what belongs to one space, as lines that the import takes."""
     caller.act_for(user_id)
     user = await services.exporter.user(caller.tenant_id, user_id)
-    return StreamingResponse(_lines(services, caller, user), media_type=LINES)
+    if space is not None:
+        await services.exporter.check_space(caller.tenant_id, user, space)
+    return StreamingResponse(_lines(services, caller, user, space), media_type=LINES)
 
 
-async def _lines(services: Services, caller: Caller, user: ExportedUser) -> AsyncIterator[str]:
-    async for lines in services.exporter.lines(caller.tenant_id, user):
+async def _lines(services: Services, caller: Caller, user: ExportedUser, space: str | None) -> AsyncIterator[str]:
+    async for lines in services.exporter.lines(caller.tenant_id, user, space):
         if lines:
             yield "".join(lines)

@@ -56,7 +56,8 @@ async def turn_stream(
     """
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 9):  # noqa: PLR2004
         raise InvalidInput("Last-Event-ID", "is not the number of an event")
-    await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
+        await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
     return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id, int(last_event_id))))
 
 
@@ -64,9 +65,10 @@ async def turn_stream(
 async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: Chatter) -> Any:
     """Stop a turn, wherever it runs or waits; keep its answer as far as it came.
 
-    A turn that has ended stays as it is.
+    A turn that has ended stays as it is. A temporary one is known to the process that runs it alone.
     """
-    await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+    if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
+        await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
     return await runner.stop(caller.tenant_id, turn_id)
 
 

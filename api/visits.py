@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query
 from api.access import Chatter, MemoryReader, ServicesOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.space_schemas import SpaceQuery
 from api.visit_schemas import ClosedView, DailySummaryPage, VisitPage
 from services.conversations.values import Id
 from services.errors import InvalidInput
@@ -56,17 +57,18 @@ async def daily_summaries(
     ] = None,
     until: Annotated[date | None, Query(alias="to", description="Last day; unset = the user's today.")] = None,
     expert: Annotated[Id, Query(description="Name of the expert they talked with.")] = "default",
+    space: SpaceQuery = None,
     after: Annotated[date | None, Query(description="The `next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Any:
-    """What a user talked about on each of their local days, newest first.
+    """What a user talked about on each of their local days, newest first; with `space`, in that space alone.
 
     Summaries of the newest days that are missing or stale are made before the answer, if they are made soon; the
     others behind it.
     """
     caller.act_for(user_id)
     user = await services.users.get(caller.tenant_id, user_id)
-    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
+    owner = await services.memory.core.owner(caller.tenant_id, user_id, expert, space)
     end = until or local_day(datetime.now(UTC), user.timezone)
     begin = since or _days_before(end, _USUAL_DAYS - 1)
     if begin > end:

@@ -13,9 +13,9 @@ from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import RecallSource
 from services.llm.chat_models import ChatModels
 from services.llm.token_estimates import TokenEstimators
-from services.memory.blocks import Owner
 from services.summaries.topics import TopicArchive
 from services.text.language import language_of
+from services.tools.actor import owner_of
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState
@@ -37,9 +37,9 @@ async def history(
     """Read what the prompt shows of the conversation, of memory, of the days that the message asks about, and of
     how the user sounds."""
     context = runtime.context
-    offered = tools.with_features(state["features"])
+    offered = tools.with_features(state["features"], temporary=context.temporary)
     turn = PromptTurn(
-        owner=Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id)),
+        owner=owner_of(context),
         conversation_id=UUID(context.conversation_id),
         message_id=UUID(state["user_message_id"]),
         message=state["message"],
@@ -64,7 +64,8 @@ async def history(
         recall_limits=state.get("recall_limits"),
         instructions=state.get("instructions", ""),
         attached=state.get("attached", ()),
-        earlier=state.get("earlier", ()) if state.get("unstored") else (),
+        earlier=state.get("earlier", ()) if context.temporary else (),
+        temporary=context.temporary,
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)

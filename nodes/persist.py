@@ -11,6 +11,7 @@ from services.memory.agent.triggers import DECIDE_COMMAND, jobs_of_turn
 from services.memory.episodes.index import Scope
 from services.memory.recall.working_sets import WorkingSets
 from services.tone.states import GIVE_OPINION
+from services.tools.actor import owner_of
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import Recognised
@@ -72,5 +73,5 @@ async def persist(
     answer_message_id = state["answer_message_id"]
     await turns.end(UUID(context.tenant_id), UUID(context.turn_id), UUID(answer_message_id), outcome)
     if working_sets is not None:
-        working_sets.follow(Scope(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id)))
+        working_sets.follow(Scope.of(owner_of(context)))
     return {"assistant_message_id": answer_message_id, "timings": {"total_ms": total_ms}}

@@ -15,12 +15,14 @@ from services.conversations.explanation import Explanations
 from services.conversations.feedback import TurnFeedback
 from services.conversations.known_conversations import KnownConversations
 from services.conversations.leases import TurnLeases
+from services.conversations.spaces import Spaces
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
 from services.engines import Engines
 from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
+from services.erasure.spaces import SpaceErasure
 from services.erasure.traces import Traces
 from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
@@ -111,6 +113,7 @@ class Services:
     daily_scheduler: "DailyScheduler"
     visits: Visits
     users: Users
+    spaces: Spaces
     memory: "Memory"
     memory_inquiry: "MemoryInquiry"
     user_activity: "UserActivityReader"
@@ -127,6 +130,7 @@ class Services:
     jobs: JobQueue
     erasure: Erasure
     conversation_erasure: ConversationErasure
+    space_erasure: SpaceErasure
     importer: Importer
     exporter: Exporter
 
@@ -211,6 +215,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 default_timezone=settings.default_timezone,
                 default_locale=settings.default_locale,
             ),
+            spaces=Spaces(database),
             visits=Visits(database, jobs, visit_schedule(settings)),
             memory=memory,
             memory_inquiry=_memory_inquiry(memory, models),
@@ -244,6 +249,16 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
                 jobs,
                 events_keep_s=settings.turn_events_keep_s,
                 shares_human=settings.memory_share_human,
+            ),
+            space_erasure=SpaceErasure(
+                database,
+                leases,
+                traces,
+                memory.index,
+                memory.operations,
+                jobs,
+                events_keep_s=settings.turn_events_keep_s,
+                on_erased=memory.working_sets.forget,
             ),
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),

@@ -23,6 +23,11 @@ class TurnContext:
     """UUID of the conversation."""
     expert_id: str = ""
     """UUID of the expert. What is remembered belongs to the user with this expert."""
+    space_id: str = ""
+    """UUID of the conversation's space; empty = it belongs to none. What is remembered within a space is known
+    there alone, what is remembered outside of any everywhere."""
+    temporary: bool = False
+    """Whether nothing of the turn is kept: then no tool changes memory, and no search is logged."""
     user_message_id: str = ""
     """UUID of the message that the turn answers."""
     turn_id: str = ""

@@ -97,6 +97,8 @@ class TurnInput(TypedDict, total=False):
     agent_type: AgentType
     expert: str | None
     """Name of the expert; None = the default one."""
+    space: str | None
+    """Name of the space that the conversation belongs to; None = none, or that of the conversation."""
     requested_kb_prefix: str | None
     """Knowledge base that the caller asked for; None = let `route` decide."""
     max_context_tokens: int | None

@@ -114,3 +114,5 @@ class PlannedChange(TypedDict):
     """What memory keeps of the message of a turn that is left out."""
     gives_away: str
     """Words of what was removed: statements of the answer that have them are left out, too."""
+    reaches_shared: bool
+    """Whether, in a space, the items go from what all spaces share as well."""

@@ -1,7 +1,7 @@
 """`anamnesis chat`: talk to the running service in the terminal."""
 
 import getpass
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import httpx
@@ -12,11 +12,12 @@ from rich.markup import escape
 from api.cli.chat_answer import show_answer
 from api.cli.chat_service import ChatService, Refused
 from api.cli.chat_views import show_conversations, show_memory, show_model, show_report
-from api.cli.shell import WRONG_USE, fail, settings_or_exit
+from api.cli.shell import WRONG_USE, InSpace, fail, settings_or_exit
 from services.platform.settings import KEY_VARIABLE
 
 _SHOWN_ON_RETURN = 6
 _LONGEST_NAME = 128
+_MOST_EARLIER = 200
 _COMMANDS = {
     "/new [NAME]": "start a new conversation",
     "/list": "list your conversations",
@@ -41,8 +42,14 @@ class _Talk:
     session: str
     expert: str | None
     """Expert of the conversation, or of the one that begins; None = the default one."""
+    space: str | None = None
+    """Space of the conversation, or of the one that begins; None = none."""
+    temporary: bool = False
+    """Whether nothing of it is kept."""
     turn_id: str | None = None
     """Turn of the last answer."""
+    said: list[dict[str, str]] = field(default_factory=list)
+    """What was said so far, of a temporary conversation."""
 
 
 def chat(
@@ -50,6 +57,8 @@ def chat(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with your newest conversation.")] = False,
     user: Annotated[str | None, typer.Option(help="Who you are; your login name by default.")] = None,
     expert: Annotated[str | None, typer.Option(help="Expert of a new conversation.")] = None,
+    space: InSpace = None,
+    temporary: Annotated[bool, typer.Option("--temporary", help="Keep nothing of the conversation.")] = False,
     url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
     key: Annotated[
         str | None, typer.Option(envvar=KEY_VARIABLE, help="API key or token, where the service asks for one.")
@@ -68,7 +77,7 @@ def chat(
     headers = {"Authorization": f"Bearer {key}"} if key else None
     try:
         with httpx.Client(base_url=address, headers=headers, timeout=httpx.Timeout(10, read=None)) as client:
-            talk = _Talk(ChatService(client), name, session, expert)
+            talk = _Talk(ChatService(client), name, session, expert, space, temporary)
             if resume and (newest := talk.service.conversations(name, limit=1)):
                 talk.session = newest[0]["session_id"]
             _enter(talk)
@@ -87,12 +96,18 @@ def _enter(talk: _Talk) -> None:
     Raises:
         Refused: it belongs to another expert than the one that was asked for, or there is no such expert.
     """
+    if talk.temporary:
+        console.print("[dim]Temporary conversation: nothing of it is kept. /help lists commands.[/]")
+        return
     found = talk.service.conversation(talk.user, talk.session)
     if found is None:
         if talk.expert is not None:
             talk.service.expert(talk.expert)
         with_expert = f" with {escape(talk.expert)}" if talk.expert else ""
-        console.print(f"[dim]New conversation “{escape(talk.session)}”{with_expert}. /help lists commands.[/]")
+        in_space = f" in the space “{escape(talk.space)}”" if talk.space else ""
+        console.print(
+            f"[dim]New conversation “{escape(talk.session)}”{with_expert}{in_space}. /help lists commands.[/]"
+        )
         return
     if talk.expert is not None and found["expert"] != talk.expert:
         raise Refused(
@@ -100,7 +115,14 @@ def _enter(talk: _Talk) -> None:
             f"To talk to {talk.expert}, name another conversation with --session.",
             wrong_use=True,
         )
-    talk.expert = found["expert"]
+    if talk.space is not None and found["space"] != talk.space:
+        belongs = f"to the space {found['space']}" if found["space"] else "to no space"
+        raise Refused(
+            f"The conversation “{talk.session}” belongs {belongs}. "
+            f"To talk in {talk.space}, name another conversation with --session.",
+            wrong_use=True,
+        )
+    talk.expert, talk.space = found["expert"], found["space"]
     console.print(f"[dim]Conversation “{escape(talk.session)}” with {escape(found['expert'])}, continued.[/]")
     for message in talk.service.last_messages(found["id"], _SHOWN_ON_RETURN):
         name = "you " if message["role"] == "user" else "anam"
@@ -127,8 +149,21 @@ def _read_lines(talk: _Talk) -> None:
 
 
 def _send(talk: _Talk, message: str) -> None:
-    body = {"user_id": talk.user, "session_id": talk.session, "expert": talk.expert, "message": message}
-    talk.turn_id = show_answer(console, talk.service.client, body) or talk.turn_id
+    body: dict[str, Any] = {
+        "user_id": talk.user,
+        "session_id": talk.session,
+        "expert": talk.expert,
+        "space": talk.space,
+        "message": message,
+    }
+    if talk.temporary:
+        body |= {"temporary": True, "earlier": talk.said[-_MOST_EARLIER:]}
+    shown = show_answer(console, talk.service.client, body)
+    if shown is None:
+        return
+    talk.turn_id = shown.turn_id
+    if talk.temporary and shown.text.strip():
+        talk.said += [{"role": "user", "content": message}, {"role": "assistant", "content": shown.text}]
 
 
 def _obey(talk: _Talk, command: str, rest: str) -> None:
@@ -136,15 +171,15 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
     try:
         match command:
             case "/new":
-                _go_to(talk, rest or talk.service.unused_name(talk.user), expert=talk.expert)
+                _go_to(talk, rest or talk.service.unused_name(talk.user), expert=talk.expert, space=talk.space)
             case "/open" if rest:
-                _go_to(talk, rest, expert=None)
+                _go_to(talk, rest, expert=None, space=None)
             case "/list":
                 show_conversations(console, talk.service.conversations(talk.user, limit=20), talk.session)
             case "/memory":
-                show_memory(console, talk.service, talk.user, talk.expert or "default")
+                show_memory(console, talk.service, talk.user, talk.expert or "default", talk.space)
             case "/forget" if rest:
-                change = talk.service.forget(talk.user, talk.expert or "default", rest)
+                change = talk.service.forget(talk.user, talk.expert or "default", talk.space, rest)
                 console.print(f"[dim]{escape(change['summary'])}[/]")
             case "/why":
                 _show_why(talk)
@@ -163,12 +198,13 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
         console.print(f"[red]The service does not answer: {escape(str(error) or type(error).__name__)}[/]")
 
 
-def _go_to(talk: _Talk, session: str, *, expert: str | None) -> None:
+def _go_to(talk: _Talk, session: str, *, expert: str | None, space: str | None) -> None:
     if problem := _problem_of_name(session):
         raise Refused(problem)
-    there = _Talk(talk.service, talk.user, session, expert)
+    there = _Talk(talk.service, talk.user, session, expert, space)
     _enter(there)
-    talk.session, talk.expert, talk.turn_id = there.session, there.expert, None
+    talk.session, talk.expert, talk.space, talk.turn_id = there.session, there.expert, there.space, None
+    talk.temporary, talk.said = False, []
 
 
 def _show_why(talk: _Talk) -> None:

@@ -5,6 +5,7 @@ import json
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -18,11 +19,19 @@ _TRIES = 8
 _BETWEEN_TRIES_S = 0.5
 
 
-def show_answer(console: Console, client: httpx.Client, body: dict[str, Any]) -> str | None:
+@dataclass(frozen=True)
+class Shown:
+    """An answer that was shown, whole or not."""
+
+    turn_id: str
+    text: str
+
+
+def show_answer(console: Console, client: httpx.Client, body: dict[str, Any]) -> Shown | None:
     """Send a message and show its answer; Ctrl-C cancels it, and what has come of it is kept.
 
     Returns:
-        The id of the turn; None when the message was not taken.
+        What was shown; None when the message was not taken.
     """
     before = signal.getsignal(signal.SIGINT)
     answer = _Answer(console, client)
@@ -41,7 +50,7 @@ def show_answer(console: Console, client: httpx.Client, body: dict[str, Any]) ->
     finally:
         answer.stop_waiting()
         signal.signal(signal.SIGINT, before)
-    return answer.turn_id or None
+    return Shown(answer.turn_id, answer.text) if answer.turn_id else None
 
 
 class _Answer:
@@ -55,6 +64,7 @@ class _Answer:
         self._begun = False
         self._waiting = console.status("[dim]thinking …[/]", spinner="dots")
         self.turn_id = ""
+        self.text = ""
 
     def show(self, body: dict[str, Any]) -> None:
         """Send the message and show its answer; a connection that breaks is taken up where it broke.
@@ -124,6 +134,7 @@ class _Answer:
             self._begun = True
             self.stop_waiting()
             self._console.print("[bold green]anam[/] ", end="")
+        self.text += text
         sys.stdout.write(text)
         sys.stdout.flush()
 

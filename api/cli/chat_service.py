@@ -59,19 +59,19 @@ class ChatService:
         """A turn, with the report of what its prompt was made of."""
         return _content(self.client.get(f"/api/v1/turns/{turn_id}"))
 
-    def core_memory(self, user: str, expert: str) -> list[dict[str, Any]]:
-        """The sections of core memory; none of a user who has not said anything yet."""
-        response = self.client.get(f"/api/v1/users/{user}/core-memory", params={"expert": expert})
+    def core_memory(self, user: str, expert: str, space: str | None) -> list[dict[str, Any]]:
+        """The sections of core memory, or those of a space; none of a user who has not said anything yet."""
+        response = self.client.get(f"/api/v1/users/{user}/core-memory", params=_query(expert=expert, space=space))
         if response.status_code == HTTPStatus.NOT_FOUND:
             return []
         items: list[dict[str, Any]] = _content(response)["items"]
         return items
 
-    def written_memories(self, user: str, expert: str, *, limit: int) -> list[dict[str, Any]]:
+    def written_memories(self, user: str, expert: str, space: str | None, *, limit: int) -> list[dict[str, Any]]:
         """The newest memories that were written down, newest first."""
         found: list[dict[str, Any]] = []
         for kind in _WRITTEN_TYPES:
-            query: dict[str, Any] = {"expert": expert, "episode_type": kind, "limit": limit}
+            query = _query(expert=expert, space=space, episode_type=kind, limit=limit)
             response = self.client.get(f"/api/v1/users/{user}/episodes", params=query)
             if response.status_code == HTTPStatus.NOT_FOUND:
                 return []
@@ -83,9 +83,9 @@ class ChatService:
         response = self.client.get(f"/api/v1/users/{user}/episodes/{episode_id}")
         return None if response.status_code == HTTPStatus.NOT_FOUND else _content(response)
 
-    def forget(self, user: str, expert: str, what: str) -> dict[str, Any]:
+    def forget(self, user: str, expert: str, space: str | None, what: str) -> dict[str, Any]:
         """Have something forgotten; return what was done."""
-        body = {"what": what, "expert": expert}
+        body = _query(what=what, expert=expert, space=space)
         return _content(self.client.post(f"/api/v1/users/{user}/memory/forget", json=body))
 
     def model(self) -> str:
@@ -105,6 +105,10 @@ class ChatService:
             )
             yield from page["items"]
             after = page["next"]
+
+
+def _query(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def refusal_of(response: httpx.Response) -> Refused | None:

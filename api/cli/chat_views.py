@@ -47,10 +47,10 @@ def show_conversations(console: Console, found: Sequence[dict[str, Any]], here: 
     console.print(table)
 
 
-def show_memory(console: Console, service: ChatService, user: str, expert: str) -> None:
-    """Show core memory and the newest written memories."""
-    sections = service.core_memory(user, expert)
-    memories = service.written_memories(user, expert, limit=_MEMORIES)
+def show_memory(console: Console, service: ChatService, user: str, expert: str, space: str | None) -> None:
+    """Show core memory and the newest written memories; in a space, what is remembered there."""
+    sections = service.core_memory(user, expert, space)
+    memories = service.written_memories(user, expert, space, limit=_MEMORIES)
     if not any(section["content"] for section in sections) and not memories:
         console.print("[dim]Nothing is remembered of you beside what was said in your conversations.[/]")
     for section in sections:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api.cli.shell import WRONG_USE, AsJson, OfTenant, OfUser, Yes, as_counts, confirm, fail, quiet_settings
+from api.cli.shell import (
+    WRONG_USE,
+    AsJson,
+    InSpace,
+    OfTenant,
+    OfUser,
+    Yes,
+    as_counts,
+    confirm,
+    fail,
+    quiet_settings,
+)
 from api.cli.tenants import named
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Unavailable
@@ -15,6 +26,7 @@ from services.platform.settings import Settings
 
 if TYPE_CHECKING:
     from services.erasure.erasure import Erased, Erasure
+    from services.erasure.spaces import ErasedSpace
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
@@ -24,6 +36,7 @@ _SHOWN = ("conversations", "messages", "turns", "jobs")
 def erase(
     user: OfUser,
     tenant: OfTenant = "default",
+    space: InSpace = None,
     scrub: Annotated[
         bool,
         typer.Option("--scrub", help="Also rewrite tables and index, so that no erased byte stays in a file."),
@@ -31,14 +44,15 @@ def erase(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Permanently remove a user with everything stored for them, and report what was removed.
+    """Permanently remove a user, or one space of a user, with everything stored, and report what was removed.
 
     Example: `anamnesis erase u-1 --yes --scrub`
     """
     settings = quiet_settings()
-    confirm(f"Permanently erase the user {user} of the tenant {tenant}?", yes=yes)
+    what = f"the user {user}" if space is None else f"the space {space} of the user {user}"
+    confirm(f"Permanently erase {what} of the tenant {tenant}?", yes=yes)
     try:
-        erased = asyncio.run(_erase(settings, tenant, user, scrub=scrub))
+        erased = asyncio.run(_erase(settings, tenant, user, space, scrub=scrub))
     except AnamnesisError as error:
         fail(error.message)
     if as_json:
@@ -47,7 +61,9 @@ def erase(
         _show(erased, scrubbed=scrub)
 
 
-async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> "Erased":
+async def _erase(
+    settings: Settings, tenant: str, user: str, space: str | None, *, scrub: bool
+) -> "Erased | ErasedSpace":
     from services.erasure.scrub import scrub as scrub_tables  # noqa: PLC0415
     from services.erasure.wiring import open_erasure  # noqa: PLC0415 — help needs none of it
 
@@ -56,9 +72,11 @@ async def _erase(settings: Settings, tenant: str, user: str, *, scrub: bool) -> 
         if scrub and owner_url is None:
             fail("--scrub needs ANAMNESIS_MIGRATION_DATABASE_URL, the address of the tables' owner", WRONG_USE)
         await migrate_if_owner(engines)
-        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as (tenants, erasure):
+        async with open_erasure(settings, engines.database_url, engines.milvus_uri) as (tenants, erasure, spaces):
             found = await named(tenants, tenant)
-            erased = await erasure.erase(found.id, user)
+            erased: Erased | ErasedSpace = (
+                await erasure.erase(found.id, user) if space is None else await spaces.erase(found.id, user, space)
+            )
             if scrub and owner_url is not None:
                 await scrub_tables(owner_url)
                 await _scrub_index(erasure)
@@ -73,13 +91,15 @@ async def _scrub_index(erasure: "Erasure") -> None:
         except Unavailable as error:
             reason = error.message
             await asyncio.sleep(_BETWEEN_TRIES_S)
-    fail(f"{reason} The user is erased, but the index was not rewritten. Run: anamnesis reindex")
+    fail(f"{reason} The data is erased, but the index was not rewritten. Run: anamnesis reindex")
 
 
-def _show(erased: "Erased", *, scrubbed: bool) -> None:
+def _show(erased: "Erased | ErasedSpace", *, scrubbed: bool) -> None:
     removed = {kind: count for kinds in erased.removed.values() for kind, count in kinds.items()}
     shown = {kind: removed.get(kind, 0) for kind in _SHOWN}
-    typer.echo(f"Erased {erased.user_id}: {as_counts({'memories': removed.get('episodes', 0), **shown})}.")
+    space = getattr(erased, "space", None)
+    what = erased.user_id if space is None else f"the space {space} of {erased.user_id}"
+    typer.echo(f"Erased {what}: {as_counts({'memories': removed.get('episodes', 0), **shown})}.")
     for store in erased.pending:
         typer.echo(f"{store} did not answer; a background job removes what it holds.")
     if scrubbed:

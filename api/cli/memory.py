@@ -12,6 +12,7 @@ from rich.markup import escape
 from api.cli.shell import (
     WRONG_USE,
     AsJson,
+    InSpace,
     Limit,
     OfExpert,
     OfTenant,
@@ -52,6 +53,7 @@ def show(
     user: OfUser,
     tenant: OfTenant = "default",
     expert: OfExpert = "default",
+    space: InSpace = None,
     limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -61,9 +63,11 @@ def show(
     """
 
     async def read(services: "Services", owner: "Owner") -> "tuple[list[Block], list[WrittenEpisode]]":
-        return await services.memory.core.read(owner), await services.memory.episodes.written(owner, limit=limit)
+        return await services.memory.core.read(owner), await services.memory.episodes.written(
+            owner, limit=limit, visible=False
+        )
 
-    sections, episodes = _with_memory(tenant, user, expert, read)
+    sections, episodes = _with_memory(tenant, user, expert, space, read)
     if as_json:
         print_json({"core_memory": sections, "episodes": episodes})
         return
@@ -86,6 +90,7 @@ def search(
     query: Annotated[str, typer.Argument(help="Words or a question.")],
     tenant: OfTenant = "default",
     expert: OfExpert = "default",
+    space: InSpace = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Memories to show at most.")] = 10,
     as_json: AsJson = False,
 ) -> None:
@@ -99,10 +104,10 @@ def search(
     async def find(services: "Services", owner: "Owner") -> "FoundEpisodes":
         from services.memory.episodes.index import Scope  # noqa: PLC0415 — help needs none of it
 
-        scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id)
+        scope = Scope.of(owner)
         return await services.memory.archive.search(scope, query, top_k=limit, now=datetime.now(UTC))
 
-    found = _with_memory(tenant, user, expert, find, index=True)
+    found = _with_memory(tenant, user, expert, space, find, index=True)
     for store in found.degraded:
         typer.echo(f"{store} did not answer; the rest was searched.", err=True)
     if as_json:
@@ -132,6 +137,7 @@ def edit(
     ] = None,
     tenant: OfTenant = "default",
     expert: OfExpert = "default",
+    space: InSpace = None,
 ) -> None:
     """Change one field or one item of a list in core memory, or a written memory. Everything else stays.
 
@@ -156,7 +162,7 @@ def edit(
             fail(f"no single item of {section}.{what} matches; see: anamnesis memory show {user}")
         return changed.blocks
 
-    blocks = _with_memory(tenant, user, expert, apply)
+    blocks = _with_memory(tenant, user, expert, space, apply)
     now = blocks[0].content.get(what) if blocks else None
     typer.echo(f"{what}: {as_text(now)}" if now is not None else f"{what} is empty now.")
 
@@ -180,6 +186,7 @@ def delete(
     what: Annotated[str, typer.Argument(help="Id of a memory, or name of a section of core memory.")],
     tenant: OfTenant = "default",
     expert: OfExpert = "default",
+    space: InSpace = None,
     yes: Yes = False,
 ) -> None:
     """Delete a memory, or a section of core memory with its history. Messages stay in their conversation.
@@ -198,7 +205,7 @@ def delete(
         else:
             await services.memory.archive.remove(owner, episode_id, Trigger("user"))
 
-    _with_memory(tenant, user, expert, remove)
+    _with_memory(tenant, user, expert, space, remove)
     typer.echo(f"Deleted {thing}.")
 
 
@@ -208,6 +215,7 @@ def forget(
     what: Annotated[str, typer.Argument(help="What to forget, in the user's words.")],
     tenant: OfTenant = "default",
     expert: OfExpert = "default",
+    space: InSpace = None,
     as_json: AsJson = False,
 ) -> None:
     """Forget what a text describes: remove it from core memory and recall. Messages stay in their conversation.
@@ -223,7 +231,7 @@ def forget(
 
         return await services.memory.editor.forget(EditContext.outside_of_turns(owner, Trigger("user")), what)
 
-    change = _with_memory(tenant, user, expert, apply)
+    change = _with_memory(tenant, user, expert, space, apply)
     if as_json:
         print_json(change)
     else:
@@ -259,16 +267,17 @@ def _with_memory(
     tenant: str,
     user: str,
     expert: str,
+    space: str | None,
     work: "Callable[[Services, Owner], Coroutine[Any, Any, Result]]",
     *,
     index: bool = False,
 ) -> Result:
-    """Run work on a user's memory with an expert; with `index`, Milvus is started or found, too."""
+    """Run work on a user's memory with an expert, in a space or outside; with `index`, Milvus is there."""
 
     async def done(settings: Settings) -> Result:
         async with (open_all_services if index else open_services_on_postgres)(settings) as services:
             owner = await named(Tenants(services.database), tenant)
-            return await work(services, await services.memory.core.owner(owner.id, user, expert))
+            return await work(services, await services.memory.core.owner(owner.id, user, expert, space))
 
     return run(done)
 

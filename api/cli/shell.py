@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from services.conversations.values import space_name
 from services.errors import AnamnesisError, InvalidInput, Unavailable
 from services.platform.logs import configure_logs
 from services.platform.settings import Settings, load_settings
@@ -34,6 +35,18 @@ Named = Annotated[str | None, typer.Option("--tenant", help="Name or id of a ten
 OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the tenant.")]
 OfUser = Annotated[str, typer.Argument(metavar="USER", help="The caller's own name for the user.")]
 OfExpert = Annotated[str, typer.Option("--expert", help="Name of the expert who remembers.")]
+
+
+def _space(name: str | None) -> str | None:
+    if name is None:
+        return None
+    try:
+        return space_name(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+InSpace = Annotated[str | None, typer.Option("--space", help="Name of a space of the user.", callback=_space)]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to show at most.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 

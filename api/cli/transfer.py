@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from api.cli.shell import FAILED, WRONG_USE, AsJson, OfTenant, fail, quiet_settings
+from api.cli.shell import FAILED, WRONG_USE, AsJson, InSpace, OfTenant, fail, quiet_settings
 from api.cli.tenants import named
 from services.engines import open_database
 from services.errors import AnamnesisError
@@ -85,14 +85,15 @@ def export(
         Path | None, typer.Option("--output", "-o", help="File to write; without it, the standard output.")
     ] = None,
     tenant: OfTenant = "default",
+    space: InSpace = None,
 ) -> None:
-    """Export everything stored for a user, as JSON Lines that `anamnesis import` accepts.
+    """Export everything stored for a user, or for one space, as JSON Lines that `anamnesis import` accepts.
 
     Example: `anamnesis export u-1 -o u-1.jsonl`
     """
     settings = quiet_settings()
     try:
-        count = asyncio.run(_export_to(settings, tenant, user, output))
+        count = asyncio.run(_export_to(settings, tenant, user, space, output))
     except AnamnesisError as error:
         fail(error.message)
     except OSError as error:
@@ -155,20 +156,20 @@ def _show(report: ImportReport, *, as_json: bool) -> None:
         typer.echo(f"{report.imported} imported, {report.skipped} skipped, {report.refused} refused.")
 
 
-async def _export_to(settings: Settings, tenant: str, user: str, output: Path | None) -> int:
+async def _export_to(settings: Settings, tenant: str, user: str, space: str | None, output: Path | None) -> int:
     if output is None:
-        return await _export(settings, tenant, user, sys.stdout.buffer)
+        return await _export(settings, tenant, user, space, sys.stdout.buffer)
     unfinished = output.with_name(f"{output.name}.part")
     try:
         with unfinished.open("wb") as target:
-            count = await _export(settings, tenant, user, target)
+            count = await _export(settings, tenant, user, space, target)
         unfinished.replace(output)
     finally:
         unfinished.unlink(missing_ok=True)
     return count
 
 
-async def _export(settings: Settings, tenant: str, user: str, target: BinaryIO) -> int:
+async def _export(settings: Settings, tenant: str, user: str, space: str | None, target: BinaryIO) -> int:
     from services.transfer.export_store import ExportStore  # noqa: PLC0415 — help needs none of it
     from services.transfer.exporter import Exporter  # noqa: PLC0415
 
@@ -178,9 +179,11 @@ async def _export(settings: Settings, tenant: str, user: str, target: BinaryIO) 
         owner = await named(Tenants(database), tenant)
         exporter = Exporter(ExportStore(database))
         found = await exporter.user(owner.id, user)
+        if space is not None:
+            await exporter.check_space(owner.id, found, space)
         progress = stack.enter_context(_progress(TextColumn("export"), BarColumn(), MofNCompleteColumn()))
         bar = progress.add_task("", total=found.messages)
-        async for lines in exporter.lines(owner.id, found):
+        async for lines in exporter.lines(owner.id, found, space):
             target.write("".join(lines).encode())
             count += len(lines)
             progress.update(bar, completed=min(count, found.messages))

@@ -3,7 +3,6 @@
 from functools import partial
 from http import HTTPStatus
 from typing import Any
-from uuid import UUID
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -22,10 +21,10 @@ from api.openai.turn_request import NOBODY, ReadRequest, RequestStarter, Started
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
 from api.streams import EventStream, last_event
-from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.llm.tokens import count_tokens
 from services.platform.metrics import UTILITY_REQUESTS
+from services.platform.tracing import confidential
 from state.events import TurnEvent
 
 ERRORS = documented_errors(
@@ -77,7 +76,7 @@ async def chat_completions(
     events = runner.follow(asked.tenant_id, asked.turn_id)
     if body.stream:
         with_usage = bool(body.stream_options and body.stream_options.include_usage)
-        stop = None if asked.stored else partial(_stop, runner, asked.turn_id)
+        stop = None if asked.stored else partial(runner.stop, asked.tenant_id, asked.turn_id)
         return EventStream(chunks(asked, events, with_usage=with_usage), stop, asked.headers)
     return _whole(asked, await last_event(events))
 
@@ -90,10 +89,6 @@ def _whole(asked: StartedTurn, last: TurnEvent) -> JSONResponse:
     return JSONResponse(completion(asked, last), headers=asked.headers)
 
 
-async def _stop(runner: TurnRunner, turn_id: UUID) -> None:
-    runner.stop_unstored(turn_id)
-
-
 async def _utility(
     body: ChatCompletionRequest, services: Services, starter: StartsTurns, recognised_by: str
 ) -> Response:
@@ -101,6 +96,7 @@ async def _utility(
     caller = await starter.caller_for(starter.caller.user_id or NOBODY)
     await expert_of(services, caller.tenant_id, body.model)
     UTILITY_REQUESTS.labels(recognised_by).inc()
+    confidential.set(True)  # it is about a conversation that may be temporary
     messages = [_message(each) for each in body.messages if text_of(each)]
     answer = await services.models.complete(messages)
     used = sum(count_tokens(message.text) for message in messages)

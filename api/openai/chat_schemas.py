@@ -35,7 +35,7 @@ class ChatCompletionRequest(BaseModel):
     user: str | None = Field(None, description="For whom the request is.")
     safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
     metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
-    store: bool | None = Field(None, description="false: nothing is read of the user, and nothing is stored.")
+    store: bool | None = Field(None, description="false: a temporary conversation, nothing is stored.")
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None

@@ -17,7 +17,7 @@ from api.openai.messages import read_all
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
 from api.openai.response_schemas import messages_of_items
-from api.openai.sessions import uuid_in
+from api.openai.sessions import ids_of, uuid_in
 from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED
 from services.conversations.transcript import Conversation, Message
@@ -36,7 +36,9 @@ class NewConversation(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     items: list[dict[str, Any]] | None = Field(None, max_length=MOST_ITEMS)
-    metadata: dict[str, Any] | None = Field(None, description="`user` names the user, `model` the expert.")
+    metadata: dict[str, Any] | None = Field(
+        None, description="`user` names the user, `model` the expert, `space` the space."
+    )
 
 
 class NewItems(BaseModel):
@@ -59,17 +61,18 @@ async def create(
         raise InvalidInput("metadata.user", NO_USER)
     expert = await expert_of(services, caller.tenant_id, str(metadata.get("model") or "default"))
     session = f"{UNNAMED}{uuid7().hex}"
+    space = ids_of(connection.headers, metadata).space
     begun = {
         "kind": "session",
         "user_id": speaker.user_id,
         "session_id": session,
         "expert": expert.name,
+        "space": space,
         "created_at": datetime.now(UTC).isoformat(),
     }
     said = read_all(messages_of_items(body.items or [], "items"), "items")
-    await import_lines(
-        services, caller.tenant_id, [begun, *lines_of(speaker.user_id, session, expert.name, said)], "items"
-    )
+    lines = [begun, *lines_of(speaker.user_id, session, expert.name, said, space=space)]
+    await import_lines(services, caller.tenant_id, lines, "items")
     found = await services.transcript.conversations(
         caller.tenant_id, user_id=speaker.user_id, session_id=session, limit=1
     )
@@ -154,7 +157,11 @@ def _view(conversation: Conversation) -> dict[str, Any]:
         "id": f"conv_{conversation.id}",
         "object": "conversation",
         "created_at": int(conversation.created_at.timestamp()),
-        "metadata": {"user": conversation.user_id, "model": conversation.expert},
+        "metadata": {
+            "user": conversation.user_id,
+            "model": conversation.expert,
+            **({"space": conversation.space} if conversation.space else {}),
+        },
     }
 
 

@@ -21,6 +21,7 @@ from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED, KnownConversation
 from services.conversations.messages import message_digest
 from services.conversations.resent_history import HistoryMatch, ResentHistory, StoredMessage, compare, meant_at
+from services.conversations.turns import other_space
 from services.errors import Conflict, InvalidInput
 from state.conversation import EarlierMessage
 
@@ -43,25 +44,37 @@ class Place:
 class Reconciliation:
     """Finds the place of a message in what is stored, and prepares it."""
 
-    def __init__(self, services: Services, runner: TurnRunner, tenant_id: UUID, user_id: str, expert: str) -> None:
+    def __init__(
+        self,
+        services: Services,
+        runner: TurnRunner,
+        tenant_id: UUID,
+        user_id: str,
+        expert: str,
+        space: str | None = None,
+    ) -> None:
         self._services = services
         self._known = services.known_conversations
         self._runner = runner
         self._tenant_id = tenant_id
         self._user_id = user_id
         self._expert = expert
+        self._space = space
 
     async def place(self, request: ClientRequest, ids: ClientIds) -> Place:
         """Find out where the message goes; afterwards the conversation ends where the message follows.
 
         Raises:
             ModelNotFound: there is no such expert.
-            InvalidInput: the conversation belongs to another model, or a message of the history is not accepted.
+            InvalidInput: the conversation belongs to another model or space, or a message of the history is not
+                accepted.
             Conflict: the conversation changes while this looks at it.
             DatabaseUnavailable: the database does not answer.
         """
         resent = _digests_of(request)
         conversation, session = await self._find(request, resent, ids)
+        if conversation is not None and self._space not in {None, conversation.space}:
+            raise other_space(conversation.space)
         if conversation is None and request.earlier:
             await self._take_in(session, request.earlier, once=True)
             size = len(resent.earlier)
@@ -95,7 +108,7 @@ class Reconciliation:
             return await self._known.named(self._tenant_id, self._user_id, session, messages=size), session
         new = f"{UNNAMED}{uuid7().hex}"
         if not request.earlier:
-            begun = await self._known.just_begun(self._tenant_id, self._user_id, self._expert)
+            begun = await self._known.just_begun(self._tenant_id, self._user_id, self._expert, space=self._space)
             if begun is not None and compare(begun.messages, resent) != HistoryMatch():
                 return begun, begun.session_id
             return None, new
@@ -105,7 +118,7 @@ class Reconciliation:
             if each["role"] == "assistant"
         ]
         found = await self._known.with_answers(
-            self._tenant_id, self._user_id, self._expert, answers, messages=size
+            self._tenant_id, self._user_id, self._expert, answers, space=self._space, messages=size
         )
         if found is not None:
             return found, found.session_id
@@ -203,7 +216,7 @@ class Reconciliation:
         """Import messages of a history that is not known here; `once`, however many requests bring it."""
         if earlier:
             await expert_of(self._services, self._tenant_id, self._expert)
-            lines = lines_of(self._user_id, session, self._expert, earlier)
+            lines = lines_of(self._user_id, session, self._expert, earlier, space=self._space)
             if once:
                 for number, (line, said) in enumerate(zip(lines, earlier, strict=True)):
                     digest = message_digest(said["role"], said["content"], said.get("images", ()))
@@ -211,7 +224,9 @@ class Reconciliation:
             await import_lines(self._services, self._tenant_id, lines, "messages")
 
 
-def lines_of(user_id: str, session: str, expert: str, said: Sequence[EarlierMessage]) -> list[dict[str, Any]]:
+def lines_of(
+    user_id: str, session: str, expert: str, said: Sequence[EarlierMessage], *, space: str | None = None
+) -> list[dict[str, Any]]:
     """Messages from elsewhere as lines of an import: nobody knows when they were said, so it is now, in order."""
     now = datetime.now(UTC)
     return [
@@ -219,6 +234,7 @@ def lines_of(user_id: str, session: str, expert: str, said: Sequence[EarlierMess
             "user_id": user_id,
             "session_id": session,
             "expert": expert,
+            "space": space,
             "role": each["role"],
             "content": each["content"],
             "parts": [{"type": "image_url", "image_url": {"url": image}} for image in each.get("images", [])],

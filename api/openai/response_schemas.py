@@ -36,7 +36,7 @@ class ResponseRequest(BaseModel):
     conversation: str | ConversationReference | None = Field(None, description="The conversation it belongs to.")
     stream: bool | None = None
     background: bool | None = Field(None, description="true: do not wait for the answer.")
-    store: bool | None = Field(None, description="false: nothing is read of the user, and nothing is stored.")
+    store: bool | None = Field(None, description="false: a temporary conversation, nothing is stored.")
     user: str | None = Field(None, description="For whom the request is.")
     safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
     metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")

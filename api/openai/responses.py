@@ -2,7 +2,6 @@
 
 from functools import partial
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
@@ -24,7 +23,6 @@ from api.openai.sessions import ClientIds, ids_of, uuid_in
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn
 from api.problems import status_of_failure
 from api.streams import EventStream, last_event
-from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
 from services.errors import InvalidInput, NotFound
@@ -67,7 +65,7 @@ async def create(
     head = await _head_of(services, asked, background=background)
     events = runner.follow(asked.tenant_id, asked.turn_id)
     if body.stream:
-        stop = None if asked.stored else partial(_stop, runner, asked.turn_id)
+        stop = None if asked.stored else partial(runner.stop, asked.tenant_id, asked.turn_id)
         return EventStream(response_stream(head, events), stop, asked.headers)
     if background:
         stored = await services.turns.get(asked.tenant_id, asked.turn_id)
@@ -172,7 +170,3 @@ async def _head_of(services: Services, asked: StartedTurn, *, background: bool) 
         return ResponseHead(asked.turn_id, asked.model, note=asked.note)
     stored = await services.turns.get(asked.tenant_id, asked.turn_id)
     return ResponseHead(asked.turn_id, asked.model, stored.conversation_id, background)
-
-
-async def _stop(runner: TurnRunner, turn_id: UUID) -> None:
-    runner.stop_unstored(turn_id)

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 from uuid import UUID
 
+from services.conversations.values import space_name
 from services.errors import InvalidInput, NotFound
 from services.identity.caller import USER
 
@@ -21,8 +23,12 @@ _MESSAGE_HEADER = "X-OpenWebUI-Message-Id"
 _USER_MESSAGE_HEADER = "X-OpenWebUI-User-Message-Id"
 _PARENT_HEADER = "X-OpenWebUI-User-Message-Parent-Id"
 _KEY_HEADER = "Idempotency-Key"
+_SPACE_HEADER = "X-Anamnesis-Space"
+"""The name of a space; what is not ASCII is percent-encoded UTF-8."""
 _PASSING = ("temporary:", "local:", "channel:")
 """Beginnings of chat ids of which a client keeps nothing, or that many users share."""
+_SHARED = "channel:"
+"""Beginning of chat ids that many users share."""
 _LONGEST_ID = 128
 
 
@@ -38,6 +44,10 @@ class ClientIds:
     idempotency_key: str | None = None
     passing: bool = False
     """Whether nothing is to be kept of the conversation."""
+    shared: bool = False
+    """Whether others read along, so that memory is not read."""
+    space: str | None = None
+    """Name of the space that a new conversation belongs to."""
     after_turn: UUID | None = None
     """The turn that the message follows, where the client names it."""
 
@@ -70,7 +80,20 @@ def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None
         answer=answer,
         idempotency_key=headers.get(_KEY_HEADER, "").strip() or answer,
         passing=passing,
+        shared=session.startswith(_SHARED),
+        space=_space(headers, metadata or {}),
     )
+
+
+def _space(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> str | None:
+    in_metadata = str(metadata.get("space") or "")
+    for name, given in ((_SPACE_HEADER, unquote(headers.get(_SPACE_HEADER, ""))), ("metadata.space", in_metadata)):
+        if given.strip():
+            try:
+                return space_name(given)
+            except ValueError as error:
+                raise InvalidInput(name, str(error)) from None
+    return None
 
 
 def _parent(headers: Mapping[str, str]) -> str | None:

@@ -75,7 +75,9 @@ class RequestStarter:
         session, turn_id, key = None, None, None
         if user_id is not None and stored:
             expert = expert_name(self._services, asking.model)
-            reconciling = Reconciliation(self._services, self._runner, caller.tenant_id, user_id, expert)
+            reconciling = Reconciliation(
+                self._services, self._runner, caller.tenant_id, user_id, expert, asking.ids.space
+            )
             place = await reconciling.place(asking.request, asking.ids)
             session, turn_id, key = place.session, place.follow, asking.ids.idempotency_key or place.key
         turn = TurnRequest(
@@ -84,6 +86,7 @@ class RequestStarter:
             idempotency_key=key,
             external_id=asking.ids.user_message,
             stored=stored,
+            of_user=user_id is not None and not asking.ids.shared,
         )
         try:
             turn_id = turn_id or await self._runner.start(turn)
@@ -95,6 +98,9 @@ class RequestStarter:
         if session is not None:
             headers[SESSION_HEADER] = session
         note = None
+        if user_id is not None and not stored:
+            reads = "off" if asking.ids.shared else self._services.settings.temporary_memory
+            headers[MEMORY_HEADER] = f"{reads}; nothing is kept"
         if user_id is None:
             log.warning("answered without memory", reason="the request names no user")
             headers[MEMORY_HEADER] = "off; no user named"
@@ -110,6 +116,7 @@ class RequestStarter:
             images=request.images,
             agent_type="hybrid_agent",
             expert=expert_name(self._services, asking.model),
+            space=asking.ids.space,
         )
         if request.instructions and settings.openai_system_messages == "append":
             shown["instructions"] = cut_to_tokens(request.instructions, settings.openai_system_tokens)

@@ -48,6 +48,11 @@ class TurnLog:
         return bool(self._events) and self._events[-1].is_last
 
     @property
+    def last(self) -> TurnEvent:
+        """The newest event; there is one from the turn's beginning on."""
+        return self._events[-1]
+
+    @property
     def text(self) -> str:
         """The answer as far as it has been streamed."""
         return "".join(event.content for event in self._events if event.status == "token")

@@ -13,7 +13,7 @@ from state.conversation import ConversationState, TurnInput
 
 LONGEST_TURN_S = 600.0
 
-_STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images", "earlier"})
+_STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images", "earlier", "space"})
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class TurnRequest:
     external_id: str | None = None
     """The client's own id of the message."""
     stored: bool = True
-    """Whether the turn is stored and remembered; otherwise it is answered from what the caller sends alone."""
+    """Whether the turn is stored and remembered; otherwise it is temporary."""
+    of_user: bool = True
+    """Whether the caller names a user, whose memory a temporary turn may read."""
 
 
 def new_turn(request: TurnRequest) -> NewTurn:
@@ -41,6 +43,7 @@ def new_turn(request: TurnRequest) -> NewTurn:
         content=asked["message"],
         images=asked.get("images", ()),
         expert=asked.get("expert"),
+        space=asked.get("space"),
         kb_prefix=asked.get("requested_kb_prefix"),
         timezone=asked.get("timezone"),
         locale=asked.get("locale"),
@@ -98,6 +101,8 @@ def turn_context(turn: OpenTurn, *, debug: bool) -> TurnContext:
         user_id=str(turn.user_id),
         conversation_id=str(turn.conversation_id),
         expert_id=str(turn.expert_id),
+        space_id=str(turn.space_id or ""),
+        temporary=not turn.stored,
         user_message_id=str(turn.user_message_id),
         turn_id=str(turn.turn_id),
         locale=turn.locale or "",

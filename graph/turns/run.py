@@ -4,6 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, cast
 
 import structlog
@@ -15,7 +16,7 @@ from graph.turns.gate import Place
 from graph.turns.log import TurnLog
 from graph.turns.requests import LONGEST_TURN_S, initial_state, turn_context
 from graph.turns.turn_queue import TurnQueue
-from services.conversations.turn import OpenTurn, StopReason, TurnOutcome, TurnStatus
+from services.conversations.turn import OpenTurn, StopReason, StoredTurn, TurnOutcome, TurnStatus
 from services.conversations.turns import Turns
 from services.errors import AnamnesisError, Conflict, DatabaseUnavailable, ModelFailed, NotFound
 from services.platform import span_names as names
@@ -27,7 +28,7 @@ from services.platform.metrics import (
     LLM_TOKENS,
     TURNS,
 )
-from services.platform.tracing import Attributes, mark_failed, span, trace_id
+from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
 from services.usage.meter import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
@@ -63,6 +64,7 @@ class TurnRun:
     written: ConversationState = field(default_factory=ConversationState)
     """What the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
+    started_at: datetime = field(default_factory=partial(datetime.now, UTC))
     place: Place | None = None
     """Behind the gate of those that begin, until what the prompt needs has been read."""
     task: "asyncio.Task[None] | None" = None
@@ -72,6 +74,33 @@ class TurnRun:
         """Let another turn begin."""
         if self.place is not None:
             self.place.leave()
+
+    def as_stored(self) -> StoredTurn:
+        """The turn as it stands, in the form of one that is stored."""
+        last = self.log.last if self.log.ended else None
+        error = last.content if last is not None and last.status == "error" else None
+        if last is None:
+            status: TurnStatus = "running"
+        elif error is None:
+            status = "completed"
+        else:
+            status = "cancelled" if error["code"] == "cancelled" else "partial" if self.log.text else "failed"
+        return StoredTurn(
+            id=self.turn.turn_id,
+            conversation_id=self.turn.conversation_id,
+            status=status,
+            user_message_id=self.turn.user_message_id,
+            assistant_message_id=None,
+            answer=self.log.text or None,
+            route_decision=self.written.get("route_decision"),
+            usage=self.written.get("usage"),
+            timings=self.written.get("timings"),
+            degraded=list(self.written.get("degraded", [])),
+            context_report=self.written.get("context_report"),
+            error={name: error[name] for name in ("code", "message", "retryable")} if error else None,
+            started_at=self.started_at,
+            finished_at=datetime.now(UTC) if last is not None else None,
+        )
 
     def stop(self, why: Stop) -> None:
         """Cancel the turn's task, once."""
@@ -94,6 +123,7 @@ class TurnDriver:
     async def run(self, run: TurnRun) -> None:
         """Drive the turn; whatever happens, it ends with one event, and its row says how."""
         turn = run.turn
+        confidential.set(not turn.stored)
         spender = Spender(turn.tenant_id, "turn", turn.user_id, turn.expert_id)
         with span(f"invoke_agent {turn.expert}", _about(run)), self._meter.spending(spender):
             await self._run(run)
@@ -118,8 +148,9 @@ class TurnDriver:
             await self._fail(run, _error(error.code, error.message, retryable=error.retryable))
         except TimeoutError:
             await self._fail(run, _error("turn_timeout", "The turn took too long.", retryable=True))
-        except Exception:  # the edge of the stream: the client gets a code, the log the traceback
-            log.exception("turn failed", turn_id=str(run.turn.turn_id))
+        except Exception as error:  # the edge of the stream: the client gets a code, the log the traceback
+            failed = {"turn_id": str(run.turn.turn_id), "error": type(error).__name__}
+            log.error("turn failed", **failed, exc_info=run.turn.stored)
             await self._fail(run, endings.INTERNAL)
         finally:
             run.has_begun()
@@ -228,7 +259,7 @@ def _about(run: TurnRun) -> Attributes:
         names.AGENT: run.turn.expert,
         names.CONVERSATION: str(run.turn.conversation_id),
         names.USER: run.request.get("user_id"),
-        names.SESSION: run.request.get("session_id"),
+        names.SESSION: run.request.get("session_id") if run.turn.stored else None,
         names.TENANT: str(run.turn.tenant_id),
         names.TURN: str(run.turn.turn_id),
     }

@@ -29,7 +29,7 @@ from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
 from services.conversations.signals import PlaceFree, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
-from services.conversations.turns import KEY_OF_ANOTHER_MESSAGE
+from services.conversations.turns import KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
 from services.platform.metrics import TURNS_REFUSED, TURNS_RUNNING
 from state.conversation import TurnInput
@@ -61,7 +61,8 @@ class TurnRunner:
         self._writer = EventWriter(services.events)
         self._gate = FairGate(_BEGIN_AT_ONCE)
         self._running: dict[UUID, TurnRun] = {}
-        self._unstored: dict[UUID, TurnLog] = {}
+        self._unstored: dict[UUID, TurnRun] = {}
+        """Temporary turns, until shortly after their end."""
         self._opening = 0
         """Turns that are about to be stored."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -91,7 +92,8 @@ class TurnRunner:
     async def start(self, request: TurnRequest) -> UUID:
         """Store the user's message, let the turn run, and return its id.
 
-        An unstored turn runs in this process alone, and can be followed from here until a while after its end.
+        A temporary turn runs in this process alone, and can be followed from here until shortly after its end. An
+        idempotency key means nothing to it, as nothing is kept by which it could be known again.
         A request with the idempotency key of an earlier one stores nothing: the id is that turn's.
 
         Raises:
@@ -107,8 +109,7 @@ class TurnRunner:
         place: Place | None = None
         try:
             place = await self._gate.enter((request.tenant_id, request.input["user_id"]))
-            opening = self._turns.open_or_find if request.stored else self._turns.unstored
-            turn = await opening(new_turn(request))
+            turn = await self._open(request)
             if isinstance(turn, KnownTurn):
                 place.leave()
                 return turn.turn_id
@@ -122,6 +123,12 @@ class TurnRunner:
         if turn.waiting and request.on_conflict == "interrupt":
             await self._interrupt(turn)
         return turn.turn_id
+
+    async def _open(self, request: TurnRequest) -> OpenTurn | KnownTurn:
+        if request.stored:
+            return await self._turns.open_or_find(new_turn(request))
+        reads = request.of_user and self._services.settings.temporary_memory == "read"
+        return await self._turns.unstored(new_turn(request), reads_memory=reads)
 
     async def start_instead(self, request: TurnRequest, replaced: UUID) -> UUID:
         """Start a turn in the place of another one, which becomes a branch with all that follow it.
@@ -138,6 +145,8 @@ class TurnRunner:
         known = await conversations.named(request.tenant_id, user, session, messages=0)
         if known is None:
             raise InvalidInput("replaces", "is no turn of this conversation")
+        if (space := request.input.get("space")) is not None and space != known.space:
+            raise other_space(known.space)
         digest = message_digest("user", request.input["message"], request.input.get("images", ()))
         for said in known.messages:
             if request.idempotency_key is not None and said.key == request.idempotency_key:
@@ -161,7 +170,8 @@ class TurnRunner:
         Raises:
             NotFound: the tenant has no such turn.
         """
-        turn_log = self._unstored.get(turn_id) or self._writer.find(turn_id)
+        unstored = self.unstored(tenant_id, turn_id)
+        turn_log = unstored.log if unstored else self._writer.find(turn_id)
         stream = (
             turn_log.follow(after)
             if turn_log is not None
@@ -171,10 +181,12 @@ class TurnRunner:
             async for batch in stream:
                 yield batch
 
-    def stop_unstored(self, turn_id: UUID) -> None:
-        """Cancel an unstored turn of this process; one that has ended stays so."""
-        if turn_id in self._unstored:
-            self._stop_here(turn_id, "cancelled")
+    def unstored(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> TurnRun | None:
+        """A temporary turn of this process, of any user or only of this one; None where there is none."""
+        run = self._unstored.get(turn_id)
+        if run is None or run.turn.tenant_id != tenant_id or user_id not in {None, run.request["user_id"]}:
+            return None
+        return run
 
     async def stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason = "cancelled") -> StoredTurn:
         """Stop a turn, wherever it runs or waits, and return it as it has ended; one that has ended stays so.
@@ -183,6 +195,11 @@ class TurnRunner:
             NotFound: the tenant has no such turn.
             DatabaseUnavailable: it could not be told.
         """
+        if (unstored := self.unstored(tenant_id, turn_id)) is not None:
+            self._stop_here(turn_id, reason)
+            if unstored.task is not None:
+                await asyncio.wait({unstored.task}, timeout=_END_WITHIN_S)
+            return unstored.as_stored()
         run = self._running.get(turn_id)
         if run is not None and run.task is not None and run.turn.tenant_id == tenant_id and not run.turn.waiting:
             run.stop(reason)  # nobody else has to be told
@@ -251,7 +268,10 @@ class TurnRunner:
         is_saving = self._services.budgets.is_saving(turn.tenant_id, request["user_id"])
         if is_saving:
             turn = turn.saving(self._services.settings.context_budget_tokens)
-        run = TurnRun(turn, request, self._log_for(turn), begun=begun, place=place)
+        log_of_turn = self._writer.log_for(turn.turn_id) if turn.stored else TurnLog()
+        run = TurnRun(turn, request, log_of_turn, begun=begun, place=place)
+        if not turn.stored:
+            self._unstored[turn.turn_id] = run
         if is_saving:
             run.degraded.append("budget")
         if self._events.failing and turn.stored:
@@ -269,20 +289,13 @@ class TurnRunner:
         run.task = asyncio.create_task(self._driver.run(run), name=f"turn {turn.turn_id}")
         run.task.add_done_callback(lambda task: self._ended(turn, task))
 
-    def _log_for(self, turn: OpenTurn) -> TurnLog:
-        """A new log: copied to where other processes find it, unless nothing of the turn may be kept."""
-        if turn.stored:
-            return self._writer.log_for(turn.turn_id)
-        self._unstored[turn.turn_id] = TurnLog()
-        return self._unstored[turn.turn_id]
-
     def _ended(self, turn: OpenTurn, task: "asyncio.Task[None]") -> None:
         del self._running[turn.turn_id]
         if not turn.stored:
             asyncio.get_running_loop().call_later(_UNSTORED_KEPT_S, self._unstored.pop, turn.turn_id, None)
         TURNS_RUNNING.dec()
         if not task.cancelled() and (error := task.exception()):
-            log.error("turn ended badly", turn_id=str(turn.turn_id), exc_info=error)
+            log.error("turn ended badly", turn_id=str(turn.turn_id), exc_info=error if turn.stored else None)
 
     def _adopt(self, adopted: AdoptedTurn) -> None:
         """Go on with a turn that waited in a process that is gone."""

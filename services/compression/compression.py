@@ -119,7 +119,12 @@ class Compression:
         members, report.episodes_before = await self.store.members(run)
         # What is longer than a model is shown would not be merged as a whole.
         readable = [member for member in members if len(member.text) <= LONGEST_TEXT]
-        groups = await self._alike.groups(readable, self.rules)
+        spaces = dict.fromkeys(member.space_id for member in readable)
+        groups = [
+            group
+            for space_id in spaces
+            for group in await self._alike.groups([m for m in readable if m.space_id == space_id], self.rules)
+        ]
         refining = GroupMerger(self._models)
         report.by = "rules" if refining.by_rules else "model"
         report.clusters = len(groups)

@@ -34,6 +34,8 @@ class Member:
     """What it says; of a turn, who said what."""
     said: str
     """The same without who said it."""
+    space_id: UUID | None = None
+    """The space that it was said in; only episodes of the same are merged."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ RETURNING id
 # By night, what was undone is left as it is for as long as that is known.
 MEMBERS: LiteralString = """
 SELECT e.id, e.episode_type, e.importance, e.created_at, cardinality(e.source_message_ids) AS source_count,
-       e.content IS NOT NULL AS written, md5(coalesce(e.content, m.said)) AS content_hash,
+       e.space_id, e.content IS NOT NULL AS written, md5(coalesce(e.content, m.said)) AS content_hash,
        coalesce(e.content, m.text) AS text,
        coalesce(e.content, m.said) AS said
 FROM (
@@ -138,11 +138,11 @@ WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND (
 RETURNING d.id
 """
 
-# As old as the newest that it represents: a text that is written again says nothing new.
+# As old as the newest that it represents: a text that is written again says nothing new. All are of one space.
 CONSOLIDATE: LiteralString = """
-INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
-    origin, source_message_ids, created_at, last_recalled_at, recall_count)
-SELECT d.id, d.tenant_id, d.user_id, %(expert_id)s,
+INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
+    importance, origin, source_message_ids, created_at, last_recalled_at, recall_count)
+SELECT d.id, d.tenant_id, d.user_id, %(expert_id)s, (array_agg(e.space_id))[1],
     CASE WHEN count(DISTINCT e.conversation_id) = 1 AND count(e.conversation_id) = count(*)
          THEN (array_agg(e.conversation_id))[1] END,
     'consolidated', d.content, max(e.importance), 'derived', ARRAY(

@@ -65,7 +65,9 @@ class PromptTurn:
     attached: Sequence[str] = ()
     """What the client's application put around the message."""
     earlier: Sequence[EarlierMessage] = ()
-    """What was said before, of a turn that is not stored."""
+    """What was said before, of a temporary turn."""
+    temporary: bool = False
+    """Whether nothing of it is kept."""
 
     @property
     def message_tokens(self) -> int:

@@ -20,7 +20,7 @@ from services.memory.branching import BranchMemory
 from services.platform.postgres import Connection, Database
 
 _LOCK: LiteralString = """
-SELECT user_id, expert_id FROM conversations
+SELECT user_id, expert_id, space_id FROM conversations
 WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
 """
 
@@ -179,7 +179,7 @@ class Branches:
         row = await (await connection.execute(_LOCK, values)).fetchone()
         if row is None:
             raise NotFound(f"There is no conversation {values['conversation_id']}.")
-        return Owner(values["tenant_id"], row[0], row[1])
+        return Owner(values["tenant_id"], *row)
 
     async def _put_aside(
         self, connection: Connection, owner: Owner, conversation_id: UUID, turn_id: UUID, reason: BranchReason

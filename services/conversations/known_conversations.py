@@ -18,7 +18,7 @@ t.id IS NOT NULL AND t.finished_at IS NULL AS unfinished, t.idempotency_key, m.c
 
 # Of messages without a digest the content is read.
 _NEWEST_MESSAGES: LiteralString = f"""
-SELECT c.id, c.session_key, c.expert, (
+SELECT c.id, c.session_key, c.expert, c.space, (
     SELECT b.id FROM conversation_branches b WHERE b.conversation_id = c.id
     ORDER BY b.created_at DESC, b.id DESC LIMIT 1
 ), {_COLUMNS}
@@ -33,8 +33,9 @@ ORDER BY m.created_at, m.id
 
 _OF_SESSION: LiteralString = f"""
 WITH c AS (
-    SELECT c.id, c.session_key, e.name AS expert
+    SELECT c.id, c.session_key, e.name AS expert, s.name AS space
     FROM users u JOIN conversations c ON c.user_id = u.id JOIN experts e ON e.id = c.expert_id
+    LEFT JOIN spaces s ON s.id = c.space_id
     WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s AND c.session_key = %(session)s
 )
 {_NEWEST_MESSAGES}
@@ -43,9 +44,11 @@ WITH c AS (
 # The newest conversation that a client began without a name for it, if that was just now.
 _JUST_BEGUN: LiteralString = f"""
 WITH c AS (
-    SELECT c.id, c.session_key, e.name AS expert
+    SELECT c.id, c.session_key, e.name AS expert, s.name AS space
     FROM users u JOIN conversations c ON c.user_id = u.id JOIN experts e ON e.id = c.expert_id
+    LEFT JOIN spaces s ON s.id = c.space_id
     WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s AND e.name = %(expert)s
+      AND s.name IS NOT DISTINCT FROM %(space)s
       AND starts_with(c.session_key, %(unnamed)s) AND c.created_at > now() - %(within_s)s * interval '1 second'
     ORDER BY c.created_at DESC, c.id DESC LIMIT 1
 )
@@ -55,12 +58,14 @@ WITH c AS (
 # The conversation with the expert that has most of the answers; of several the newest.
 _WITH_ANSWERS: LiteralString = f"""
 WITH c AS (
-    SELECT c.id, c.session_key, e.name AS expert
+    SELECT c.id, c.session_key, e.name AS expert, s.name AS space
     FROM messages a JOIN conversations c ON c.id = a.conversation_id
     JOIN users u ON u.id = c.user_id JOIN experts e ON e.id = c.expert_id
+    LEFT JOIN spaces s ON s.id = c.space_id
     WHERE a.digest = ANY(%(answers)s::bytea[]) AND a.role = 'assistant' AND a.tenant_id = %(tenant_id)s
       AND u.external_id = %(user)s AND e.name = %(expert)s
-    GROUP BY c.id, c.session_key, e.name
+      AND (%(space)s::text IS NULL OR s.name = %(space)s)
+    GROUP BY c.id, c.session_key, e.name, s.name
     ORDER BY count(*) DESC, max(a.created_at) DESC LIMIT 1
 )
 {_NEWEST_MESSAGES}
@@ -96,6 +101,8 @@ class KnownConversation:
     id: UUID
     session_id: str
     expert: str
+    space: str | None
+    """Name of the space that it belongs to; None = none."""
     newest_branch_id: UUID | None
     messages: list[StoredMessage]
 
@@ -112,16 +119,29 @@ class KnownConversations:
         """The conversation of a name, with slightly more than `newest` of its newest messages."""
         return await self._one(tenant_id, _OF_SESSION, {"user": user, "session": session_id}, messages)
 
-    async def just_begun(self, tenant_id: UUID, user: str, expert: str) -> KnownConversation | None:
-        """The newest conversation without a name of the client's, if it began within the last ten minutes."""
-        values = {"user": user, "expert": expert, "unnamed": UNNAMED, "within_s": _JUST_S}
+    async def just_begun(
+        self, tenant_id: UUID, user: str, expert: str, *, space: str | None = None
+    ) -> KnownConversation | None:
+        """The newest conversation of a space, or of none, without a name of the client's, if it began within the
+        last ten minutes."""
+        values = {"user": user, "expert": expert, "space": space, "unnamed": UNNAMED, "within_s": _JUST_S}
         return await self._one(tenant_id, _JUST_BEGUN, values, 0)
 
     async def with_answers(
-        self, tenant_id: UUID, user: str, expert: str, answers: Sequence[bytes], *, messages: int
+        self,
+        tenant_id: UUID,
+        user: str,
+        expert: str,
+        answers: Sequence[bytes],
+        *,
+        space: str | None = None,
+        messages: int,
     ) -> KnownConversation | None:
-        """The conversation that has most of these answers, by their digests; None where none has any."""
-        values = {"user": user, "expert": expert, "answers": list(answers[-_MOST_ANSWERS:])}
+        """The conversation that has most of these answers, by their digests; None where none has any.
+
+        With `space`, only one that belongs to it.
+        """
+        values = {"user": user, "expert": expert, "space": space, "answers": list(answers[-_MOST_ANSWERS:])}
         return await self._one(tenant_id, _WITH_ANSWERS, values, messages)
 
     async def place_of(
@@ -156,9 +176,9 @@ class KnownConversations:
         )
         if not rows:
             return None
-        stored = [_stored(row[4:]) for row in rows if row[4] is not None]
-        conversation_id, session_id, expert, branch_id = rows[0][:4]
-        return KnownConversation(conversation_id, session_id, expert, branch_id, stored)
+        stored = [_stored(row[5:]) for row in rows if row[5] is not None]
+        conversation_id, session_id, expert, space, branch_id = rows[0][:5]
+        return KnownConversation(conversation_id, session_id, expert, space, branch_id, stored)
 
 
 def _stored(row: Sequence[Any]) -> StoredMessage:

@@ -57,8 +57,8 @@ UPDATE turns t SET lease_expires_at = now() + %(lease)s
 FROM conversations c, users u, experts e, messages m
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND t.lease_expires_at < now()
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
-RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.session_key, u.external_id, u.timezone,
-          u.locale, e.id AS expert_id, e.name AS expert, e.model, m.content, m.parts,
+RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id, c.session_key, u.external_id,
+          u.timezone, u.locale, e.id AS expert_id, e.name AS expert, e.model, m.content, m.parts,
           concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt, e.parts_off,
           jsonb_build_object(
               'strategy', e.context_strategy, 'window', e.context_window,
@@ -169,6 +169,7 @@ class TurnLeases:
             model=found.model,
             policy=found.policy,
             parts_off=found.parts_off,
+            space_id=found.space_id,
             waiting=True,
         )
         if running := running_experiments(found.experiments):
@@ -211,6 +212,7 @@ class _Adopted:
     user_message_id: UUID
     request: dict[str, Any]
     user_id: UUID
+    space_id: UUID | None
     session_key: str
     external_id: str
     timezone: str

@@ -12,11 +12,14 @@ from services.errors import NotFound
 from services.platform.postgres import Database
 
 _CONVERSATIONS = """
-SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, c.title, c.created_at
+SELECT c.id, c.session_key AS session_id, u.external_id AS user_id, e.name AS expert, s.name AS space, c.title,
+       c.created_at
 FROM conversations c JOIN users u ON u.id = c.user_id JOIN experts e ON e.id = c.expert_id
+LEFT JOIN spaces s ON s.id = c.space_id
 WHERE c.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR u.external_id = %(user_id)s)
   AND (%(session_id)s::text IS NULL OR c.session_key = %(session_id)s)
+  AND (%(space)s::text IS NULL OR s.name = %(space)s)
   AND (%(id)s::uuid IS NULL OR c.id = %(id)s)
   AND (%(after_at)s::timestamptz IS NULL OR (c.created_at, c.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY c.created_at DESC, c.id DESC LIMIT %(limit)s
@@ -52,6 +55,8 @@ class Conversation:
     user_id: str
     """The caller's own name for the user."""
     expert: str
+    space: str | None
+    """Name of the space that it belongs to; None = none."""
     title: str
     created_at: datetime
 
@@ -89,12 +94,19 @@ class Transcript:
         *,
         user_id: str | None = None,
         session_id: str | None = None,
+        space: str | None = None,
         after: Cursor | None = None,
         limit: int,
     ) -> Sequence[Conversation]:
-        """Conversations of the tenant, or of one of its users, or of one session name, newest first."""
+        """Conversations of the tenant, of one of its users, of one session name or of one space, newest first."""
         return await self._conversations(
-            tenant_id, user_id=user_id, session_id=session_id, conversation_id=None, after=after, limit=limit
+            tenant_id,
+            user_id=user_id,
+            session_id=session_id,
+            space=space,
+            conversation_id=None,
+            after=after,
+            limit=limit,
         )
 
     async def conversation(
@@ -150,6 +162,7 @@ class Transcript:
         *,
         user_id: str | None,
         session_id: str | None,
+        space: str | None = None,
         conversation_id: UUID | None,
         after: Cursor | None,
         limit: int,
@@ -158,6 +171,7 @@ class Transcript:
             "tenant_id": tenant_id,
             "user_id": user_id,
             "session_id": session_id,
+            "space": space,
             "id": conversation_id,
             "limit": limit,
             **_place(after),

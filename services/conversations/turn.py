@@ -28,8 +28,11 @@ LEASE = timedelta(seconds=15)
 TURN_IMPORTANCE = 0.4
 """Importance of the episode that a completed turn becomes, 0 to 1."""
 
-WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", "tone", "memory_agent")
-"""Features that an unstored turn goes without: whatever reads or keeps something of a user."""
+WITHOUT_WRITING: tuple[Feature, ...] = ("tone", "memory_agent")
+"""What a temporary turn goes without: whatever keeps something of a user."""
+
+WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", *WITHOUT_WRITING)
+"""What it goes without where it may not read memory either."""
 
 MOST_WAITING = 5
 """Turns that may wait in one conversation."""
@@ -45,6 +48,8 @@ class NewTurn:
     content: str
     images: Sequence[str] = ()
     expert: str | None = None
+    space: str | None = None
+    """Name of the space that a new conversation belongs to; None = none, or that of the conversation."""
     kb_prefix: str | None = None
     """Knowledge base that the caller names."""
     timezone: str | None = None
@@ -79,6 +84,8 @@ class OpenTurn:
     policy: ContextPolicy
     parts_off: Sequence[Feature] = ()
     """Features that the expert goes without."""
+    space_id: UUID | None = None
+    """Space of its conversation; None = what is said is shared by all spaces of the user."""
     waiting: bool = False
     """Whether it has yet to wait for its place."""
     begins: bool = False

@@ -31,18 +31,34 @@ WITH expert AS (
 ), person AS (
     SELECT * FROM known UNION ALL SELECT * FROM made
 ), going_on AS (
-    SELECT c.id FROM conversations c JOIN person p ON c.user_id = p.id
+    SELECT c.id, c.space_id FROM conversations c JOIN person p ON c.user_id = p.id
     WHERE c.tenant_id = %(tenant_id)s AND c.session_key = %(session_key)s
-), begun AS (
-    INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title)
-    SELECT %(new_conversation_id)s, %(tenant_id)s, person.id, expert.id, %(session_key)s, %(title)s
-    FROM person, expert WHERE NOT EXISTS (SELECT FROM going_on)
-    ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
+), named_space AS (
+    SELECT s.id FROM spaces s JOIN person p ON s.user_id = p.id
+    WHERE s.tenant_id = %(tenant_id)s AND s.name = %(space)s
+), made_space AS (
+    INSERT INTO spaces (id, tenant_id, user_id, name)
+    SELECT %(new_space_id)s, %(tenant_id)s, person.id, %(space)s FROM person, expert
+    WHERE %(space)s::text IS NOT NULL AND NOT EXISTS (SELECT FROM named_space)
+      AND NOT EXISTS (SELECT FROM going_on)
+    ON CONFLICT (user_id, name) DO NOTHING
     RETURNING id
+), space AS (
+    SELECT id FROM named_space UNION ALL SELECT id FROM made_space
+), begun AS (
+    INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title, space_id)
+    SELECT %(new_conversation_id)s, %(tenant_id)s, person.id, expert.id, %(session_key)s, %(title)s,
+        (SELECT id FROM space)
+    FROM person, expert WHERE NOT EXISTS (SELECT FROM going_on)
+      AND (%(space)s::text IS NULL OR EXISTS (SELECT FROM space))
+    ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
+    RETURNING id, space_id
 ), conversation AS (
-    SELECT id FROM going_on UNION ALL SELECT id FROM begun
+    SELECT id, space_id FROM going_on UNION ALL SELECT id, space_id FROM begun
 ), unfinished AS (
-    SELECT conversation.id,
+    SELECT conversation.id, conversation.space_id,
+        %(space)s::text IS NULL OR conversation.space_id IS NOT DISTINCT FROM (SELECT id FROM space)
+            AND EXISTS (SELECT FROM space) AS of_space,
         (SELECT id FROM turns t WHERE t.conversation_id = conversation.id
             AND t.idempotency_key = %(idempotency_key)s) AS known_turn_id,
         EXISTS (SELECT FROM turns t JOIN messages m ON m.id = t.user_message_id
@@ -60,7 +76,7 @@ WITH expert AS (
         CASE WHEN running OR waiting > 0 THEN 'waiting' ELSE 'running' END, %(idempotency_key)s, %(request)s,
         now() + %(lease)s
     FROM unfinished
-    WHERE known_turn_id IS NULL
+    WHERE known_turn_id IS NULL AND of_space
       AND (NOT running AND waiting = 0 OR %(on_conflict)s::text <> 'reject' AND waiting < %(most_waiting)s)
     ON CONFLICT DO NOTHING
     RETURNING conversation_id, status
@@ -81,6 +97,7 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
            'threshold', expert.context_threshold, 'min_archive_messages', expert.min_archive_messages,
            'budget', expert.context_budget_tokens
        ) AS policy,
+       unfinished.space_id, unfinished.of_space,
        unfinished.known_turn_id, unfinished.known_differs, unfinished.running, unfinished.waiting,
        EXISTS (SELECT FROM begun) AS begins,
        EXISTS (SELECT FROM episodes e WHERE e.user_id = person.id) AS remembers,
@@ -96,14 +113,24 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """  # noqa: S608 — our own text only
 
-EXPERT: LiteralString = """
+# Nothing is made: who is not known yet has no memory, and a space that is not there holds nothing.
+UNSTORED: LiteralString = """
 SELECT e.id AS expert_id, e.name AS expert, e.model, e.parts_off,
        concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
        jsonb_build_object(
            'strategy', 'window', 'window', e.context_window, 'threshold', e.context_threshold,
            'min_archive_messages', e.min_archive_messages, 'budget', e.context_budget_tokens
-       ) AS policy
-FROM experts e WHERE e.tenant_id = %(tenant_id)s AND e.name = coalesce(%(expert)s, 'default')
+       ) AS policy,
+       person.id AS user_id, person.timezone, person.locale, s.id AS space_id
+FROM experts e
+LEFT JOIN users person ON %(reads)s AND person.tenant_id = e.tenant_id AND person.external_id = %(external_id)s
+LEFT JOIN spaces s ON s.tenant_id = e.tenant_id AND s.user_id = person.id AND s.name = %(space)s
+WHERE e.tenant_id = %(tenant_id)s AND e.name = coalesce(%(expert)s, 'default')
+"""
+
+SPACE_OF: LiteralString = """
+SELECT s.name FROM conversations c JOIN users u ON u.id = c.user_id LEFT JOIN spaces s ON s.id = c.space_id
+WHERE c.tenant_id = %(tenant_id)s AND u.external_id = %(external_id)s AND c.session_key = %(session_key)s
 """
 
 KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
@@ -128,9 +155,9 @@ WITH ended AS (
            %(status)s = 'completed', %(token_count)s, %(digest)s, answer_external_id
     FROM ended WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
-    INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, importance, origin,
-        source_message_ids, created_at, held_at)
-    SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, 'turn', %(episode_importance)s,
+    INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
+        origin, source_message_ids, created_at, held_at)
+    SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
         'user_said', ARRAY[ended.user_message_id, %(message_id)s], clock_timestamp(),
         CASE WHEN %(held)s THEN clock_timestamp() END
     FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(episode_id)s::uuid IS NOT NULL
@@ -158,9 +185,10 @@ WITH ended AS (
     FROM newest_visit n WHERE v.id = n.id AND NOT n.goes_on AND v.ended_at IS NULL
     RETURNING v.id, v.message_count
 ), new_visit AS (
-    INSERT INTO visits (id, tenant_id, conversation_id, user_id, expert_id, started_at, last_active_at,
+    INSERT INTO visits (id, tenant_id, conversation_id, user_id, expert_id, space_id, started_at, last_active_at,
         message_count)
-    SELECT %(visit_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, said.created_at, said.last_at, %(messages)s
+    SELECT %(visit_id)s, %(tenant_id)s, c.id, c.user_id, c.expert_id, c.space_id, said.created_at, said.last_at,
+        %(messages)s
     FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN said
     WHERE NOT EXISTS (SELECT FROM newest_visit WHERE goes_on)
       AND (SELECT count(*) FROM visit_before) >= 0  -- two are never open, also not within this statement
@@ -193,6 +221,7 @@ SELECT conversation_id, (SELECT c.user_id FROM conversations c WHERE c.id = ende
        (SELECT x.reflection FROM conversations c JOIN experts x ON x.id = c.expert_id
         WHERE c.id = ended.conversation_id) AS reflects,
        (SELECT c.expert_id FROM conversations c WHERE c.id = ended.conversation_id) AS expert_id, user_message_id,
+       (SELECT c.space_id FROM conversations c WHERE c.id = ended.conversation_id) AS space_id,
 CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
 ) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END AS notified

@@ -21,6 +21,7 @@ from services.conversations.outcome_values import outcome_values
 from services.conversations.turn import (
     MOST_WAITING,
     WITHOUT_MEMORY,
+    WITHOUT_WRITING,
     KnownTurn,
     ListedTurn,
     NewTurn,
@@ -49,6 +50,7 @@ class _Ended:
     conversation_id: UUID
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     user_message_id: UUID
     visit_before_id: UUID | None
     visit_before_messages: int
@@ -71,6 +73,9 @@ class _Found:
     policy: ContextPolicy
     parts_off: list[Feature]
     reflects: bool
+    space_id: UUID | None
+    of_space: bool | None
+    """Whether the conversation belongs to the space that the request names, if it names one."""
     known_turn_id: UUID | None
     known_differs: bool | None
     """Whether the known turn answers another message."""
@@ -89,13 +94,17 @@ KEY_OF_ANOTHER_MESSAGE = "belongs to another message of this conversation; send 
 
 
 @dataclass(frozen=True)
-class _Expert:
+class _Unstored:
     expert_id: UUID
     expert: str
     system_prompt: str
     model: str | None
     policy: ContextPolicy
     parts_off: list[Feature]
+    user_id: UUID | None
+    timezone: str | None
+    locale: str | None
+    space_id: UUID | None
 
 
 class Turns:
@@ -142,7 +151,8 @@ class Turns:
         """The same, or find the turn that was opened with the same idempotency key in this conversation.
 
         Raises:
-            InvalidInput: there is no such expert or knowledge base, or the key belongs to another message.
+            InvalidInput: there is no such expert or knowledge base, the key belongs to another message, or the
+        conversation to another space.
             Conflict: the conversation has an unfinished turn and the message may not wait, or too many do.
             DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
         """
@@ -169,6 +179,8 @@ class Turns:
                 return KnownTurn(one.known_turn_id, new.tenant_id)
             if one.user_id and one.conversation_id and one.timezone:
                 break
+            if one.of_space is False:
+                raise await self._other_space(new)
             _refuse_conflict(one, new)
         turn = OpenTurn(
             turn_id=turn_id,
@@ -186,6 +198,7 @@ class Turns:
             policy=one.policy,
             parts_off=one.parts_off,
             reflects=one.reflects,
+            space_id=one.space_id,
             waiting=one.status == "waiting",
             begins=one.begins,
             remembers=one.remembers,
@@ -197,36 +210,45 @@ class Turns:
         running = running_experiments(one.experiments)
         return await self.with_variants(turn, running) if running else turn
 
-    async def unstored(self, new: NewTurn) -> OpenTurn:
-        """Open a turn of which nothing is stored, and for which nothing of the user is read.
+    async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
+        """Open a turn of which nothing is stored; with `reads_memory`, what is known of the user is read.
 
         Raises:
-            InvalidInput: there is no such expert.
+            InvalidInput: there is no such expert, or no such knowledge base.
             DatabaseUnavailable: the database does not answer.
         """
-        values = {"tenant_id": new.tenant_id, "expert": new.expert}
-        found = await self._database.fetch(new.tenant_id, turn_sql.EXPERT, values, class_row(_Expert))
+        values = {
+            "tenant_id": new.tenant_id,
+            "expert": new.expert,
+            "external_id": new.external_user_id,
+            "space": new.space,
+            "reads": reads_memory,
+        }
+        found = await self._database.fetch(new.tenant_id, turn_sql.UNSTORED, values, class_row(_Unstored))
         if not found:
             raise InvalidInput("expert", f"there is no expert named {new.expert!r}")
+        await self._check_knowledge_base(new)
         one = found[0]
+        knows = one.user_id is not None
         return OpenTurn(
             turn_id=uuid7(),
             tenant_id=new.tenant_id,
-            user_id=uuid7(),
+            user_id=one.user_id or uuid7(),
             conversation_id=uuid7(),
             user_message_id=uuid7(),
             answer_message_id=uuid7(),
-            timezone=new.timezone or self._default_timezone,
-            locale=new.locale or self._default_locale,
+            timezone=new.timezone or one.timezone or self._default_timezone,
+            locale=new.locale or one.locale or self._default_locale,
             expert_id=one.expert_id,
             expert=one.expert,
             system_prompt=one.system_prompt,
             model=one.model,
             policy=one.policy,
-            parts_off=list(dict.fromkeys([*one.parts_off, *WITHOUT_MEMORY])),
+            parts_off=list(dict.fromkeys([*one.parts_off, *(WITHOUT_WRITING if knows else WITHOUT_MEMORY)])),
+            space_id=one.space_id,
             begins=True,
-            remembers=False,
-            core_memory_generation=0,
+            remembers=knows,
+            core_memory_generation=None if knows else 0,
             stored=False,
         )
 
@@ -249,12 +271,28 @@ class Turns:
 
     async def _not_found(self, new: NewTurn) -> InvalidInput:
         """What of a request there is not."""
+        try:
+            await self._check_knowledge_base(new)
+        except InvalidInput as error:
+            return error
+        return InvalidInput("expert", f"there is no expert named {new.expert!r}")
+
+    async def _check_knowledge_base(self, new: NewTurn) -> None:
         values = {"tenant_id": new.tenant_id, "kb_prefix": new.kb_prefix}
         if new.kb_prefix and not await self._database.fetch(
             new.tenant_id, turn_sql.KNOWLEDGE_BASE, values, tuple_row
         ):
-            return InvalidInput("kb_prefix", f"there is no knowledge base with the prefix {new.kb_prefix!r}")
-        return InvalidInput("expert", f"there is no expert named {new.expert!r}")
+            raise InvalidInput("kb_prefix", f"there is no knowledge base with the prefix {new.kb_prefix!r}")
+
+    async def _other_space(self, new: NewTurn) -> InvalidInput:
+        """That the conversation does not belong to the space that the request names."""
+        values = {
+            "tenant_id": new.tenant_id,
+            "external_id": new.external_user_id,
+            "session_key": new.session_key,
+        }
+        found = await self._database.fetch(new.tenant_id, turn_sql.SPACE_OF, values, tuple_row)
+        return other_space(found[0][0] if found else None)
 
     async def end(
         self,
@@ -294,7 +332,7 @@ class Turns:
                     return
                 raise Conflict("This turn has ended already.")
             if self._retraction:
-                owner = Owner(tenant_id, ended.user_id, ended.expert_id)
+                owner = Owner(tenant_id, ended.user_id, ended.expert_id, ended.space_id)
                 exchange = EndedExchange(
                     turn_id, ended.conversation_id, ended.user_message_id, message_id, content
                 )
@@ -340,7 +378,7 @@ class Turns:
         values = {"turn_id": turn_id, "tenant_id": tenant_id, "user_id": user_id}
         found = await self._database.fetch(tenant_id, turn_sql.GET, values, class_row(StoredTurn))
         if not found:
-            raise NotFound(f"There is no turn {turn_id}.")
+            raise NotFound(f"There is no turn {turn_id}; a temporary turn is not stored.")
         return found[0]
 
     async def page(
@@ -370,6 +408,8 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "session_key": new.session_key,
         "expert": new.expert,
         "kb_prefix": new.kb_prefix,
+        "space": new.space,
+        "new_space_id": uuid7(),
         "timezone": new.timezone,
         "locale": new.locale,
         "title": title_of(content),
@@ -395,3 +435,9 @@ def _refuse_conflict(found: _Found, new: NewTurn) -> None:
         raise Conflict("A turn of this conversation is in progress.")
     if found.waiting is not None and found.waiting >= MOST_WAITING:
         raise Conflict(f"{MOST_WAITING} messages wait in this conversation already; try again later.")
+
+
+def other_space(name: str | None) -> InvalidInput:
+    """That a conversation belongs to the space of this name, or to none, and not to the one that is named."""
+    belongs = "to no space" if name is None else f"to the space {name!r}"
+    return InvalidInput("space", f"the conversation belongs {belongs}; begin another one for this space")

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+import unicodedata
 from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
@@ -11,6 +12,7 @@ from services.time_reference.zones import time_zone
 
 MAX_MESSAGE_CHARACTERS = 32_000
 MAX_IMAGES = 8
+MAX_SPACE_CHARACTERS = 64
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -52,6 +54,20 @@ def _is_time_zone(name: str) -> str:
     return name
 
 
+def space_name(text: str) -> str:
+    """The name of a space as it is stored: composed characters, single blanks between words.
+
+    Raises:
+        ValueError: it is empty, longer than 64 characters, or holds a character that is not printed.
+    """
+    name = " ".join(not_blank(unicodedata.normalize("NFC", no_nul(text))).split())
+    if len(name) > MAX_SPACE_CHARACTERS:
+        raise ValueError(f"has {len(name)} characters; at most {MAX_SPACE_CHARACTERS} are accepted")
+    if not name.isprintable():
+        raise ValueError("holds a character that is not printed")
+    return name
+
+
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
 """A name that a caller gives: 1 to 128 of letters, digits and `._:@-`."""
 Text = Annotated[
@@ -60,6 +76,8 @@ Text = Annotated[
     AfterValidator(no_nul),
     AfterValidator(not_blank),
 ]
+SpaceName = Annotated[str, AfterValidator(space_name)]
+"""Of a project or a folder of a user: 1 to 64 characters that are printed."""
 Image = Annotated[str, AfterValidator(_is_image)]
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_is_time_zone)]
 Locale = Annotated[str, StringConstraints(pattern=r"^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$")]

@@ -50,6 +50,7 @@ class Removal:
 class _SectionVersion:
     block_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     section: str
     version: int
     """The section's newest."""
@@ -159,6 +160,7 @@ class ConversationRows:
             sql.SCRUB_SECTION,
             **values,
             expert_id=first.expert_id,
+            space_id=first.space_id,
             everywhere=self._shares_human and first.section == SHARED_SECTION,
             content=Jsonb(content) if content else None,
             since=min(each.at for each in history if each.is_dropped),

@@ -155,13 +155,13 @@ SELECT gone.date, (
 # Sections of core memory that the conversation changed, with their whole history.
 CHANGED_SECTIONS: LiteralString = """
 WITH said AS (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)
-SELECT b.id AS block_id, b.expert_id, b.section, b.version, h.version AS number, h.old, h.new, h.at,
+SELECT b.id AS block_id, b.expert_id, b.space_id, b.section, b.version, h.version AS number, h.old, h.new, h.at,
        h.trigger_message_id IN (SELECT id FROM said) AS is_dropped
 FROM core_memory_blocks b JOIN core_memory_history h ON h.block_id = b.id
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND EXISTS (
     SELECT FROM core_memory_history c WHERE c.block_id = b.id AND c.trigger_message_id IN (SELECT id FROM said)
 )
-ORDER BY b.expert_id, b.section, h.version
+ORDER BY b.expert_id, b.section, b.id, h.version
 """
 
 REWRITE_VERSION: LiteralString = """
@@ -189,19 +189,23 @@ REMOVE_SECTION: LiteralString = """
 DELETE FROM core_memory_blocks WHERE id = %(block_id)s AND tenant_id = %(tenant_id)s
 """
 
-# What the log and the beginnings of prompts say of a section since the conversation changed it.
+# What the log and the beginnings of prompts say of a section since the conversation changed it. In a space prompts
+# show the section together with another one: there it is left out, until the next prompt begins a new epoch.
 SCRUB_SECTION: LiteralString = """
 WITH told AS (
     UPDATE memory_operations SET old_value = NULL, new_value = NULL
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
       AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text AND at >= %(since)s
+      AND space_id IS NOT DISTINCT FROM %(space_id)s
 ), begun AS (
-    UPDATE context_epochs e SET persona_card = '', core_memory = CASE WHEN %(content)s::jsonb IS NULL
+    UPDATE context_epochs e SET persona_card = '', core_memory = CASE
+        WHEN %(content)s::jsonb IS NULL OR c.space_id IS NOT NULL
         THEN e.core_memory - %(section)s
         ELSE jsonb_set(e.core_memory, ARRAY[%(section)s], %(content)s::jsonb) END
     FROM conversations c
     WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
       AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
+      AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
 )
 UPDATE core_memory_generations SET generation = generation + 1
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s

@@ -45,6 +45,7 @@ TABLES = (
     "feedback",
     "conversation_branches",
     "usage",
+    "spaces",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -87,7 +88,8 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM feedback f JOIN messages m ON m.id = f.message_id
         JOIN his ON his.id = m.conversation_id),
        (SELECT count(*) FROM conversation_branches JOIN his ON his.id = conversation_id),
-       (SELECT count(*) FROM usage WHERE user_id = %(user_id)s)
+       (SELECT count(*) FROM usage WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM spaces WHERE user_id = %(user_id)s)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

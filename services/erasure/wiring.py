@@ -6,11 +6,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.erasure.erasure import Erasure
+from services.erasure.spaces import SpaceErasure
 from services.erasure.traces import Traces
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
 from services.memory.cache import CoreMemoryCache
 from services.memory.episodes.index import EpisodeIndex
+from services.memory.operations import OperationLog
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -21,8 +23,8 @@ from services.platform.settings import Settings
 @asynccontextmanager
 async def open_erasure(
     settings: Settings, database_url: str, milvus_uri: str
-) -> AsyncIterator[tuple[Tenants, Erasure]]:
-    """Connect to the stores that hold something of users, for a command that erases one.
+) -> AsyncIterator[tuple[Tenants, Erasure, SpaceErasure]]:
+    """Connect to the stores that hold something of users, for a command that erases one, or a space.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
@@ -43,5 +45,7 @@ async def open_erasure(
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
         traces = Traces(events, core_cache)
-        erasure = Erasure(database, TurnLeases(database), traces, index, jobs, events_keep_s=keep_s)
-        yield Tenants(database), erasure
+        stores = (database, TurnLeases(database), traces, index)
+        erasure = Erasure(*stores, jobs, events_keep_s=keep_s)
+        spaces = SpaceErasure(*stores, OperationLog(database), jobs, events_keep_s=keep_s)
+        yield Tenants(database), erasure, spaces

@@ -77,7 +77,7 @@ class Evaluation:
 
     async def _scope(self, tenant_id: UUID, user: str) -> Scope:
         owner = await self._memory.core.owner(tenant_id, user, "default")
-        return Scope(owner.tenant_id, owner.user_id, owner.expert_id)
+        return Scope.of(owner)
 
     async def _ask_all(
         self, dataset: Dataset, scopes: dict[str, Scope], refused: int, on_step: OnStep

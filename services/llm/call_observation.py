@@ -76,7 +76,7 @@ def _count_tokens(answer: AIMessage | None, provider: str, model: str) -> None:
 def _describe(current: Span, call: ObservedCall, heard: Heard) -> None:
     if heard.first_at is not None:
         current.set_attribute(names.FIRST_CHUNK, heard.first_at - call.begun)
-    if TRACING.content:
+    if TRACING.shows_content:
         told = [{"role": each.type, "parts": [{"type": "text", "content": each.text}]} for each in heard.prompt]
         said = [{"role": "assistant", "parts": [{"type": "text", "content": "".join(heard.pieces)}]}]
         current.set_attribute(names.INPUT_MESSAGES, orjson.dumps(told).decode())

@@ -142,9 +142,7 @@ class Archive:
         new = replace(new, content=checked_content(new.content))
         try:
             async with self._database.tenant(owner.tenant_id) as connection:
-                episode_id = await self._episodes.add(
-                    connection, owner.tenant_id, owner.user_id, owner.expert_id, new
-                )
+                episode_id = await self._episodes.add(connection, owner, new)
                 value = {"id": str(episode_id), **_logged(new)}
                 operation = Operation("episode_insert", field=new.episode_type, new_value=value)
                 await self._append(connection, owner, operation, trigger)
@@ -189,7 +187,7 @@ class Archive:
             await self._append(connection, owner, operation, trigger)
 
     async def _append(self, connection: Any, owner: Owner, operation: Operation, trigger: Trigger) -> None:
-        whose = replace(trigger, expert_id=trigger.expert_id or owner.expert_id)
+        whose = replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id)
         await self._log.append(
             connection, tenant_id=owner.tenant_id, user_id=owner.user_id, operation=operation, trigger=whose
         )

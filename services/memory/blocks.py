@@ -14,18 +14,29 @@ from services.memory import core_sql
 from services.memory.cache import StoredCoreMemory
 from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.items import ItemChange
+from services.memory.merge import overlay
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Connection
-from state.prompt import CoreMemoryBlock
+from state.prompt import CoreMemoryBlock, CoreMemorySections
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose core memory: that of a user with an expert."""
+    """Whose memory: that of a user with an expert, within a space or outside of any.
+
+    What is remembered outside of any space is shared: it is known in every space. What is remembered within one is
+    known there alone.
+    """
 
     tenant_id: UUID
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None = None
+
+    @property
+    def shared(self) -> "Owner":
+        """The part that all spaces of the user share."""
+        return replace(self, space_id=None)
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ class SectionChange:
 
     async def look(self) -> None:
         """Read all sections."""
-        values = {**vars(self.owner), "shares_human": self._shared}
+        values = {**vars(self.owner), "shares_human": self._shared, "visible": False}
         rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
         stored = stored_of(rows)
         assert stored is not None  # noqa: S101 — its row was locked
@@ -111,7 +122,7 @@ class SectionChange:
 
     async def begin_with(self, owner: Owner) -> None:
         """Begin a shared section with what one of the experts had there by itself."""
-        values = {**vars(owner), "shares_human": False}
+        values = {**vars(owner), "shares_human": False, "visible": False}
         rows = await (await self.connection.execute(core_sql.READ, values)).fetchall()
         self._begun_with = next((row[2] for row in rows if row[1] == self._section), None)
 
@@ -146,7 +157,7 @@ class SectionChange:
         await self._note(Operation("core_memory_delete", self._section), trigger)
 
     async def _note(self, operation: Operation, trigger: Trigger) -> None:
-        why = replace(trigger, expert_id=self.owner.expert_id)
+        why = replace(trigger, expert_id=self.owner.expert_id, space_id=self.owner.space_id)
         await self._log.append(
             self.connection,
             tenant_id=self.owner.tenant_id,
@@ -160,12 +171,27 @@ class SectionChange:
 
 
 def stored_of(rows: Sequence[Sequence[Any]]) -> StoredCoreMemory | None:
-    """What `core_sql.READ` found; None when there never was any."""
+    """What `core_sql.READ` found, a space's sections laid over the shared ones; None when there never was any."""
     if not rows:
         return None
-    sections = {
-        row[1]: CoreMemoryBlock(content=row[2], version=row[3], rewritten_version=row[4])
-        for row in rows
-        if row[1] is not None
-    }
+    sections: CoreMemorySections = {}
+    for _, name, content, version, rewritten, *_ in rows:
+        if name is None:
+            continue
+        block = CoreMemoryBlock(content=content, version=version, rewritten_version=rewritten)
+        shared = sections.get(name)
+        sections[name] = block if shared is None else _over(shared, block)
     return StoredCoreMemory(rows[0][0], sections)
+
+
+def _over(shared: CoreMemoryBlock, own: CoreMemoryBlock) -> CoreMemoryBlock:
+    """A space's section over the shared one; its versions grow with those of both."""
+    return CoreMemoryBlock(
+        content=overlay(shared["content"], own["content"]),
+        version=shared["version"] + own["version"],
+        # Greater than the version that a prompt began with wherever either was rewritten since.
+        rewritten_version=max(
+            shared["rewritten_version"] + own["version"] if shared["rewritten_version"] else 0,
+            own["rewritten_version"] + shared["version"] if own["rewritten_version"] else 0,
+        ),
+    )

@@ -13,7 +13,7 @@ from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import Retraction
-from services.memory.undo import taken_back
+from services.memory.undo import space_of, taken_back
 from services.platform.postgres import Connection
 
 BRANCH = "branch"
@@ -61,7 +61,9 @@ class BranchMemory:
         values = self._values(owner, branch_id, message_ids)
         values |= {"conversation_id": conversation_id, "turn_ids": list(turn_ids)}
         await connection.execute(sql.LOCK_USER, values)
-        trigger = Trigger("user", conversation_id=conversation_id, expert_id=owner.expert_id)
+        trigger = Trigger(
+            "user", conversation_id=conversation_id, expert_id=owner.expert_id, space_id=owner.space_id
+        )
         await self._log.append(
             connection,
             tenant_id=owner.tenant_id,
@@ -109,6 +111,7 @@ class BranchMemory:
         """Take back what a change made of a section of core memory, as far as it is still there."""
         expert_id = why.get("expert_id")
         whose = replace(owner, expert_id=UUID(expert_id)) if expert_id else owner
+        whose = replace(whose, space_id=space_of(why))
         details = {"part_of": str(part_of)} if part_of else {}
         trigger = Trigger("user", expert_id=whose.expert_id, details=details)
         for change in taken_back(section, old or {}, new or {}):

@@ -24,9 +24,9 @@ _WITHIN_S = 0.2
 """PostgreSQL is quicker than a Redis that takes longer."""
 
 _PUT = """
-local there = redis.call('HGET', KEYS[1], 'generation')
+local there = redis.call('HGET', KEYS[1], ARGV[4])
 if there and tonumber(there) > tonumber(ARGV[1]) then return 0 end
-redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'sections', ARGV[2])
+redis.call('HSET', KEYS[1], ARGV[4], ARGV[1], ARGV[5], ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 return 1
 """
@@ -50,19 +50,26 @@ class CoreMemoryCache:
         self._shares_human = shares_human
         self._put = redis.register_script(_PUT)
 
-    async def get(self, user_id: UUID, expert_id: UUID) -> StoredCoreMemory | None:
-        """What is cached; None when nothing is, or Redis does not answer at once."""
+    async def get(self, user_id: UUID, expert_id: UUID, space_id: UUID | None = None) -> StoredCoreMemory | None:
+        """What is cached for a space, or for none; None when nothing is, or Redis does not answer at once."""
         try:
             async with self._breaker.use(), asyncio.timeout(_WITHIN_S):
-                found: Any = await self._redis.hmget(self._key(user_id, expert_id), "generation", "sections")
+                found: Any = await self._redis.hmget(self._key(user_id, expert_id), *_fields(space_id))
         except (RedisError, OSError, TimeoutError, Unavailable):
             return None
         generation, sections = found
         return StoredCoreMemory(int(generation), orjson.loads(sections)) if generation and sections else None
 
-    async def put(self, user_id: UUID, expert_id: UUID, memory: StoredCoreMemory) -> bool:
+    async def put(
+        self, user_id: UUID, expert_id: UUID, memory: StoredCoreMemory, space_id: UUID | None = None
+    ) -> bool:
         """Cache it, unless something newer is there; whether it is cached now."""
-        values: list[int | bytes] = [memory.generation, orjson.dumps(memory.sections), KEEP_S]
+        values: list[int | bytes | str] = [
+            memory.generation,
+            orjson.dumps(memory.sections),
+            KEEP_S,
+            *_fields(space_id),
+        ]
         try:
             async with self._breaker.use(), asyncio.timeout(_WITHIN_S):
                 return bool(await self._put(keys=[self._key(user_id, expert_id)], args=values))
@@ -70,7 +77,7 @@ class CoreMemoryCache:
             return False
 
     async def delete(self, user_id: UUID, expert_ids: Iterable[UUID]) -> int:
-        """Delete what is cached of a user; return of how many experts there was anything.
+        """Delete what is cached of a user, in all spaces; return of how many experts there was anything.
 
         Raises:
             Unavailable: Redis does not answer.
@@ -86,6 +93,11 @@ class CoreMemoryCache:
 
     def _key(self, user_id: UUID, expert_id: UUID) -> str:
         return _key(user_id, expert_id, shared=self._shares_human)
+
+
+def _fields(space_id: UUID | None) -> tuple[str, str]:
+    """The fields of one hash, so that all spaces are deleted together."""
+    return ("generation", "sections") if space_id is None else (f"generation:{space_id}", f"sections:{space_id}")
 
 
 def _key(user_id: UUID, expert_id: UUID, *, shared: bool) -> str:

@@ -19,10 +19,10 @@ _USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND
 
 # The text of a turn is that of its complete messages.
 _ENTRY: LiteralString = """
-SELECT e.id, x.name AS expert, e.conversation_id, e.episode_type, coalesce(e.content, said.text, '') AS content,
-       e.importance, e.origin, e.created_at, e.source_message_ids, e.last_recalled_at, e.recall_count,
-       e.superseded_by, e.retracted_at
-FROM episodes e JOIN experts x ON x.id = e.expert_id
+SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_type,
+       coalesce(e.content, said.text, '') AS content, e.importance, e.origin, e.created_at, e.source_message_ids,
+       e.last_recalled_at, e.recall_count, e.superseded_by, e.retracted_at
+FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
 LEFT JOIN LATERAL (
     SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
     FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
@@ -31,6 +31,7 @@ LEFT JOIN LATERAL (
 
 _PAGE: LiteralString = f"""{_ENTRY}
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
+  AND (e.space_id IS NULL OR s.name = %(space)s)
   AND (%(expert)s::text IS NULL OR x.name = %(expert)s)
   AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
   AND (%(origin)s::text IS NULL OR e.origin = %(origin)s)
@@ -54,7 +55,7 @@ ORDER BY created_at, id
 """
 
 _LOCK: LiteralString = """
-SELECT e.expert_id, e.episode_type, e.content, e.importance, e.superseded_by FROM episodes e
+SELECT e.expert_id, e.space_id, e.episode_type, e.content, e.importance, e.superseded_by FROM episodes e
 WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NULL
 FOR UPDATE
 """
@@ -72,6 +73,8 @@ class EpisodeFilter:
 
     expert: str | None = None
     """Name of the expert who remembers them."""
+    space: str | None = None
+    """Name of a space, of which those are listed as well; those that all spaces share are in any case."""
     episode_type: EpisodeType | None = None
     origin: Origin | None = None
     conversation_id: UUID | None = None
@@ -92,6 +95,8 @@ class CatalogEntry:
 
     id: UUID
     expert: str
+    space: str | None
+    """Name of the space that it belongs to; None = all spaces share it."""
     conversation_id: UUID | None
     episode_type: EpisodeType
     content: str
@@ -191,13 +196,18 @@ class EpisodeCatalog:
                 old_value={name: old[name] for name in changed},
                 new_value={name: new[name] for name in changed},
             )
-            whose = Owner(tenant_id, owner["user_id"], old["expert_id"])
+            whose = Owner(tenant_id, owner["user_id"], old["expert_id"], old["space_id"])
             await self._log.append(
                 connection,
                 tenant_id=tenant_id,
                 user_id=whose.user_id,
                 operation=operation,
-                trigger=Trigger(trigger.actor, expert_id=whose.expert_id, details=trigger.details),
+                trigger=Trigger(
+                    trigger.actor,
+                    expert_id=whose.expert_id,
+                    space_id=whose.space_id,
+                    details=trigger.details,
+                ),
             )
 
     async def _user_id(self, tenant_id: UUID, user: str) -> UUID:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg.rows import tuple_row
+from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, NotFound
 from services.memory import core_sql
@@ -51,30 +52,48 @@ class CoreMemory:
         self._on = on
         self._shares_human = shares_human
 
-    async def owner(self, tenant_id: UUID, user: str, expert: str) -> Owner:
-        """Who is meant by the caller's own name for the user and an expert's name.
+    async def owner(
+        self, tenant_id: UUID, user: str, expert: str, space: str | None = None, *, make_space: bool = False
+    ) -> Owner:
+        """Who is meant by the caller's own name for the user, an expert's name and the name of a space.
+
+        With `make_space`, a space that is not there is made.
 
         Raises:
-            NotFound: the tenant has no such user, or no such expert.
+            NotFound: the tenant has no such user, or no such expert, or the user no such space.
             DatabaseUnavailable: the database does not answer.
         """
-        values = {"tenant_id": tenant_id, "user": user, "expert": expert}
+        values = {"tenant_id": tenant_id, "user": user, "expert": expert, "space": space, "space_id": uuid7()}
         found = await self._database.fetch(tenant_id, core_sql.OWNER, values, tuple_row)
         if not found:
             raise NotFound(f"There is no user {user!r}.")
-        user_id, expert_id = found[0]
+        user_id, expert_id, space_id = found[0]
         if expert_id is None:
             raise NotFound(f"There is no expert {expert!r}.")
-        return Owner(tenant_id, user_id, expert_id)
+        if space is not None and space_id is None:
+            if not make_space:
+                raise NotFound(f"The user {user!r} has no space {space!r}.")
+            await self._database.fetch(tenant_id, core_sql.MAKE_SPACE, values, tuple_row)
+            return await self.owner(tenant_id, user, expert, space)
+        return Owner(tenant_id, user_id, expert_id, space_id)
 
     async def read(self, owner: Owner) -> list[Block]:
-        """Every section, by name, from PostgreSQL.
+        """Every section of the owner's own, by name, from PostgreSQL: those of the space, or the shared ones.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        rows = await self._rows(owner)
+        rows = await self._rows(owner, visible=False)
         return [Block(row[1], row[2], row[3], row[5]) for row in rows if row[1] is not None]
+
+    async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
+        """The content of every section as a prompt shows it, from PostgreSQL: a space's laid over the shared ones.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        stored = stored_of(await self._rows(owner, visible=True))
+        return {name: block["content"] for name, block in stored.sections.items()} if stored else {}
 
     async def for_turn(self, owner: Owner, at_least: int | None) -> CoreMemorySections:
         """Every section as a prompt needs it: the cached ones, if they are of generation `at_least` or newer.
@@ -87,13 +106,13 @@ class CoreMemory:
         if not self._on or at_least == 0:
             return {}
         if at_least is not None:
-            cached = await self._cache.get(owner.user_id, owner.expert_id)
+            cached = await self._cache.get(owner.user_id, owner.expert_id, owner.space_id)
             if cached is not None and cached.generation >= at_least:
                 return cached.sections
-        stored = stored_of(await self._rows(owner))
+        stored = stored_of(await self._rows(owner, visible=True))
         if stored is None:
             return {}
-        await self._cache.put(owner.user_id, owner.expert_id, stored)
+        await self._cache.put(owner.user_id, owner.expert_id, stored, owner.space_id)
         return stored.sections
 
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
@@ -149,7 +168,7 @@ class CoreMemory:
             async with self._database.tenant(owner.tenant_id) as own:
                 result, changed = await self._change_items(own, owner, changes, trigger)
         for changing in changed:
-            await self._cache.put(changing.owner.user_id, changing.owner.expert_id, changing.stored)
+            await self._keep(changing)
         return result
 
     async def locked_content(self, connection: Connection, owner: Owner, section: str) -> dict[str, Any]:
@@ -235,6 +254,11 @@ class CoreMemory:
                 changing = await self._locked(connection, owner, section)
                 yield changing
         if changing.changed:
+            await self._keep(changing)
+
+    async def _keep(self, changing: SectionChange) -> None:
+        """Cache what was changed, unless it is a space's: turns there read what is shared as well."""
+        if changing.owner.space_id is None:
             await self._cache.put(changing.owner.user_id, changing.owner.expert_id, changing.stored)
 
     async def _locked(self, connection: Connection, owner: Owner, section: str) -> SectionChange:
@@ -273,8 +297,8 @@ class CoreMemory:
                 blocks.append(changing.block)
         return ItemsChanged(blocks, unmatched), written
 
-    async def _rows(self, owner: Owner) -> Sequence[Sequence[Any]]:
-        values = {**vars(owner), "shares_human": self._shares_human}
+    async def _rows(self, owner: Owner, *, visible: bool) -> Sequence[Sequence[Any]]:
+        values = {**vars(owner), "shares_human": self._shares_human, "visible": visible}
         return await self._database.fetch(owner.tenant_id, core_sql.READ, values, tuple_row)
 
     async def _stored_with(self, owner: Owner, section: str) -> Owner:

@@ -3,15 +3,23 @@
 from typing import LiteralString
 
 OWNER = """
-SELECT u.id, e.id FROM users u LEFT JOIN experts e ON e.tenant_id = u.tenant_id AND e.name = %(expert)s
+SELECT u.id, e.id, s.id FROM users u LEFT JOIN experts e ON e.tenant_id = u.tenant_id AND e.name = %(expert)s
+LEFT JOIN spaces s ON s.tenant_id = u.tenant_id AND s.user_id = u.id AND s.name = %(space)s
 WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
+"""
+
+MAKE_SPACE = """
+INSERT INTO spaces (id, tenant_id, user_id, name)
+SELECT %(space_id)s, tenant_id, id, %(space)s FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
+ON CONFLICT (user_id, name) DO NOTHING RETURNING id
 """
 
 HOME = "SELECT id FROM experts WHERE tenant_id = %(tenant_id)s AND name = 'default'"
 """The expert with whom the section that all share is stored."""
 
-# One statement, so that the sections are those of the generation. What is shared is read where it is stored, or,
-# before anything was written there, where the expert had it by itself; then two generations count.
+# One statement, so that the sections are those of the generation. What experts share is read where it is stored,
+# or, before anything was written there, where the expert had it by itself; then two generations count. A space's
+# sections follow those that all spaces share, which are read with `visible`.
 READ: LiteralString = """
 WITH home AS (
     SELECT CASE WHEN %(shares_human)s
@@ -23,14 +31,15 @@ WITH home AS (
       AND g.expert_id IN (%(expert_id)s, home.expert_id)
     HAVING count(*) > 0
 ), block AS (
-    SELECT DISTINCT ON (b.section) b.* FROM core_memory_blocks b, home
+    SELECT DISTINCT ON (b.section, b.space_id) b.* FROM core_memory_blocks b, home
     WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
       AND (b.expert_id = %(expert_id)s OR b.expert_id = home.expert_id AND b.section = 'human')
-    ORDER BY b.section, b.expert_id = home.expert_id DESC
+      AND (b.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(visible)s AND b.space_id IS NULL)
+    ORDER BY b.section, b.space_id, b.expert_id = home.expert_id DESC
 )
 SELECT known.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at
 FROM known LEFT JOIN block b ON true
-ORDER BY b.section
+ORDER BY b.section, b.space_id NULLS FIRST
 """
 
 # Changes of one core memory wait for each other here, and each then sees what those before it have written. The
@@ -45,11 +54,11 @@ RETURNING generation
 
 WRITE = """
 WITH block AS (
-    INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, section, content, version,
+    INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, space_id, section, content, version,
         rewritten_version)
-    VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(section)s, %(content)s, %(version)s,
-        CASE WHEN %(whole)s THEN %(version)s ELSE 0 END)
-    ON CONFLICT (user_id, expert_id, section) DO UPDATE SET
+    VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(section)s, %(content)s,
+        %(version)s, CASE WHEN %(whole)s THEN %(version)s ELSE 0 END)
+    ON CONFLICT (user_id, expert_id, section, space_id) DO UPDATE SET
         content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
     RETURNING id
@@ -66,7 +75,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expe
 VERSION = """
 SELECT h.new FROM core_memory_history h JOIN core_memory_blocks b ON b.id = h.block_id
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = %(expert_id)s
-  AND b.section = %(section)s AND h.version = %(version)s
+  AND b.section = %(section)s AND b.space_id IS NOT DISTINCT FROM %(space_id)s AND h.version = %(version)s
 """
 
 HISTORY: LiteralString = """
@@ -74,24 +83,26 @@ SELECT h.version, h.old, h.new, h.actor, h.trigger_message_id, h.at
 FROM core_memory_blocks b LEFT JOIN core_memory_history h ON h.block_id = b.id
     AND (%(before)s::integer IS NULL OR h.version < %(before)s)
 WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s AND b.expert_id = %(expert_id)s
-  AND b.section = %(section)s
+  AND b.section = %(section)s AND b.space_id IS NOT DISTINCT FROM %(space_id)s
 ORDER BY h.version DESC LIMIT %(limit)s
 """
 
-# With the section goes what its changes, the log and the beginnings of prompts hold of it; with a shared one
-# that of every expert.
+# With the section goes what its changes, the log and the beginnings of prompts hold of it; with one that experts
+# share that of every expert, and with one that spaces share what the prompts of all spaces hold.
 DELETE = """
 WITH gone AS (
     DELETE FROM core_memory_blocks
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND (expert_id = %(expert_id)s OR %(everywhere)s)
-      AND section = %(section)s
+      AND section = %(section)s AND space_id IS NOT DISTINCT FROM %(space_id)s
 ), told AS (
     UPDATE memory_operations SET old_value = NULL, new_value = NULL
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
-      AND field = %(section)s AND (trigger->>'expert_id' = %(expert_id)s::text OR %(everywhere)s)
+      AND field = %(section)s AND space_id IS NOT DISTINCT FROM %(space_id)s
+      AND (trigger->>'expert_id' = %(expert_id)s::text OR %(everywhere)s)
 )
 UPDATE context_epochs e SET core_memory = e.core_memory - %(section)s, persona_card = ''
 FROM conversations c
 WHERE c.id = e.conversation_id AND c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s
   AND (c.expert_id = %(expert_id)s OR %(everywhere)s) AND e.core_memory ? %(section)s
+  AND (%(space_id)s::uuid IS NULL OR c.space_id = %(space_id)s)
 """

@@ -1,6 +1,6 @@
 """Changes of memory that are made at once, by a model's tool, the API or a command: logged and undoable."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Self
 from uuid import UUID, uuid4
 
@@ -83,7 +83,8 @@ class MemoryEditor:
             NotFound: the user was erased.
             DatabaseUnavailable: the database does not answer.
         """
-        planned = await self._plan_to_remove(editing, what)
+        # What is said in a space stays there: what all spaces share is not corrected by it.
+        planned = await self._plan_to_remove(editing, what, reaches_shared=False)
         if planned["change"]["operation_id"] is None:
             return planned["change"]
         kept = await self._plan_to_keep(editing, text, kind)
@@ -127,10 +128,13 @@ class MemoryEditor:
         planned = await self._resolution.plan(_asking(editing, text, Command(kind, "stated", target=text)))
         return planned[0] if planned else None
 
-    async def _plan_to_remove(self, editing: EditContext, what: str) -> PlannedChange:
+    async def _plan_to_remove(
+        self, editing: EditContext, what: str, *, reaches_shared: bool = True
+    ) -> PlannedChange:
         what = what.replace("\x00", "")
-        return await self._by_id(editing, what) or await self._resolution.named(
-            _asking(editing, what), "forget", what
+        asking = replace(_asking(editing, what), reaches_shared=reaches_shared)
+        return await self._by_id(editing, what, reaches_shared=reaches_shared) or await self._resolution.named(
+            asking, "forget", what
         )
 
     async def _commit(self, editing: EditContext, planned: PlannedChange) -> None:
@@ -140,13 +144,13 @@ class MemoryEditor:
         async with self._database.tenant(editing.owner.tenant_id) as connection:
             await self._retraction.commit(connection, editing.owner, planned, editing.trigger)
 
-    async def _by_id(self, editing: EditContext, what: str) -> PlannedChange | None:
+    async def _by_id(self, editing: EditContext, what: str, *, reaches_shared: bool) -> PlannedChange | None:
         """The plan for a memory that is named by its id."""
         try:
             episode_id = UUID(what.strip())
         except ValueError:
             return None
-        values = {**vars(editing.owner), "id": episode_id}
+        values = {**vars(editing.owner), "id": episode_id, "reaches_shared": reaches_shared}
         rows = await self._database.fetch(editing.owner.tenant_id, sql.ONE_EPISODE, values, tuple_row)
         if not rows:
             return None
@@ -167,6 +171,7 @@ class MemoryEditor:
             own="keep",
             own_text=None,
             gives_away="",
+            reaches_shared=reaches_shared,
         )
 
 

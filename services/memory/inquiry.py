@@ -173,8 +173,13 @@ class MemoryInquiry:
 
     async def _core_records(self, owner: Owner) -> list[Record]:
         records = []
-        for block in await self._core.read(owner):
-            history = await self._core.history(owner, block.section, limit=_MOST_VERSIONS)
+        held = [
+            (whose, block)
+            for whose in dict.fromkeys((owner.shared, owner))
+            for block in await self._core.read(whose)
+        ]
+        for whose, block in held:
+            history = await self._core.history(whose, block.section, limit=_MOST_VERSIONS)
             for name, item in _items(block.content):
                 origin = _origin(history, name, item)
                 records.append(
@@ -191,7 +196,7 @@ class MemoryInquiry:
 
     async def _written(self, owner: Owner) -> list[Record]:
         written = await self._episodes.written(owner, limit=_MOST_WRITTEN)
-        scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id)
+        scope = Scope.of(owner)
         units = await self._episodes.found(scope, [(each.id, each.id) for each in written])
         return [
             Record(
@@ -205,7 +210,7 @@ class MemoryInquiry:
         ]
 
     async def _found(self, owner: Owner, question: str, now: datetime) -> tuple[list[Record], list[str]]:
-        scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id)
+        scope = Scope.of(owner)
         timezone = await self._episodes.timezone(owner.tenant_id, owner.user_id)
         result = await self._recall.search(scope, question, now=now, timezone=timezone)
         selection = select(

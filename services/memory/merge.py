@@ -1,7 +1,7 @@
 """JSON merge patch (RFC 7396) for core memory, but for arrays: what is new is added, what it contradicts goes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,23 @@ def merge_patch(old: Any, patch: Any) -> Any:
             merged.pop(key, None)
         else:
             merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def overlay(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A section of a space over the one that all spaces share; neither is changed.
+
+    Of a field that both have, items of lists are merged, objects key by key, and any other value is the space's.
+    """
+    merged = dict(shared)
+    for key, value in own.items():
+        there = merged.get(key)
+        if isinstance(there, dict) and isinstance(value, dict):
+            merged[key] = overlay(there, value)
+        elif isinstance(there, list) and isinstance(value, list):
+            merged[key] = merge_items(there, value)
+        else:
+            merged[key] = value
     return merged
 
 

@@ -20,20 +20,22 @@ Actor = Literal["model", "user", "memory_agent", "topics", "compression"]
 agent after a turn, the archiving of topics, or the nightly compression of episodes."""
 
 _APPEND = """
-INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, turn_id, type, field, old_value, new_value,
-    query, results, trigger)
-VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(conversation_id)s, %(turn_id)s, %(type)s, %(field)s, %(old_value)s,
-    %(new_value)s, %(query)s, %(results)s, %(trigger)s)
+INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, space_id, turn_id, type, field, old_value,
+    new_value, query, results, trigger)
+VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(conversation_id)s, %(space_id)s, %(turn_id)s, %(type)s, %(field)s,
+    %(old_value)s, %(new_value)s, %(query)s, %(results)s, %(trigger)s)
 """
 
 _USER = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 _LIST = """
 SELECT o.id, o.conversation_id, o.turn_id, e.name AS expert, o.type, o.field, o.old_value, o.new_value, o.query,
-       o.results, o.trigger - 'expert_id' AS trigger, o.at, o.undone_at
+       o.results, o.trigger - ARRAY['expert_id', 'space_id'] AS trigger, o.at, o.undone_at, s.name AS space
 FROM memory_operations o
+LEFT JOIN spaces s ON s.id = o.space_id AND s.tenant_id = o.tenant_id
 LEFT JOIN experts e ON e.id::text = o.trigger->>'expert_id' AND e.tenant_id = o.tenant_id
 WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s
+  AND (o.space_id IS NULL OR s.name = %(space)s)
   AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """
@@ -49,6 +51,8 @@ class Trigger:
     turn_id: UUID | None = None
     expert_id: UUID | None = None
     """Whose memory of the user it is, where that is not known otherwise."""
+    space_id: UUID | None = None
+    """The space that is changed; None = what all spaces of the user share."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What else is worth knowing; stored as JSON."""
 
@@ -87,6 +91,8 @@ class LoggedOperation:
     at: datetime
     undone_at: datetime | None
     """None = it holds."""
+    space: str | None
+    """Name of the space whose memory it is; None = what all spaces share."""
 
 
 class OperationLog:
@@ -107,14 +113,14 @@ class OperationLog:
     ) -> UUID:
         """Log an operation in a transaction of the caller's (`Database.tenant`); return its id.
 
-        `trigger` is stored as `{"actor", "message_id", "expert_id", …details}`; `operation_id` is the id that the
-        caller has given it.
+        `trigger` is stored as `{"actor", "message_id", "expert_id", "space_id", …details}`; `operation_id` is the
+        id that the caller has given it.
         """
         operation_id = operation_id or uuid7()
         why = {**trigger.details, "actor": trigger.actor}
         why |= {
             name: str(value)
-            for name in ("message_id", "expert_id")
+            for name in ("message_id", "expert_id", "space_id")
             if (value := getattr(trigger, name)) is not None
         }
         values = {
@@ -122,6 +128,7 @@ class OperationLog:
             "tenant_id": tenant_id,
             "user_id": user_id,
             "conversation_id": trigger.conversation_id,
+            "space_id": trigger.space_id,
             "turn_id": trigger.turn_id,
             "type": operation.type,
             "field": operation.field,
@@ -142,9 +149,17 @@ class OperationLog:
         return operation_id
 
     async def list(
-        self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None = None, limit: int
+        self,
+        tenant_id: UUID,
+        user: str,
+        *,
+        space: str | None = None,
+        after: tuple[datetime, UUID] | None = None,
+        limit: int,
     ) -> Sequence[LoggedOperation]:
-        """Operations on a user's memory, newest first; `user` is the caller's own name for the user.
+        """Operations on what all spaces of a user share, and on one space, newest first.
+
+        `user` is the caller's own name for the user, `space` that of the space.
 
         Raises:
             NotFound: the tenant has no such user.
@@ -158,6 +173,7 @@ class OperationLog:
         values = {
             "tenant_id": tenant_id,
             "user_id": found[0][0],
+            "space": space,
             "after_at": at,
             "after_id": operation_id,
             "limit": limit,

@@ -96,7 +96,8 @@ class Retraction:
         part = replace(trigger, details={**trigger.details, "part_of": operation_id})
         if planned["items"]:
             changes = [ItemChange(**each) for each in planned["items"]]
-            await self._core.change_items(owner, changes, part, connection=connection)
+            for whose in [owner.shared, owner] if planned["reaches_shared"] and owner.space_id else [owner]:
+                await self._core.change_items(whose, changes, part, connection=connection)
         old["written"] = [
             str(await self._write(connection, owner, text, part, exchange)) for text in planned["written"]
         ]
@@ -205,7 +206,7 @@ class Retraction:
             tenant_id=owner.tenant_id,
             user_id=owner.user_id,
             operation=operation,
-            trigger=replace(trigger, expert_id=trigger.expert_id or owner.expert_id),
+            trigger=replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id),
             operation_id=UUID(operation_id) if operation_id else None,
         )
 
@@ -221,7 +222,7 @@ class Retraction:
             source_message_ids=[exchange.message_id] if exchange else [],
             conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
         )
-        return await self._episodes.add(connection, owner.tenant_id, owner.user_id, owner.expert_id, new)
+        return await self._episodes.add(connection, owner, new)
 
 
 def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:

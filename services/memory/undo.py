@@ -78,9 +78,15 @@ class Undo:
             if row[5] is not None:
                 return UndoneOperation(operation_id, row[5], already=True)
             operation = _Logged(operation_id, *row[:5])
-            owner = Owner(tenant_id, found[0][0], _expert_of(operation))
+            owner = Owner(tenant_id, found[0][0], _expert_of(operation), space_of(operation.trigger))
             await self._undo(connection, owner, operation)
-            trigger = Trigger("user", conversation_id=row[7], turn_id=row[6], expert_id=owner.expert_id)
+            trigger = Trigger(
+                "user",
+                conversation_id=row[7],
+                turn_id=row[6],
+                expert_id=owner.expert_id,
+                space_id=owner.space_id,
+            )
             await self._log.append(
                 connection,
                 tenant_id=tenant_id,
@@ -141,6 +147,7 @@ class Undo:
         changes = taken_back(operation.field or "", operation.old or {}, operation.new or {})
         expert_id = operation.trigger.get("expert_id")
         whose = replace(owner, expert_id=UUID(expert_id)) if expert_id else owner
+        whose = replace(whose, space_id=space_of(operation.trigger))
         trigger = Trigger("user", expert_id=whose.expert_id, details={"undoes": str(operation.id)})
         result = await self._core.change_items(whose, changes, trigger, connection=connection)
         if result.unmatched:
@@ -169,6 +176,12 @@ class Undo:
         values = {**vars(owner), "episode_id": operation.field, "by": operation.new["superseded_by"]}
         if await (await connection.execute(sql.BRING_BACK, values)).fetchone() is None:
             raise Conflict(_CHANGED_SINCE)
+
+
+def space_of(trigger: Mapping[str, Any]) -> UUID | None:
+    """The space that an operation of the log changed; None = what all spaces share."""
+    space_id = trigger.get("space_id")
+    return UUID(space_id) if space_id else None
 
 
 def taken_back(section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[ItemChange]:

@@ -297,6 +297,9 @@ class Settings(BaseSettings):
     memory_share_human: bool = Field(False, description="on or off")
     """Share what is known of a user between all experts. Switched on, each expert shows its own until something
     is first written to the shared section."""
+    temporary_memory: Literal["read", "off"] = Field("read", description="read or off")
+    """Read memory to answer temporary conversations (`temporary`, and `store: false` of OpenAI's clients), or
+    leave it out. Nothing of them is kept either way."""
     memory_core: bool = Field(True, description="on or off")
     """Show core memory in prompts and offer the model its tool. What is stored stays when it is off."""
     memory_persona: bool = Field(True, description="on or off")

@@ -6,6 +6,7 @@ An exporter that fails or is away never touches a turn: spans are sent by a thre
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
@@ -23,6 +24,10 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 _FLUSH_MS = 3_000
 _PARENT = "traceparent"
 
+confidential: ContextVar[bool] = ContextVar("confidential", default=False)
+"""Whether logs and spans hold nothing that may quote a conversation, be it in an endpoint's words: so it is in
+temporary turns."""
+
 Attributes = Mapping[str, AttributeValue | None]
 
 
@@ -35,6 +40,11 @@ class Tracing:
         """None = off."""
         self.content = False
         """Whether spans hold what was said, and not just how much."""
+
+    @property
+    def shows_content(self) -> bool:
+        """Whether spans hold what is said in the turn under way."""
+        return self.content and not confidential.get()
 
     def start(self, *, content: bool = False) -> None:
         """Send spans, if one of OpenTelemetry's variables says where to.

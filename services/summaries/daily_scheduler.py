@@ -43,7 +43,7 @@ _WAIT_S = 20.0
 log = structlog.get_logger(__name__)
 
 _DUE: LiteralString = """
-SELECT v.id, v.user_id, v.expert_id, v.started_at, u.timezone,
+SELECT v.id, v.user_id, v.expert_id, v.space_id, v.started_at, u.timezone,
        v.ended_at IS NULL OR v.message_count = 0 AS has_nothing, EXISTS (
     SELECT FROM visits other WHERE other.user_id = v.user_id AND other.ended_at IS NULL
       AND other.started_at >= v.started_at AND other.last_active_at > %(active_since)s
@@ -66,6 +66,7 @@ class DueVisit:
     id: UUID
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     started_at: datetime
     has_nothing: bool
     """Whether it goes on, or holds nothing but answers that broke off."""
@@ -74,8 +75,8 @@ class DueVisit:
     """Whether the user says something at this moment."""
 
 
-_UserDay = tuple[UUID, UUID, date]
-"""A user, an expert and a local day."""
+_UserDay = tuple[UUID, UUID, UUID | None, date]
+"""A user, an expert, a space and a local day."""
 
 
 class DailyScheduler:
@@ -166,7 +167,7 @@ class DailyScheduler:
             elif visit.is_active:
                 ats.append(now + timedelta(seconds=1))
             else:
-                ready.setdefault((visit.user_id, visit.expert_id, day), visit.id)
+                ready.setdefault((visit.user_id, visit.expert_id, visit.space_id, day), visit.id)
                 ats.append(now + _CLAIMED)
         postponed = {"tenant_id": tenant_id, "ids": [visit.id for visit in due], "ats": ats}
         await connection.execute(_POSTPONE, postponed)
@@ -188,7 +189,7 @@ class DailyScheduler:
         timezone = await self._daily.store.timezone(tenant_id, visit.user_id) if visit else None
         if visit is None or timezone is None:
             return
-        owner = Owner(tenant_id, visit.user_id, visit.expert_id)
+        owner = Owner(tenant_id, visit.user_id, visit.expert_id, visit.space_id)
         await self._daily.try_to_make(owner, local_day(visit.started_at, timezone), timezone)
 
     async def _round(self, context: procrastinate.JobContext) -> None:
@@ -201,7 +202,7 @@ class DailyScheduler:
 def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:
     """The days, grouped by as many users as are summarised at once."""
     by_user: dict[UUID, list[UUID]] = defaultdict(list)
-    for (user_id, _, _), visit_id in ready.items():
+    for (user_id, *_), visit_id in ready.items():
         by_user[user_id].append(visit_id)
     users = list(by_user.values())
     groups = [users[at : at + _USERS_AT_ONCE] for at in range(0, len(users), _USERS_AT_ONCE)]

@@ -18,7 +18,7 @@ _MOST_OF_A_SITTING = 50
 """Visits that are looked at to find where a sitting began."""
 
 _VISIT: LiteralString = """
-SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.started_at, v.last_active_at, v.ended_at,
+SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.space_id, v.started_at, v.last_active_at, v.ended_at,
        v.message_count, v.summary, v.key_topics, v.summarised_count, c.retracted_at
 FROM visits v JOIN conversations c ON c.id = v.conversation_id
 """
@@ -30,6 +30,7 @@ WHERE v.id = %(id)s AND v.tenant_id = %(tenant_id)s
 # The bounds are bare values: under row-level security nothing else is looked up in an index.
 _BETWEEN: LiteralString = f"""{_VISIT}
 WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
+  AND v.space_id IS NOT DISTINCT FROM %(space_id)s
   AND v.started_at >= %(lower)s AND v.started_at < %(upper)s AND v.message_count > 0
 ORDER BY v.started_at, v.id
 """
@@ -37,6 +38,7 @@ ORDER BY v.started_at, v.id
 # Of any conversation, the newest first; the one that goes on where the question is asked is not before.
 _BEFORE: LiteralString = f"""{_VISIT}
 WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.expert_id = %(expert_id)s
+  AND (v.space_id IS NULL OR v.space_id = %(space_id)s)
   AND v.started_at < %(now)s AND NOT (v.conversation_id = %(conversation_id)s AND v.ended_at IS NULL)
 ORDER BY v.started_at DESC, v.id DESC LIMIT %(limit)s
 """
@@ -44,9 +46,10 @@ ORDER BY v.started_at DESC, v.id DESC LIMIT %(limit)s
 _NEAREST: LiteralString = """
 SELECT
     (SELECT max(started_at) FROM visits WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
-        AND expert_id = %(expert_id)s AND message_count > 0 AND started_at < %(lower)s),
+        AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)
+        AND message_count > 0 AND started_at < %(lower)s),
     (SELECT min(started_at) FROM visits WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
-        AND expert_id = %(expert_id)s AND message_count > 0
+        AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s) AND message_count > 0
         AND started_at >= %(upper)s AND started_at < %(until)s)
 """
 
@@ -54,7 +57,7 @@ _DAYS: LiteralString = """
 SELECT date, timezone, summary, key_topics, session_count, message_count, visit_ids, updated_at
 FROM daily_summaries
 WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s
-  AND date >= %(start)s AND date <= %(end)s
+  AND space_id IS NOT DISTINCT FROM %(space_id)s AND date >= %(start)s AND date <= %(end)s
 ORDER BY date
 """
 
@@ -86,12 +89,12 @@ RETURNING id
 """  # noqa: S608 — our own text only
 
 _WRITE: LiteralString = f"""{_UNRETRACTED}
-INSERT INTO daily_summaries (user_id, expert_id, date, tenant_id, timezone, summary, key_topics, session_count,
-    message_count, visit_ids)
-SELECT %(user_id)s, %(expert_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s, %(key_topics)s,
-    %(session_count)s, %(message_count)s, %(visit_ids)s
+INSERT INTO daily_summaries (user_id, expert_id, space_id, date, tenant_id, timezone, summary, key_topics,
+    session_count, message_count, visit_ids)
+SELECT %(user_id)s, %(expert_id)s, %(space_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s,
+    %(key_topics)s, %(session_count)s, %(message_count)s, %(visit_ids)s
 WHERE (SELECT count(*) FROM unretracted) = cardinality(%(conversation_ids)s::uuid[])
-ON CONFLICT (user_id, expert_id, date) DO UPDATE SET
+ON CONFLICT (user_id, expert_id, date, space_id) DO UPDATE SET
     timezone = EXCLUDED.timezone, summary = EXCLUDED.summary, key_topics = EXCLUDED.key_topics,
     session_count = EXCLUDED.session_count, message_count = EXCLUDED.message_count,
     visit_ids = EXCLUDED.visit_ids, updated_at = clock_timestamp()
@@ -102,6 +105,7 @@ RETURNING date
 _REMOVE: LiteralString = """
 DELETE FROM daily_summaries
 WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s AND date = %(date)s
+  AND space_id IS NOT DISTINCT FROM %(space_id)s
 RETURNING date
 """
 
@@ -117,13 +121,14 @@ RETURNING visits.id
 _ZONE: LiteralString = "SELECT timezone FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s"
 
 _OWNERS: LiteralString = """
-SELECT DISTINCT v.user_id, v.expert_id, u.timezone FROM visits v JOIN users u ON u.id = v.user_id
-WHERE v.tenant_id = %(tenant_id)s ORDER BY 1, 2
+SELECT DISTINCT v.user_id, v.expert_id, v.space_id, u.timezone FROM visits v JOIN users u ON u.id = v.user_id
+WHERE v.tenant_id = %(tenant_id)s ORDER BY 1, 2, 3
 """
 
 _STARTS: LiteralString = """
 SELECT started_at FROM visits
-WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s ORDER BY started_at
+WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND expert_id = %(expert_id)s
+  AND space_id IS NOT DISTINCT FROM %(space_id)s ORDER BY started_at
 """
 
 
@@ -135,6 +140,7 @@ class DayVisit:
     conversation_id: UUID
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     started_at: datetime
     last_active_at: datetime
     ended_at: datetime | None
@@ -205,7 +211,7 @@ class DayStore:
         return found[0] if found else None
 
     async def visits(self, owner: Owner, lower: datetime, upper: datetime) -> list[DayVisit]:
-        """Visits that began from `lower` on and before `upper`, oldest first."""
+        """Visits of the space, or of none, that began from `lower` on and before `upper`, oldest first."""
         values = {**_ids(owner), "lower": lower, "upper": upper}
         return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
 
@@ -235,7 +241,10 @@ class DayStore:
     async def days(
         self, owner: Owner, start: date, end: date, lower: datetime, upper: datetime
     ) -> tuple[list[StoredDay], list[DayVisit]]:
-        """Summaries of the days from `start` to `end`, and the visits that began between; one round trip."""
+        """Summaries of the days from `start` to `end`, and the visits that began between; one round trip.
+
+        Only those of the space, or of none: a day in which something was said in both has two summaries.
+        """
         values = {**_ids(owner), "start": start, "end": end, "lower": lower, "upper": upper}
         return await self._database.fetch_each(
             owner.tenant_id,
@@ -303,7 +312,7 @@ class DayStore:
     async def owners(self, tenant_id: UUID) -> list[tuple[Owner, str]]:
         """Who has visits, with the user's time zone."""
         rows = await self._database.fetch(tenant_id, _OWNERS, {"tenant_id": tenant_id}, tuple_row)
-        return [(Owner(tenant_id, user_id, expert_id), timezone) for user_id, expert_id, timezone in rows]
+        return [(Owner(tenant_id, *whose), timezone) for *whose, timezone in rows]
 
     async def starts(self, owner: Owner) -> list[datetime]:
         """When each visit began, oldest first."""
@@ -318,4 +327,4 @@ def _conversations(visits: Sequence[DayVisit]) -> dict[str, Any]:
 
 
 def _ids(owner: Owner) -> dict[str, Any]:
-    return {"tenant_id": owner.tenant_id, "user_id": owner.user_id, "expert_id": owner.expert_id}
+    return dict(vars(owner))

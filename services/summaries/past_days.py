@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import chain, groupby
+from operator import attrgetter
 from uuid import UUID
 
 from services.memory.blocks import Owner
@@ -124,7 +126,9 @@ class PastDays:
     async def _days(self, asked: DaysQuery) -> tuple[list[Day], date, date]:
         start, end = asked.reference["start_date"], asked.reference["end_date"]
         if start is not None and end is not None:
-            return await self._daily.days(asked.owner, start, end, asked.timezone), start, end
+            owners = dict.fromkeys((asked.owner.shared, asked.owner))
+            found = [await self._daily.days(owner, start, end, asked.timezone) for owner in owners]
+            return sorted(chain.from_iterable(found), key=lambda day: day.date), start, end
         visit = await self._daily.store.visit_before(
             asked.owner, asked.conversation_id, asked.now, this_sitting=asked.reference["kind"] == "just_now"
         )
@@ -138,7 +142,7 @@ class PastDays:
         visits = [visit for day in days if day.fresh is None for visit in day.visits if not visit.is_summarised]
         samples = await self._sampled(asked.owner.tenant_id, visits, but=asked.message_id)
         told = [_told(day, samples) for day in days]
-        return [day for day in told if day is not None]
+        return [_as_one(list(same)) for _, same in groupby(filter(None, told), key=attrgetter("date"))]
 
     async def _sampled(
         self, tenant_id: UUID, visits: Sequence[DayVisit], *, but: UUID
@@ -165,6 +169,16 @@ def _told(day: Day, samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
         else:
             said += samples.get(visit.id, [])
     return ToldDay(day.date, _one_line(" ".join(texts)), topics, said) if texts or said else None
+
+
+def _as_one(same: Sequence[ToldDay]) -> ToldDay:
+    """A day on which something was said within a space and outside of it."""
+    if len(same) == 1:
+        return same[0]
+    topics = [topic for day in same for topic in day.key_topics]
+    said = sorted((message for day in same for message in day.said), key=lambda message: message.created_at)
+    text = " ".join(day.text for day in same if day.text)
+    return ToldDay(same[0].date, text, list(dict.fromkeys(topics)), said)
 
 
 def _one_line(text: str) -> str:

@@ -36,7 +36,7 @@ FROM conversations c CROSS JOIN LATERAL (
     ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
 ) AS m
 WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s AND c.expert_id = %(expert_id)s
-  AND m.id <> %(but)s
+  AND (c.space_id IS NULL OR c.space_id = %(space_id)s) AND m.id <> %(but)s
 ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
 """
 
@@ -70,9 +70,7 @@ class PastTranscript:
     ) -> list[SaidMessage]:
         """The newest messages from `lower` on and before `upper`, without the one that is asked for; in order."""
         values = {
-            "tenant_id": owner.tenant_id,
-            "user_id": owner.user_id,
-            "expert_id": owner.expert_id,
+            **vars(owner),
             "lower": lower,
             "upper": upper,
             "but": but,

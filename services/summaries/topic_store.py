@@ -14,7 +14,8 @@ from services.errors import Conflict
 from services.platform.postgres import Connection, Database, Query
 
 _CONVERSATION = """
-SELECT c.user_id, c.expert_id, u.timezone, e.context_strategy AS strategy, e.min_archive_messages, c.retracted_at,
+SELECT c.user_id, c.expert_id, c.space_id, u.timezone, e.context_strategy AS strategy, e.min_archive_messages,
+       c.retracted_at,
        NOT e.parts_off && ARRAY['core_memory', 'memory_agent'] AS remembers
 FROM conversations c JOIN experts e ON e.id = c.expert_id JOIN users u ON u.id = c.user_id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
@@ -109,6 +110,7 @@ class Unarchived:
     min_archive_messages: int
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     timezone: str
     """The user's."""
     remembers: bool

@@ -131,7 +131,7 @@ class TopicArchive:
             for topic in answer.topics
         ]
         of_topics = [message for topic in new for message in topic.messages]
-        owner = Owner(tenant_id, found.user_id, found.expert_id)
+        owner = Owner(tenant_id, found.user_id, found.expert_id, found.space_id)
         stretch = Stretch(owner, conversation_id, found.timezone, of_topics[0].id, of_topics[-1].id)
         told = await self._told(found, answer, of_topics)
         archived = await self.store.archive(

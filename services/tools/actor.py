@@ -1,10 +1,12 @@
 """On whose behalf a tool acts, and why: told by the run's context alone."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from langgraph.prebuilt import ToolRuntime
 
+from services.memory.archive import Archive, FoundEpisode
 from services.memory.blocks import Owner
 from services.memory.editor import EditContext
 from services.memory.operations import Trigger
@@ -13,8 +15,9 @@ from state.context import TurnContext
 
 
 def owner_of(context: TurnContext) -> Owner:
-    """Whose memory the turn may read and change: that of its user with its expert."""
-    return Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id))
+    """Whose memory the turn may read and change: that of its user with its expert, in its conversation's space."""
+    space_id = UUID(context.space_id) if context.space_id else None
+    return Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id), space_id)
 
 
 def editing_of(runtime: "ToolRuntime[TurnContext, Any]") -> EditContext:
@@ -32,6 +35,20 @@ def done_already(context: TurnContext, text: str) -> str:
         if subject.shares_with(done):
             return done
     return ""
+
+
+async def note_search(
+    archive: Archive, runtime: "ToolRuntime[TurnContext, Any]", query: str, found: Sequence[FoundEpisode]
+) -> None:
+    """Log that the turn searched, unless it is temporary.
+
+    Raises:
+        DatabaseUnavailable: the database does not answer.
+        NotFound: the user, or the conversation, was erased.
+    """
+    if not runtime.context.temporary:
+        ids = [each.id for each in found]
+        await archive.note_search(owner_of(runtime.context), query, ids, trigger_of(runtime))
 
 
 def trigger_of(runtime: "ToolRuntime[TurnContext, Any]") -> Trigger:

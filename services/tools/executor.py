@@ -118,8 +118,9 @@ class ToolExecutor:
 
     async def _run_one(self, call: ToolCall, context: TurnContext) -> tuple[str, bool]:
         registered = self._registry.get(call["name"])
-        if registered is None:
-            return f"There is no tool named {call['name']}.", False
+        if registered is None or (context.temporary and registered.alone):
+            reason = "This conversation is temporary: memory stays as it is."
+            return reason if registered else f"There is no tool named {call['name']}.", False
         # What the model sent under that name never reaches a tool: identity is the run's, not the model's.
         arguments = {name: value for name, value in call["args"].items() if name != "runtime"}
         if registered.takes_runtime:
@@ -135,7 +136,7 @@ class ToolExecutor:
         except Exception:  # a tool's defect must not cost the user the answer
             if limit.expired():
                 return f"{call['name']} did not answer within {registered.timeout_s:g} s.", False
-            log.exception("tool failed", tool=call["name"])
+            log.error("tool failed", tool=call["name"], exc_info=not context.temporary)
             return f"{call['name']} failed.", False
 
 

@@ -43,9 +43,13 @@ class ToolRegistry:
             raise ConfigurationError(f"ANAMNESIS_TOOLS_OFFERED names {', '.join(unknown)}: there is no such tool.")
         return cls(there, more)
 
-    def with_features(self, on: Collection[Feature]) -> "ToolRegistry":
-        """The tools that belong to a feature that is on, or to none."""
-        kept = [registered for registered in self._tools.values() if registered.feature in (None, *on)]
+    def with_features(self, on: Collection[Feature], *, temporary: bool = False) -> "ToolRegistry":
+        """The tools that belong to a feature that is on, or to none; none changes memory in a temporary turn."""
+        kept = [
+            registered
+            for registered in self._tools.values()
+            if registered.feature in (None, *on) and not (temporary and registered.alone)
+        ]
         if len(kept) == len(self._tools):
             return self
         names = frozenset(registered.name for registered in kept)

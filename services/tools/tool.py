@@ -55,7 +55,8 @@ class RegisteredTool:
     offered: bool = True
     """Whether models are offered it by default; else only where a setting names it."""
     alone: bool = False
-    """Whether other calls of the same step wait for it: it changes what they read."""
+    """Whether it changes memory: other calls of the same step wait for it, as they may read that, and temporary
+    turns go without it."""
     priority: int = USUAL_PRIORITY
     """Lower comes first: in the list that the model is offered, and among the quick calls of a message. Tools of
     one priority stand in the order of their names."""

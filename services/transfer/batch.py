@@ -20,6 +20,7 @@ from services.transfer.owners import (
     NewUser,
     Owners,
     Session,
+    Space,
 )
 from services.transfer.report import ImportReport
 
@@ -42,6 +43,7 @@ class Batch:
         self._report = ImportReport()
         self._users: dict[str, KnownUser] = {}
         self._experts: dict[str, UUID] = {}
+        self._spaces: dict[Space, UUID] = {}
         self._conversations: dict[Session, KnownConversation] = {}
         self.touched: dict[UUID, tuple[datetime, datetime]] = {}
         """Conversations that messages were stored in, with the times of the first and the last of them."""
@@ -51,8 +53,10 @@ class Batch:
         await self._find_experts()
         self._users = await self._owners.users(_users_of(self._lines), self._default_timezone)
         times = self._times()
+        await self._find_spaces()
         if wanted := self._wanted_conversations(times):
             self._conversations = await self._owners.conversations(wanted)
+            self._refuse_other_spaces()
         self._count_made()
         await self._store_messages(times, episodes=episodes)
         await self._store_memory()
@@ -65,6 +69,26 @@ class Batch:
             (number, f"expert: there is no expert named {name!r}")
             for number, line in self._lines
             if (name := _expert_of(line)) is not None and name not in self._experts
+        )
+
+    async def _find_spaces(self) -> None:
+        named = {
+            (self._users[line.user_id].id, line.space)
+            for _, line in self._lines
+            if not isinstance(line, UserLine) and line.space is not None
+        }
+        if named:
+            self._spaces = await self._owners.spaces(named)
+
+    def _refuse_other_spaces(self) -> None:
+        """Refuse lines of a conversation that belongs to another space than they name: it keeps its own."""
+        self._keep(
+            (number, "space: the conversation belongs to another space, or to none")
+            for number, line in self._lines
+            if not isinstance(line, UserLine | CoreMemoryLine)
+            and line.space is not None
+            and line.session_id is not None
+            and self._conversations[self._session(line.user_id, line.session_id)].space_id != self._space(line)
         )
 
     def _times(self) -> dict[int, datetime]:
@@ -83,20 +107,31 @@ class Batch:
     def _wanted_conversations(self, times: dict[int, datetime]) -> dict[Session, NewConversation]:
         """What conversations are like, if they have yet to be made: as they are described, or as they begin."""
         wanted: dict[Session, NewConversation] = {}
+        spaces = {
+            self._session(line.user_id, line.session_id): space_id
+            for _, line in reversed(self._lines)
+            if not isinstance(line, UserLine | CoreMemoryLine)
+            and line.session_id is not None
+            and (space_id := self._space(line)) is not None
+        }
         for number, line in self._only(MessageLine):
             session = self._session(line.user_id, line.session_id)
             before = wanted.get(session)
             if before is None or times[number] < before.created_at:
                 title = title_of(line.content)
-                wanted[session] = NewConversation(session, self._expert(line), title, times[number])
+                wanted[session] = NewConversation(
+                    session, self._expert(line), spaces.get(session), title, times[number]
+                )
         for _, episode in self._only(EpisodeLine):
             if episode.session_id is not None:
                 session = self._session(episode.user_id, episode.session_id)
-                new = NewConversation(session, self._expert(episode), "", episode.created_at)
+                new = NewConversation(session, self._expert(episode), spaces.get(session), "", episode.created_at)
                 wanted.setdefault(session, new)
         for _, described in reversed(self._only(SessionLine)):
             session = self._session(described.user_id, described.session_id)
-            new = NewConversation(session, self._expert(described), described.title, described.created_at)
+            new = NewConversation(
+                session, self._expert(described), spaces.get(session), described.title, described.created_at
+            )
             wanted[session] = new
         return wanted
 
@@ -136,7 +171,7 @@ class Batch:
 
     async def _store_memory(self) -> None:
         sections = [
-            ImportedSection(self._users[line.user_id].id, self._expert(line), line)
+            ImportedSection(self._users[line.user_id].id, self._expert(line), self._space(line), line)
             for _, line in self._only(CoreMemoryLine)
         ]
         written = [
@@ -144,6 +179,7 @@ class Batch:
                 number,
                 self._users[line.user_id].id,
                 self._expert(line),
+                self._space_of_episode(line),
                 self._conversation(line.user_id, line.session_id) if line.session_id is not None else None,
                 line,
             )
@@ -166,6 +202,15 @@ class Batch:
 
     def _expert(self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine) -> UUID:
         return self._experts[line.expert or DEFAULT_EXPERT]
+
+    def _space(self, line: MessageLine | SessionLine | CoreMemoryLine | EpisodeLine) -> UUID | None:
+        return self._spaces[self._users[line.user_id].id, line.space] if line.space is not None else None
+
+    def _space_of_episode(self, line: EpisodeLine) -> UUID | None:
+        """That of its conversation, if it comes from one."""
+        if line.session_id is None:
+            return self._space(line)
+        return self._conversations[self._session(line.user_id, line.session_id)].space_id
 
     def _session(self, user_id: str, session_id: str) -> Session:
         return self._users[user_id].id, session_id

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 
 from services.platform.postgres import Database
 
@@ -21,10 +21,15 @@ SELECT u.id, u.external_id AS name, u.timezone, u.locale, u.display_name, u.crea
 FROM users u WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(name)s
 """
 
+_SPACE: LiteralString = """
+SELECT id FROM spaces WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND name = %(space)s
+"""
+
 _SESSIONS: LiteralString = """
-SELECT c.id, c.session_key, e.name AS expert, c.title, c.created_at
-FROM conversations c JOIN experts e ON e.id = c.expert_id
-WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s ORDER BY c.created_at, c.session_key
+SELECT c.id, c.session_key, e.name AS expert, s.name AS space, c.title, c.created_at
+FROM conversations c JOIN experts e ON e.id = c.expert_id LEFT JOIN spaces s ON s.id = c.space_id
+WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
+  AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY c.created_at, c.session_key
 """
 
 # A page ends early where messages carry images. Their stored size is known without reading them.
@@ -49,14 +54,16 @@ ORDER BY m.created_at, m.id
 """
 
 _CORE_MEMORY: LiteralString = """
-SELECT e.name AS expert, b.section, b.content, b.updated_at
-FROM core_memory_blocks b JOIN experts e ON e.id = b.expert_id
-WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s ORDER BY e.name, b.section
+SELECT e.name AS expert, s.name AS space, b.section, b.content, b.updated_at
+FROM core_memory_blocks b JOIN experts e ON e.id = b.expert_id LEFT JOIN spaces s ON s.id = b.space_id
+WHERE b.user_id = %(user_id)s AND b.tenant_id = %(tenant_id)s
+  AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY e.name, s.name NULLS FIRST, b.section
 """
 
 # What took its place says what was superseded.
 _EPISODES: LiteralString = """
-SELECT p.id, x.name AS expert, c.session_key, p.episode_type, p.content, p.importance, p.origin, p.created_at,
+SELECT p.id, x.name AS expert, z.name AS space, c.session_key, p.episode_type, p.content, p.importance, p.origin,
+       p.created_at,
        coalesce((
            SELECT jsonb_agg(jsonb_build_object(
                'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
@@ -69,10 +76,13 @@ FROM (
     SELECT * FROM episodes
     WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s AND episode_type <> 'turn' AND superseded_by IS NULL
       AND retracted_at IS NULL
+      AND (%(space)s::text IS NULL OR space_id = (
+          SELECT s.id FROM spaces s WHERE s.user_id = %(user_id)s AND s.name = %(space)s))
       AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
     ORDER BY created_at, id LIMIT %(limit)s
 ) AS p
 JOIN experts x ON x.id = p.expert_id LEFT JOIN conversations c ON c.id = p.conversation_id
+LEFT JOIN spaces z ON z.id = p.space_id
 ORDER BY p.created_at, p.id
 """
 
@@ -97,6 +107,7 @@ class ExportedSession:
     id: UUID
     session_key: str
     expert: str
+    space: str | None
     title: str
     created_at: datetime
 
@@ -129,6 +140,7 @@ class ExportedSection:
     """A section of core memory."""
 
     expert: str
+    space: str | None
     section: str
     content: Any
     updated_at: datetime
@@ -140,6 +152,7 @@ class ExportedEpisode:
 
     id: UUID
     expert: str
+    space: str | None
     session_key: str | None
     episode_type: str
     content: str
@@ -161,9 +174,14 @@ class ExportStore:
         found = await self._database.fetch(tenant_id, _USER, values, class_row(ExportedUser))
         return found[0] if found else None
 
-    async def sessions(self, tenant_id: UUID, user_id: UUID) -> list[ExportedSession]:
-        """The user's conversations, oldest first."""
-        values = {"tenant_id": tenant_id, "user_id": user_id}
+    async def has_space(self, tenant_id: UUID, user_id: UUID, space: str) -> bool:
+        """Whether the user has a space of this name."""
+        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
+        return bool(await self._database.fetch(tenant_id, _SPACE, values, tuple_row))
+
+    async def sessions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[ExportedSession]:
+        """The user's conversations, or those of one space, oldest first."""
+        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
         return await self._database.fetch(tenant_id, _SESSIONS, values, class_row(ExportedSession))
 
     async def messages(self, tenant_id: UUID, conversation_id: UUID) -> AsyncIterator[list[ExportedMessage]]:
@@ -180,16 +198,19 @@ class ExportStore:
             yield page
             values |= {"at": page[-1].created_at, "id": page[-1].id}
 
-    async def core_memory(self, tenant_id: UUID, user_id: UUID) -> list[ExportedSection]:
-        """The user's sections of core memory, by expert and name."""
-        values = {"tenant_id": tenant_id, "user_id": user_id}
+    async def core_memory(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[ExportedSection]:
+        """The user's sections of core memory, or those of one space, by expert and name."""
+        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
         return await self._database.fetch(tenant_id, _CORE_MEMORY, values, class_row(ExportedSection))
 
-    async def episodes(self, tenant_id: UUID, user_id: UUID) -> AsyncIterator[list[ExportedEpisode]]:
-        """Pages of the user's written episodes, oldest first."""
+    async def episodes(
+        self, tenant_id: UUID, user_id: UUID, space: str | None
+    ) -> AsyncIterator[list[ExportedEpisode]]:
+        """Pages of the user's written episodes, or of those of one space, oldest first."""
         values: dict[str, Any] = {
             "tenant_id": tenant_id,
             "user_id": user_id,
+            "space": space,
             "at": "-infinity",
             "id": _BEFORE_ALL,
             "limit": _PAGE,

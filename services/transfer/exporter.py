@@ -39,8 +39,20 @@ class Exporter:
             raise NotFound(f"There is no user {name!r}.")
         return user
 
-    async def lines(self, tenant_id: UUID, user: ExportedUser) -> AsyncIterator[list[str]]:
-        """Yield the lines, some at a time, each with its end.
+    async def check_space(self, tenant_id: UUID, user: ExportedUser, space: str) -> None:
+        """See that the user has a space.
+
+        Raises:
+            NotFound: there is none of this name.
+            DatabaseUnavailable: the database does not answer.
+        """
+        if not await self._store.has_space(tenant_id, user.id, space):
+            raise NotFound(f"The user {user.name!r} has no space {space!r}.")
+
+    async def lines(
+        self, tenant_id: UUID, user: ExportedUser, space: str | None = None
+    ) -> AsyncIterator[list[str]]:
+        """Yield the lines, some at a time, each with its end; with `space`, only what belongs to that space.
 
         First the user, then each conversation with its messages, oldest first, then core memory and episodes.
         What is stored meanwhile may be in it or not.
@@ -49,12 +61,12 @@ class Exporter:
             DatabaseUnavailable: the database does not answer; the export is not whole.
         """
         yield [_user_line(user)]
-        for session in await self._store.sessions(tenant_id, user.id):
+        for session in await self._store.sessions(tenant_id, user.id, space):
             yield [_session_line(user, session)]
             async for messages in self._store.messages(tenant_id, session.id):
                 yield [_message_line(user, session, message) for message in messages]
-        yield [_section_line(user, each) for each in await self._store.core_memory(tenant_id, user.id)]
-        async for episodes in self._store.episodes(tenant_id, user.id):
+        yield [_section_line(user, each) for each in await self._store.core_memory(tenant_id, user.id, space)]
+        async for episodes in self._store.episodes(tenant_id, user.id, space):
             yield [_episode_line(user, episode) for episode in episodes]
 
 
@@ -75,6 +87,7 @@ def _session_line(user: ExportedUser, session: ExportedSession) -> str:
         user,
         session_id=session.session_key,
         expert=session.expert,
+        **_space(session.space),
         title=session.title,
         created_at=_moment(session.created_at),
     )
@@ -86,6 +99,7 @@ def _message_line(user: ExportedUser, session: ExportedSession, message: Exporte
         user,
         session_id=session.session_key,
         expert=session.expert,
+        **_space(session.space),
         role=message.role,
         content=message.content,
         created_at=_moment(message.created_at),
@@ -97,6 +111,10 @@ def _message_line(user: ExportedUser, session: ExportedSession, message: Exporte
         **_mark(message),
         **_feedback(message),
     )
+
+
+def _space(name: str | None) -> dict[str, str]:
+    return {} if name is None else {"space": name}
 
 
 def _mark(message: ExportedMessage) -> dict[str, Any]:
@@ -119,6 +137,7 @@ def _section_line(user: ExportedUser, section: ExportedSection) -> str:
         "core_memory",
         user,
         expert=section.expert,
+        **_space(section.space),
         section=section.section,
         content=section.content,
         updated_at=_moment(section.updated_at),
@@ -130,6 +149,7 @@ def _episode_line(user: ExportedUser, episode: ExportedEpisode) -> str:
         "episode",
         user,
         expert=episode.expert,
+        **_space(episode.space),
         session_id=episode.session_key,
         episode_type=episode.episode_type,
         content=episode.content,

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, from_json
 
-from services.conversations.values import MAX_IMAGES, Id, Image, Locale, Text, TimeZone, no_nul
+from services.conversations.values import MAX_IMAGES, Id, Image, Locale, SpaceName, Text, TimeZone, no_nul
 from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
 
@@ -156,6 +156,8 @@ class MessageLine(_OfUser):
     """The caller's own id of the message, unique in its session."""
     expert: Id | None = None
     """Expert of a new conversation."""
+    space: SpaceName | None = None
+    """Space that its conversation belongs to; None = none."""
     completed: bool = True
     retracted: bool = False
     branch: int | None = Field(None, ge=1, le=1_000_000)
@@ -194,6 +196,7 @@ class SessionLine(_OfUser):
     kind: Literal["session"]
     session_id: Id
     expert: Id | None = None
+    space: SpaceName | None = None
     title: _Title = ""
     created_at: Moment
 
@@ -203,6 +206,7 @@ class CoreMemoryLine(_OfUser):
 
     kind: Literal["core_memory"]
     expert: Id | None = None
+    space: SpaceName | None = None
     section: Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(no_nul)]
     content: Annotated[dict[str, Any], AfterValidator(_section_content)]
     updated_at: Moment | None = None
@@ -230,6 +234,7 @@ class EpisodeLine(_OfUser):
 
     kind: Literal["episode"]
     expert: Id | None = None
+    space: SpaceName | None = None
     session_id: Id | None = None
     episode_type: Literal["preference", "decision", "context", "outcome", "consolidated"]
     content: Text

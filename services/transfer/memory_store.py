@@ -15,12 +15,14 @@ from services.transfer.statements import BatchStatements
 # The history of a section begins with the import. The generation tells caches that theirs is old.
 _ADD_SECTIONS: LiteralString = """
 WITH block AS (
-    INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, section, content, version, updated_at)
-    SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.section, g.content, 1, coalesce(g.at, now())
-    FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(sections)s::text[],
-                %(contents)s::jsonb[], %(ats)s::timestamptz[]) AS g (id, user_id, expert_id, section, content, at)
+    INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, space_id, section, content, version,
+        updated_at)
+    SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.section, g.content, 1, coalesce(g.at, now())
+    FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(space_ids)s::uuid[],
+                %(sections)s::text[], %(contents)s::jsonb[], %(ats)s::timestamptz[])
+        AS g (id, user_id, expert_id, space_id, section, content, at)
     ORDER BY g.id
-    ON CONFLICT (user_id, expert_id, section) DO NOTHING
+    ON CONFLICT (user_id, expert_id, section, space_id) DO NOTHING
     RETURNING id, content, user_id, expert_id
 ), generation AS (
     INSERT INTO core_memory_generations (user_id, expert_id, tenant_id, generation)
@@ -36,12 +38,13 @@ SELECT id FROM block
 _KNOWN_EPISODES: LiteralString = """
 SELECT g.number
 FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
-            %(types)s::text[], %(contents)s::text[], %(ats)s::timestamptz[])
-    AS g (number, user_id, expert_id, conversation_id, episode_type, content, at)
+            %(types)s::text[], %(contents)s::text[], %(ats)s::timestamptz[], %(space_ids)s::uuid[])
+    AS g (number, user_id, expert_id, conversation_id, episode_type, content, at, space_id)
 CROSS JOIN LATERAL (
     SELECT FROM episodes e
     WHERE e.user_id = g.user_id AND e.created_at = g.at AND e.expert_id = g.expert_id
-      AND e.conversation_id IS NOT DISTINCT FROM g.conversation_id AND e.episode_type = g.episode_type
+      AND e.conversation_id IS NOT DISTINCT FROM g.conversation_id
+      AND e.space_id IS NOT DISTINCT FROM g.space_id AND e.episode_type = g.episode_type
       AND e.content = g.content LIMIT 1
 ) AS stored
 """
@@ -67,14 +70,15 @@ ORDER BY g.place
 """
 
 _ADD_EPISODES: LiteralString = """
-INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
-    origin, source_message_ids, created_at)
-SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.conversation_id, g.episode_type, g.content, g.importance,
-    g.origin, g.sources::uuid[], g.at
+INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
+    importance, origin, source_message_ids, created_at)
+SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.conversation_id, g.episode_type, g.content,
+    g.importance, g.origin, g.sources::uuid[], g.at
 FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
             %(types)s::text[], %(contents)s::text[], %(importances)s::real[], %(origins)s::text[],
-            %(sources)s::text[], %(ats)s::timestamptz[])
-    AS g (id, user_id, expert_id, conversation_id, episode_type, content, importance, origin, sources, at)
+            %(sources)s::text[], %(ats)s::timestamptz[], %(space_ids)s::uuid[])
+    AS g (id, user_id, expert_id, conversation_id, episode_type, content, importance, origin, sources, at,
+          space_id)
 """
 
 
@@ -84,6 +88,7 @@ class ImportedSection:
 
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     line: CoreMemoryLine
 
 
@@ -95,6 +100,7 @@ class ImportedEpisode:
     """Number of its line."""
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     conversation_id: UUID | None
     line: EpisodeLine
     id: UUID = field(default_factory=uuid7)
@@ -109,6 +115,7 @@ class ImportedMemory(BatchStatements):
             "ids": [uuid7() for _ in sections],
             "user_ids": [each.user_id for each in sections],
             "expert_ids": [each.expert_id for each in sections],
+            "space_ids": [each.space_id for each in sections],
             "sections": [each.line.section for each in sections],
             "contents": [Jsonb(each.line.content) for each in sections],
             "ats": [each.line.updated_at for each in sections],
@@ -156,6 +163,7 @@ def _values(episodes: Sequence[ImportedEpisode]) -> dict[str, Any]:
         "numbers": [each.number for each in episodes],
         "user_ids": [each.user_id for each in episodes],
         "expert_ids": [each.expert_id for each in episodes],
+        "space_ids": [each.space_id for each in episodes],
         "conversation_ids": [each.conversation_id for each in episodes],
         "types": [each.line.episode_type for each in episodes],
         "contents": [each.line.content for each in episodes],
@@ -165,7 +173,7 @@ def _values(episodes: Sequence[ImportedEpisode]) -> dict[str, Any]:
 
 def _identity(episode: ImportedEpisode) -> tuple[Any, ...]:
     line = episode.line
-    owner = episode.user_id, episode.expert_id, episode.conversation_id
+    owner = episode.user_id, episode.expert_id, episode.space_id, episode.conversation_id
     return *owner, line.episode_type, line.content, line.created_at
 
 

@@ -93,9 +93,10 @@ FROM unnest(%(message_ids)s::uuid[], %(ratings)s::smallint[], %(comments)s::text
 
 # An array of arrays would have to be rectangular: the sources come as text.
 _EPISODES: LiteralString = """
-INSERT INTO episodes AS e (id, tenant_id, user_id, expert_id, conversation_id, episode_type, importance, origin,
-    source_message_ids, created_at)
-SELECT g.id, %(tenant_id)s, c.user_id, c.expert_id, c.id, 'turn', %(importance)s, g.origin, g.sources::uuid[], g.at
+INSERT INTO episodes AS e (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, importance,
+    origin, source_message_ids, created_at)
+SELECT g.id, %(tenant_id)s, c.user_id, c.expert_id, c.space_id, c.id, 'turn', %(importance)s, g.origin,
+    g.sources::uuid[], g.at
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(origins)s::text[], %(sources)s::text[],
             %(ats)s::timestamptz[]) AS g (id, conversation_id, origin, sources, at)
 JOIN conversations c ON c.id = g.conversation_id

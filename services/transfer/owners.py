@@ -34,17 +34,31 @@ _EXPERTS: LiteralString = """
 SELECT name, id FROM experts WHERE tenant_id = %(tenant_id)s AND name = ANY(%(names)s)
 """
 
+_MAKE_SPACES: LiteralString = """
+INSERT INTO spaces (id, tenant_id, user_id, name)
+SELECT g.id, %(tenant_id)s, g.user_id, g.name
+FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(names)s::text[]) AS g (id, user_id, name)
+ORDER BY g.user_id, g.name
+ON CONFLICT (user_id, name) DO NOTHING
+"""
+
+_SPACES: LiteralString = """
+SELECT s.user_id, s.name, s.id FROM unnest(%(user_ids)s::uuid[], %(names)s::text[]) AS g (user_id, name)
+JOIN spaces s ON s.tenant_id = %(tenant_id)s AND s.user_id = g.user_id AND s.name = g.name
+"""
+
 _MAKE_CONVERSATIONS: LiteralString = """
-INSERT INTO conversations (id, tenant_id, user_id, expert_id, session_key, title, created_at)
-SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.session_key, g.title, g.created_at
-FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(keys)s::text[], %(titles)s::text[],
-            %(created_ats)s::timestamptz[]) AS g (id, user_id, expert_id, session_key, title, created_at)
+INSERT INTO conversations (id, tenant_id, user_id, expert_id, space_id, session_key, title, created_at)
+SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.session_key, g.title, g.created_at
+FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(space_ids)s::uuid[], %(keys)s::text[],
+            %(titles)s::text[], %(created_ats)s::timestamptz[])
+    AS g (id, user_id, expert_id, space_id, session_key, title, created_at)
 ORDER BY g.user_id, g.session_key
 ON CONFLICT (tenant_id, user_id, session_key) DO NOTHING
 """
 
 _CONVERSATIONS: LiteralString = """
-SELECT c.id, c.user_id, c.session_key
+SELECT c.id, c.user_id, c.session_key, c.space_id
 FROM unnest(%(user_ids)s::uuid[], %(keys)s::text[]) AS g (user_id, session_key)
 JOIN conversations c ON c.tenant_id = %(tenant_id)s AND c.user_id = g.user_id AND c.session_key = g.session_key
 """
@@ -73,6 +87,8 @@ class KnownUser:
 
 Session = tuple[UUID, str]
 """A user's id and the caller's name for the conversation."""
+Space = tuple[UUID, str]
+"""A user's id and the name of one of their spaces."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +97,7 @@ class NewConversation:
 
     session: Session
     expert_id: UUID
+    space_id: UUID | None
     title: str
     created_at: datetime
 
@@ -90,6 +107,7 @@ class KnownConversation:
     """A conversation that is there."""
 
     id: UUID
+    space_id: UUID | None
     made: bool
     """Whether by this batch of lines."""
 
@@ -116,6 +134,16 @@ class Owners(BatchStatements):
         """Ids of the experts that there are."""
         return dict(await self._rows(_EXPERTS, {"names": list(names)}))
 
+    async def spaces(self, wanted: Collection[Space]) -> dict[Space, UUID]:
+        """Ids of the spaces; those that are not there are made."""
+        values = {
+            "ids": [uuid7() for _ in wanted],
+            "user_ids": [user_id for user_id, _ in wanted],
+            "names": [name for _, name in wanted],
+        }
+        await self._run(_MAKE_SPACES, values)
+        return {(row[0], row[1]): row[2] for row in await self._rows(_SPACES, values)}
+
     async def conversations(self, wanted: Mapping[Session, NewConversation]) -> dict[Session, KnownConversation]:
         """The conversations; those that are not there are made."""
         news = {uuid7(): conversation for conversation in wanted.values()}
@@ -123,10 +151,11 @@ class Owners(BatchStatements):
             "ids": list(news),
             "user_ids": [new.session[0] for new in news.values()],
             "expert_ids": [new.expert_id for new in news.values()],
+            "space_ids": [new.space_id for new in news.values()],
             "keys": [new.session[1] for new in news.values()],
             "titles": [new.title for new in news.values()],
             "created_ats": [new.created_at for new in news.values()],
         }
         await self._run(_MAKE_CONVERSATIONS, values)
         rows = await self._rows(_CONVERSATIONS, values)
-        return {(row[1], row[2]): KnownConversation(row[0], made=row[0] in news) for row in rows}
+        return {(row[1], row[2]): KnownConversation(row[0], row[3], made=row[0] in news) for row in rows}

@@ -76,10 +76,10 @@ SELECT max(started_at) FROM visits WHERE conversation_id = %(conversation_id)s A
 _REMOVE: LiteralString = "DELETE FROM visits WHERE id = ANY(%(ids)s) AND tenant_id = %(tenant_id)s"
 
 _WRITE: LiteralString = """
-INSERT INTO visits AS v (id, tenant_id, conversation_id, user_id, expert_id, started_at, last_active_at, ended_at,
-    end_reason, message_count, daily_due_at)
-SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, %(started_at)s, %(last_active_at)s, %(ended_at)s,
-    %(end_reason)s, %(message_count)s, %(due_at)s
+INSERT INTO visits AS v (id, tenant_id, conversation_id, user_id, expert_id, space_id, started_at, last_active_at,
+    ended_at, end_reason, message_count, daily_due_at)
+SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, c.space_id, %(started_at)s, %(last_active_at)s,
+    %(ended_at)s, %(end_reason)s, %(message_count)s, %(due_at)s
 FROM conversations c WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 ON CONFLICT (id) DO UPDATE SET
     started_at = EXCLUDED.started_at, last_active_at = EXCLUDED.last_active_at, ended_at = EXCLUDED.ended_at,

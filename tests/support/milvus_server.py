@@ -1,5 +1,6 @@
 """A Milvus Lite server of a test's own, to be stopped, paused and killed; and what an index really holds."""
 
+import contextlib
 import logging
 import shutil
 import signal
@@ -13,6 +14,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow
+import pyarrow.ipc
+import pyarrow.parquet
 from pymilvus import MilvusClient
 
 from tests.conftest import free_port, wait_for_port
@@ -122,3 +126,19 @@ def _client(uri: str) -> Iterator[MilvusClient]:
         yield client
     finally:
         client.close()
+
+
+def files_with_rows(folder: Path, text: str) -> list[str]:
+    """Files of an index that hold the text: their rows are compressed, so each is read as what it is."""
+    found = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        held = path.read_bytes()
+        if path.suffix == ".parquet":
+            held += str(pyarrow.parquet.read_table(path).to_pydict()).encode()
+        elif path.suffix == ".arrow":
+            with contextlib.suppress(pyarrow.ArrowInvalid), pyarrow.ipc.open_stream(path) as rows:
+                for batch in rows:
+                    held += str(batch.to_pydict()).encode()
+        if text.encode() in held:
+            found.append(str(path.relative_to(folder)))
+    return found

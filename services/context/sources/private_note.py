@@ -21,6 +21,7 @@ _HEADING: dict[Language, str] = {
 _NEWEST: LiteralString = """
 SELECT m.inner_voice FROM experts x
 JOIN conversations c ON c.expert_id = x.id AND c.tenant_id = x.tenant_id AND c.user_id = %(user_id)s
+    AND (c.space_id IS NULL OR c.space_id = %(space_id)s)
 CROSS JOIN LATERAL (
     SELECT a.inner_voice, a.created_at FROM messages a
     WHERE a.conversation_id = c.id AND a.tenant_id = x.tenant_id AND a.role = 'assistant' AND a.completed

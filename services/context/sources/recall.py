@@ -92,7 +92,7 @@ class RecallSource(Source[RecallResult]):
                 since, until = hours_of(asked["start_date"], asked["hours"], turn.timezone)
         return await self._recall.for_turn(
             TurnQuery(
-                scope=Scope(turn.owner.tenant_id, turn.owner.user_id, turn.owner.expert_id),
+                scope=Scope.of(turn.owner),
                 conversation_id=turn.conversation_id,
                 message_id=turn.message_id,
                 message=turn.message,

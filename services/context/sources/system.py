@@ -24,6 +24,13 @@ _TOOLS: dict[Language, str] = {
 }
 
 
+_TEMPORARY: dict[Language, str] = {
+    "en": "This conversation is temporary: memory stays as it is, and nothing said here will be remembered. "
+    "Say so if you are asked to remember, correct or forget something.",
+    "zh": "这是临时对话：记忆不会改变，这里说的内容也不会被记住。用户要你记住、更正或忘掉什么时，请说明这一点。",
+}
+
+
 class SystemSource(Source[None]):
     """Shows what the expert's operator wrote, and the rules of memory."""
 
@@ -37,18 +44,28 @@ class SystemSource(Source[None]):
 def system_text(turn: PromptTurn, language: Language) -> str:
     """The system prompt, the same on every turn of a conversation."""
     remembers = bool(turn.features & {"core_memory", "recall"})
-    return prompt_of(turn.system_prompt.strip(), language, remembers=remembers, tools=bool(turn.tools))
+    return prompt_of(
+        turn.system_prompt.strip(),
+        language,
+        remembers=remembers,
+        tools=bool(turn.tools),
+        temporary=turn.temporary,
+    )
 
 
-def prompt_of(instructions: str, language: Language, *, remembers: bool, tools: bool) -> str:
+def prompt_of(
+    instructions: str, language: Language, *, remembers: bool, tools: bool, temporary: bool = False
+) -> str:
     """An expert's instructions with the rules that follow them."""
-    rules = rules_text(language, remembers=remembers, tools=tools)
+    rules = rules_text(language, remembers=remembers, tools=tools, temporary=temporary)
     return f"{instructions}\n\n{rules}" if instructions else rules
 
 
-def rules_text(language: Language, *, remembers: bool, tools: bool) -> str:
+def rules_text(language: Language, *, remembers: bool, tools: bool, temporary: bool = False) -> str:
     """How to use memory and, with tools, to keep it; and what not to obey."""
     rules = [_MEMORY[language]] if remembers else []
-    if remembers and tools:
+    if temporary:
+        rules.append(_TEMPORARY[language])
+    elif remembers and tools:
         rules.append(_TOOLS[language])
     return (" " if language == "en" else "").join([*rules, _DATA[language]])

@@ -22,17 +22,20 @@ _NEWEST_VISITS = 10
 _KNOWN: LiteralString = """
 SELECT (SELECT count(*) FROM (
             SELECT FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-            AND expert_id = %(expert_id)s LIMIT %(most_visits)s
+            AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)
+            LIMIT %(most_visits)s
         ) AS counted) AS visit_count,
        (SELECT max(last_active_at) FROM visits WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
-            AND expert_id = %(expert_id)s) AS last_visit,
+            AND expert_id = %(expert_id)s AND (space_id IS NULL OR space_id = %(space_id)s)) AS last_visit,
        coalesce((SELECT array(SELECT jsonb_array_elements_text(key_topics)) FROM (
             SELECT key_topics, last_active_at FROM visits WHERE tenant_id = %(tenant_id)s
             AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+            AND (space_id IS NULL OR space_id = %(space_id)s)
             ORDER BY last_active_at DESC LIMIT %(newest_visits)s
         ) AS newest WHERE key_topics <> '[]' ORDER BY last_active_at DESC LIMIT 1), '{}') AS last_topics,
-       (SELECT s.dominant FROM tone_states s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s
-            AND s.expert_id = %(expert_id)s ORDER BY s.at DESC LIMIT 1) AS mood
+       (SELECT s.dominant FROM tone_states s JOIN conversations c ON c.id = s.conversation_id
+            WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s AND s.expert_id = %(expert_id)s
+            AND (c.space_id IS NULL OR c.space_id = %(space_id)s) ORDER BY s.at DESC LIMIT 1) AS mood
 """
 
 

@@ -212,7 +212,11 @@ class MemoryAgent:
                     self._refused(exchange, f"{error.field} {error.message}")
                     return
             else:
-                if changed.unmatched:
+                if changed.unmatched and change.action == "replace" and exchange.space_id is not None:
+                    # What it replaces is shared by all spaces; here the new value stands beside it.
+                    change = change.model_copy(update={"action": "add", "old": None})
+                    await self._change_core(exchange, number, change)
+                elif changed.unmatched:
                     self._refused(exchange, "it names no item, or several")
                 else:
                     MEMORY_AGENT_OPERATIONS.labels(f"core_memory_{change.action}").inc()
@@ -271,7 +275,7 @@ class MemoryAgent:
         by = ours[0] if ours else exchange.episode_id
         if by is None:
             return
-        for old in await self._episodes.written(exchange.owner, limit=WRITTEN):
+        for old in await self._episodes.written(exchange.owner, limit=WRITTEN, visible=False):
             if old.id not in ours and old.said_at < exchange.at and contradicted(old.content, new):
                 await self._supersede(old.id, by, exchange, str(len(plan) + 1))
 
@@ -293,5 +297,6 @@ def _trigger(exchange: Exchange, **details: Any) -> Trigger:
         exchange.conversation_id,
         exchange.turn_id,
         exchange.expert_id,
+        exchange.space_id,
         details,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from services.errors import BadModelOutput, Unavailable
+from services.errors import BadModelOutput, NotFound, Unavailable
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for
 from services.memory.agent import prompts as agent_prompts
@@ -111,7 +111,7 @@ class DecisionMaker:
         """
         if self._core_memory is None:
             return {}
-        return {block.section: block.content for block in await self._core_memory.read(exchange.owner)}
+        return await self._core_memory.known(exchange.owner)
 
     @staticmethod
     def least_useful(section: str, content: Mapping[str, Any]) -> list[CoreChange]:
@@ -136,7 +136,10 @@ class DecisionMaker:
         first = exchanges[0]
         # What their turns changed themselves, at the user's word, is no later reason.
         own = {message for each in exchanges for message in (each.message_id, each.answer_message_id)}
-        changes = await self._core_memory.history(first.owner, section, limit=_CHANGES_LOOKED_AT)
+        try:
+            changes = await self._core_memory.history(first.owner, section, limit=_CHANGES_LOOKED_AT)
+        except NotFound:  # a section that the space has not: what is shared is not changed
+            return False
         later = max(first.message_id, first.answer_message_id)
         return any(
             # Ids grow with time.
@@ -203,7 +206,7 @@ class DecisionMaker:
         if self._archive is None:
             return []
         first = exchanges[0]
-        scope = Scope(first.tenant_id, first.user_id, first.expert_id)
+        scope = Scope.of(first.owner)
         said = "\n".join(each.said for each in exchanges)[:_LONGEST_QUERY]
         found = await self._archive.search(scope, said, top_k=_NEAREST + len(exchanges), now=datetime.now(UTC))
         own = {each.episode_id for each in exchanges}

@@ -23,7 +23,7 @@ PLAN = "memory_agent"
 # A correction is no memory once it was carried out on what was said, but the items that were filed of that may
 # still say what was wrong: so its turn is looked at, and any other that was retracted is not.
 _EXCHANGE = """
-SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.id AS conversation_id, u.timezone,
+SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.space_id, c.id AS conversation_id, u.timezone,
        said.id AS message_id, coalesce(
            (SELECT said.content FROM memory_operations o
             WHERE o.id = said.retraction_id AND o.tenant_id = t.tenant_id AND o.turn_id = t.id
@@ -49,8 +49,8 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'complet
         AND (o.field IS DISTINCT FROM 'correct' OR o.undone_at IS NOT NULL)))
 """
 
-# The turns of the same user and expert whose own jobs wait: one call covers them all, and their jobs then find
-# nothing to do. Of those that wait longest no more than a prompt holds.
+# The turns of the same user, expert and space whose own jobs wait: one call covers them all, and their jobs then
+# find nothing to do. Of those that wait longest no more than a prompt holds.
 _WAITING = """
 SELECT DISTINCT (j.args->>'turn_id')::uuid AS turn_id
 FROM procrastinate_jobs j
@@ -58,6 +58,7 @@ JOIN turns t ON t.id = (j.args->>'turn_id')::uuid AND t.tenant_id = %(tenant_id)
 JOIN conversations c ON c.id = t.conversation_id
 WHERE j.task_name = %(task)s AND j.status = 'todo' AND j.lock = %(lock)s
   AND c.user_id = %(user_id)s AND c.expert_id = %(expert_id)s AND t.id <> %(turn_id)s
+  AND c.space_id IS NOT DISTINCT FROM %(space_id)s
   AND t.status = 'completed' AND t.started_at BETWEEN %(at)s AND %(at)s + interval '10 minutes'
   AND NOT EXISTS (SELECT 1 FROM memory_operations o
                   WHERE o.conversation_id = t.conversation_id AND o.turn_id = t.id
@@ -115,11 +116,13 @@ class Exchange:
     """Episode of the turn; None where turns become no episodes."""
     is_held: bool = False
     """Whether it is open yet if the message holds a memory command, and the turn is kept out of recall so long."""
+    space_id: UUID | None = None
+    """The space of its conversation; None = none."""
 
     @property
     def owner(self) -> Owner:
         """Whose memory it is about."""
-        return Owner(self.tenant_id, self.user_id, self.expert_id)
+        return Owner(self.tenant_id, self.user_id, self.expert_id, self.space_id)
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class AgentStore:
         return found[0] if found else None
 
     async def waiting(self, exchange: Exchange, *, limit: int) -> list[Exchange]:
-        """Return other turns of the same user and expert whose jobs wait, oldest first.
+        """Return other turns of the same user, expert and space whose jobs wait, oldest first.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

@@ -135,6 +135,7 @@ class UncertainCommands:
             exchange.conversation_id,
             exchange.turn_id,
             exchange.expert_id,
+            exchange.space_id,
         )
         async with self._database.tenant(exchange.tenant_id) as connection:
             for change in planned:

@@ -215,6 +215,7 @@ def _trigger(stretch: Stretch, item: ToldItem) -> Trigger:
         item.source.id,
         stretch.conversation_id,
         expert_id=stretch.owner.expert_id,
+        space_id=stretch.owner.space_id,
         details={
             "first_message_id": str(stretch.first_message_id),
             "last_message_id": str(stretch.last_message_id),

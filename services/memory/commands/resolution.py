@@ -51,6 +51,8 @@ class ResolutionRequest:
     message: str
     language: Language
     recognised: Recognised
+    reaches_shared: bool = True
+    """Whether, in a space, what is forgotten goes from what all spaces share as well."""
 
 
 @dataclass
@@ -76,6 +78,32 @@ class _Found:
 CoreContent = Mapping[str, Mapping[str, Any]]
 
 
+@dataclass(frozen=True)
+class _Core:
+    """The sections of core memory that a command may change."""
+
+    own: CoreContent
+    shared: CoreContent
+
+    @property
+    def both(self) -> CoreContent:
+        """Every item of both, of a field that both have as one list."""
+        if not self.shared:
+            return self.own
+        together: dict[str, dict[str, Any]] = {name: dict(content) for name, content in self.shared.items()}
+        for name, content in self.own.items():
+            fields = together.setdefault(name, {})
+            for key, value in content.items():
+                fields[key] = [*_as_items(fields[key]), *_as_items(value)] if key in fields else value
+        return together
+
+
+def _as_items(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return value if isinstance(value, list) else [value]
+
+
 class Resolution:
     """Finds what commands are about."""
 
@@ -92,7 +120,7 @@ class Resolution:
         commands = asking.recognised.plain
         if not commands:
             return []
-        core = {block.section: block.content for block in await self._core.read(asking.owner)}
+        core = await self._core_of(asking)
         before = await self._before(asking)
         planned = []
         for command in commands:
@@ -113,13 +141,25 @@ class Resolution:
             DatabaseUnavailable: the database does not answer.
         """
         command = Command(kind, "stated", target=target, replacement=new)
-        core = {block.section: block.content for block in await self._core.read(asking.owner)}
+        core = await self._core_of(asking)
         found = await self._resolve(command, asking, core, await self._before(asking))
         return _planned(command, found, asking)
 
+    async def _core_of(self, asking: ResolutionRequest) -> "_Core":
+        own, shared = await self._core.read(asking.owner), []
+        if asking.owner.space_id is not None and asking.reaches_shared:
+            shared = await self._core.read(asking.owner.shared)
+        return _Core(
+            {block.section: block.content for block in own}, {block.section: block.content for block in shared}
+        )
+
     async def _resolve(
-        self, command: Command, asking: ResolutionRequest, core: CoreContent, before: Sequence[Stored]
+        self, command: Command, asking: ResolutionRequest, known: "_Core", before: Sequence[Stored]
     ) -> _Found:
+        # What is said in a space stays there: outside of it, words may remove something and change nothing.
+        forgets = command.kind == "forget"
+        core = known.both if forgets else known.own
+        asking = asking if forgets else replace(asking, reaches_shared=False)
         if command.kind in {"remember", "standing"}:
             return _to_keep(command, asking, core, before)
         if command.kind == "correct":
@@ -307,6 +347,7 @@ class Resolution:
         values = {
             **vars(asking.owner),
             "message_id": asking.message_id,
+            "reaches_shared": asking.reaches_shared,
             "patterns": patterns,
             "most": _MOST_MENTIONS,
         }
@@ -352,6 +393,7 @@ def _planned(command: Command, found: _Found, asking: ResolutionRequest) -> Plan
         own=own,
         own_text=(rest or None) if own == "leave out" else None,
         gives_away=found.gives_away,
+        reaches_shared=command.kind == "forget" and asking.reaches_shared,
     )
 
 

@@ -8,11 +8,13 @@ SELECT * FROM (
     SELECT 'message' AS kind, m.id, m.conversation_id, m.turn_id, m.role, m.content, m.created_at
     FROM conversations c JOIN remembered_messages m ON m.conversation_id = c.id
     WHERE c.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND c.expert_id = %(expert_id)s
+      AND (c.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND c.space_id IS NULL)
       AND m.completed AND m.id <> %(message_id)s AND m.content ILIKE ANY(%(patterns)s)
     UNION ALL
     SELECT 'episode', e.id, e.conversation_id, NULL, 'user', e.content, e.created_at
     FROM episodes e
     WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+      AND (e.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND e.space_id IS NULL)
       AND e.content IS NOT NULL AND e.retracted_at IS NULL AND e.content ILIKE ANY(%(patterns)s)
 ) AS found
 ORDER BY created_at DESC, id DESC LIMIT %(most)s
@@ -52,5 +54,6 @@ SELECT coalesce(e.content, (
        ), ''), CASE WHEN e.content IS NULL THEN e.source_message_ids ELSE '{}' END
 FROM episodes e
 WHERE e.id = %(id)s AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(reaches_shared)s AND e.space_id IS NULL)
   AND e.retracted_at IS NULL
 """

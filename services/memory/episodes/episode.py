@@ -55,6 +55,7 @@ class UnitToIndex(StoredUnit):
 
     user_id: UUID
     expert_id: UUID
+    space_id: UUID | None
     episode_at: datetime
     """When the episode was."""
     source_count: int

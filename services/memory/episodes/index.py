@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from services.memory.episodes.index_row import IndexRow, as_entity, milliseconds
+from services.memory.blocks import Owner
+from services.memory.episodes.index_row import IndexRow, as_entity, held_by, milliseconds
 from services.platform.milvus import Milvus
 from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
 from services.search.vector_index import Hits, VectorIndex, any_of
@@ -41,6 +42,35 @@ class Scope:
     since: datetime | None = None
     until: datetime | None = None
     """Not included."""
+    space_id: UUID | None = None
+    """The space whose units are searched beside those that all spaces share; None = the shared ones alone."""
+
+    @classmethod
+    def of(
+        cls,
+        owner: Owner,
+        *,
+        conversation_id: UUID | None = None,
+        episode_type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> "Scope":
+        """What an owner of memory knows, or a part of it."""
+        return cls(
+            owner.tenant_id,
+            owner.user_id,
+            owner.expert_id,
+            conversation_id,
+            episode_type,
+            since,
+            until,
+            owner.space_id,
+        )
+
+    @property
+    def whole(self) -> "Scope":
+        """All that its owner knows."""
+        return Scope(self.tenant_id, self.user_id, self.expert_id, space_id=self.space_id)
 
 
 @dataclass(frozen=True)
@@ -228,10 +258,12 @@ def _name(user_id: UUID) -> str:
 
 def _filter(scope: Scope) -> str:
     """Only ids that we minted, numbers and names of ours: text of a caller never gets here."""
+    spaces = dict.fromkeys((None, scope.space_id))
+    holders = ", ".join(f'"{held_by(scope.expert_id, space_id)}"' for space_id in spaces)
     parts = [
         f'tenant_id == "{scope.tenant_id}"',
         f'user_id == "{scope.user_id}"',
-        f'expert_id == "{scope.expert_id}"',
+        f"expert_id in [{holders}]",
     ]
     if scope.conversation_id:
         parts.append(f'conversation_id == "{scope.conversation_id}"')

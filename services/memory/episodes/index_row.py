@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 _MOST_TERMS_BYTES = 8000
 
@@ -25,11 +25,20 @@ class IndexRow:
     created_at: datetime
     terms: Sequence[str]
     embedding: Sequence[float]
+    space_id: UUID | None = None
 
 
 def milliseconds(at: datetime) -> int:
     """Milliseconds since the epoch, as the index keeps a time."""
     return int(at.timestamp() * 1000)
+
+
+def held_by(expert_id: UUID, space_id: UUID | None) -> UUID:
+    """What the field `expert_id` of a collection holds: the expert, or what stands for the expert in a space.
+
+    So collections that were made before there were spaces hold spaces as they are.
+    """
+    return expert_id if space_id is None else uuid5(expert_id, str(space_id))
 
 
 def as_entity(row: IndexRow) -> dict[str, Any]:
@@ -39,7 +48,7 @@ def as_entity(row: IndexRow) -> dict[str, Any]:
         "episode_id": str(row.episode_id),
         "tenant_id": str(row.tenant_id),
         "user_id": str(row.user_id),
-        "expert_id": str(row.expert_id),
+        "expert_id": str(held_by(row.expert_id, row.space_id)),
         "conversation_id": str(row.conversation_id or ""),
         "episode_type": row.episode_type,
         "importance": row.importance,

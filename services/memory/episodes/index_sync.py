@@ -131,6 +131,7 @@ class EpisodeIndexSync:
                 tenant_id=tenant_id,
                 user_id=unit.user_id,
                 expert_id=unit.expert_id,
+                space_id=unit.space_id,
                 conversation_id=unit.conversation_id,
                 episode_type=unit.episode_type,
                 importance=unit.importance,

@@ -15,9 +15,12 @@ coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user
 m.speaker, m.external_id, e.source_message_ids, m.id AS message_id
 """
 
+# What a space knows: what was said in it, and what all spaces of the user share.
+OF_SPACE: LiteralString = "(e.space_id IS NULL OR e.space_id = %(space_id)s)"
+
 VISIBLE: LiteralString = f"""
 e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
-AND {LIVING}
+AND {OF_SPACE} AND {LIVING}
 AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
 AND (%(episode_type)s::text IS NULL OR e.episode_type = %(episode_type)s)
 """
@@ -80,7 +83,7 @@ SELECT e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.im
 FROM episodes e
 LEFT JOIN remembered_messages m ON m.id = ANY(e.source_message_ids) AND e.content IS NULL AND m.completed
     AND {LIVING}
-WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s AND {OF_SPACE}
 """  # noqa: S608 — our own text only
 KEPT: LiteralString = f"{_OF_OWNER} AND {LIVING} ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s"
 CHANGED: LiteralString = f"""{_OF_OWNER} AND e.changed_in >= pg_snapshot_xmin(%(snapshot)s::pg_snapshot)
@@ -92,7 +95,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
 TO_INDEX: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
+SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
        md5(e.content) AS content_hash, {LIVING} AS is_living
 FROM (
@@ -105,7 +108,7 @@ ORDER BY e.id, coalesce(m.created_at, e.created_at), m.id
 """  # noqa: S608 — our own text only
 
 OF_USER: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id,
+SELECT {UNIT}, NULL::uuid AS previous_id, e.user_id, e.expert_id, e.space_id,
        e.created_at AS episode_at, cardinality(e.source_message_ids) AS source_count,
        md5(e.content) AS content_hash, {LIVING} AS is_living
 FROM (
@@ -147,10 +150,10 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND indexed_at IS NULL
 """
 
 ADD = """
-INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
-    origin, source_message_ids, created_at)
-SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(conversation_id)s, %(episode_type)s, %(content)s,
-    %(importance)s, %(origin)s, %(source_message_ids)s, clock_timestamp()
+INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
+    importance, origin, source_message_ids, created_at)
+SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(conversation_id)s, %(episode_type)s,
+    %(content)s, %(importance)s, %(origin)s, %(source_message_ids)s, clock_timestamp()
 """
 
 CHANGE = """
@@ -170,6 +173,7 @@ SELECT e.id, e.episode_type, e.content, coalesce(
     (SELECT min(m.created_at) FROM messages m WHERE m.id = ANY(e.source_message_ids)), e.created_at) AS said_at
 FROM episodes e
 WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.expert_id = %(expert_id)s
+  AND (e.space_id IS NOT DISTINCT FROM %(space_id)s OR %(visible)s AND e.space_id IS NULL)
   AND e.content IS NOT NULL AND {LIVING}
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
 """  # noqa: S608 — our own text only
@@ -177,6 +181,7 @@ ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
 SUPERSEDE = """
 UPDATE episodes SET superseded_by = %(by)s
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
+  AND space_id IS NOT DISTINCT FROM %(space_id)s
   AND content IS NOT NULL AND superseded_by IS NULL AND retracted_at IS NULL AND id <> %(by)s
 RETURNING content
 """

@@ -74,9 +74,7 @@ class EpisodeStore:
         rows = await self._database.fetch(tenant_id, sql.TIMEZONE, values, tuple_row)
         return rows[0][0] if rows else None
 
-    async def add(
-        self, connection: Connection, tenant_id: UUID, user_id: UUID, expert_id: UUID, new: NewEpisode
-    ) -> UUID:
+    async def add(self, connection: Connection, owner: Owner, new: NewEpisode) -> UUID:
         """Write a memory, in the caller's transaction; return its id.
 
         Raises:
@@ -84,10 +82,8 @@ class EpisodeStore:
         """
         episode_id = uuid7()
         values = {
+            **vars(owner),
             "id": episode_id,
-            "tenant_id": tenant_id,
-            "user_id": user_id,
-            "expert_id": expert_id,
             "conversation_id": new.conversation_id,
             "episode_type": new.episode_type,
             "content": checked_content(new.content),
@@ -134,13 +130,15 @@ class EpisodeStore:
         row = await (await connection.execute(sql.CONTENT, values)).fetchone()
         return row[0] if row else None
 
-    async def written(self, owner: Owner, *, limit: int) -> list[WrittenEpisode]:
+    async def written(self, owner: Owner, *, limit: int, visible: bool = True) -> list[WrittenEpisode]:
         """The newest memories that were written and hold, newest first.
+
+        In a space, those that all spaces share are among them, unless `visible` is false.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        values = {**vars(owner), "limit": limit}
+        values = {**vars(owner), "limit": limit, "visible": visible}
         return await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, class_row(WrittenEpisode))
 
     async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
@@ -197,6 +195,7 @@ def _scope(scope: Scope) -> dict[str, Any]:
         "tenant_id": scope.tenant_id,
         "user_id": scope.user_id,
         "expert_id": scope.expert_id,
+        "space_id": scope.space_id,
         "conversation_id": scope.conversation_id,
         "episode_type": scope.episode_type,
         "since": scope.since,

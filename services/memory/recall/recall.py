@@ -286,7 +286,7 @@ def _about(scope: Scope, query: str) -> Attributes:
     return {
         names.OPERATION: "search_memory",
         names.MEMORY_STORE: f"{scope.tenant_id}/{scope.expert_id}",
-        names.MEMORY_QUERY: query if TRACING.content else None,
+        names.MEMORY_QUERY: query if TRACING.shows_content else None,
     }
 
 

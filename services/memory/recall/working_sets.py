@@ -54,8 +54,8 @@ _LOOKED_AT = 50
 _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
 """For which the index is waited for, and for each row more."""
 
-Owned = tuple[UUID, UUID]
-"""A user and an expert."""
+Owned = tuple[UUID, UUID, UUID | None]
+"""A user, an expert and a space: the set of a space holds what is shared as well, and nothing of another space."""
 Known = Mapping[UUID, tuple[str, list[float] | None]]
 """The terms and the embeddings of units in the index."""
 
@@ -172,7 +172,7 @@ class WorkingSets:
         """The set of a user with an expert, as the database is now; None where there is no room for it.
 
         Args:
-            scope: whose; only tenant, user and expert matter.
+            scope: whose; only tenant, user, expert and space matter.
             generation: the user's memory generation, if the caller has just read it; else the database is asked.
             vectors: whether embeddings are wanted.
 
@@ -182,7 +182,7 @@ class WorkingSets:
         if not self._limit_bytes:
             return None
         begun = perf_counter()
-        key = scope.user_id, scope.expert_id
+        key = _key(scope)
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
         if entry.filling or entry.too_large_until > monotonic():
@@ -202,7 +202,7 @@ class WorkingSets:
 
     def follow(self, scope: Scope) -> None:
         """Update a set in the background, so that the next turn need not wait for it."""
-        entry = self._entries.get((scope.user_id, scope.expert_id))
+        entry = self._entries.get(_key(scope))
         if entry is not None and entry.units is not None and not entry.following:
             entry.following = True
             self._start(self._follow(entry, scope))
@@ -211,10 +211,11 @@ class WorkingSets:
         """Note the embeddings of units that this process has just put into the index."""
         owned: dict[Owned, dict[UUID, Sequence[float]]] = {}
         for row in rows:
-            owned.setdefault((row.user_id, row.expert_id), {})[row.unit_id] = row.embedding
-        for key, vectors in owned.items():
-            if (entry := self._entries.get(key)) is not None and entry.units is not None:
-                entry.units.embed(vectors)
+            owned.setdefault((row.user_id, row.expert_id, row.space_id), {})[row.unit_id] = row.embedding
+        for (user_id, expert_id, space_id), entry in self._entries.items():
+            known = {**owned.get((user_id, expert_id, None), {}), **owned.get((user_id, expert_id, space_id), {})}
+            if known and entry.units is not None:
+                entry.units.embed(known)
 
     def forget(self, user_id: UUID) -> None:
         """Give up the sets of a user."""
@@ -235,7 +236,7 @@ class WorkingSets:
 
     async def _renew(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
         """Read what has changed, or everything."""
-        values = {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "expert_id": scope.expert_id}
+        values = _values(scope)
         before = entry.state
         if before is not None and entry.units is not None:
             states, rows = await self._database.fetch_each(
@@ -269,7 +270,7 @@ class WorkingSets:
 
     async def _fill(self, entry: _Entry, scope: Scope, *, most: int, vectors: bool) -> bool:
         """Read all that is remembered; return whether that was at most `most` units."""
-        values = {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "expert_id": scope.expert_id}
+        values = _values(scope)
         async with self._loads:
             states, rows = await self._database.fetch_each(
                 scope.tenant_id,
@@ -291,7 +292,7 @@ class WorkingSets:
         """What the index has of units, and whether it is away; what it has not is made from their texts."""
         times = sorted(row.created_at for row in rows if row.indexed and row.text)
         known: dict[UUID, tuple[str, list[float] | None]] = {}
-        whose = Scope(scope.tenant_id, scope.user_id, scope.expert_id)
+        whose = scope.whole
         try:
             for begin in range(0, len(times), _AT_ONCE):
                 within = replace(
@@ -358,7 +359,7 @@ class WorkingSets:
             self._start(self._complete(entry, entry.units, scope, missing))
 
     async def _complete(self, entry: _Entry, units: WorkingSet, scope: Scope, missing: Sequence[UUID]) -> None:
-        whose = Scope(scope.tenant_id, scope.user_id, scope.expert_id)
+        whose = scope.whole
         for begin in range(0, len(missing), _AT_ONCE):
             part = missing[begin : begin + _AT_ONCE]
             found = await self._index.rows(whose, part, vectors=True, within_s=_patience_s(len(part)))
@@ -398,6 +399,19 @@ class WorkingSets:
         entry = self._entries.pop(key)
         entry.given_up = True
         self._bytes -= entry.nbytes
+
+
+def _key(scope: Scope) -> Owned:
+    return scope.user_id, scope.expert_id, scope.space_id
+
+
+def _values(scope: Scope) -> dict[str, Any]:
+    return {
+        "tenant_id": scope.tenant_id,
+        "user_id": scope.user_id,
+        "expert_id": scope.expert_id,
+        "space_id": scope.space_id,
+    }
 
 
 def _kept(row: UnitRow, content: UnitContent | None, vector: list[float] | None) -> KeptUnit:

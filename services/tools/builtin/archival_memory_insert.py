@@ -27,7 +27,13 @@ Importance = Annotated[float | None, Field(ge=0, le=1, description="unset = as i
 def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if episodes are on."""
     return (
-        RegisteredTool(_over(services.archive), timeout_s=5.0, offered=False, alone=True, feature="recall")
+        RegisteredTool(
+            _over(services.archive),
+            timeout_s=5.0,
+            offered=False,
+            alone=True,
+            feature="recall",
+        )
         if services.archive
         else None
     )

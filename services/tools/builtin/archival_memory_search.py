@@ -12,7 +12,7 @@ from services.memory.archive import Archive, FoundEpisode
 from services.memory.episodes.episode import EpisodeType
 from services.memory.episodes.index import Scope
 from services.time_reference.zones import time_zone
-from services.tools.actor import owner_of, trigger_of
+from services.tools.actor import note_search, owner_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
@@ -46,10 +46,10 @@ def _over(archive: Archive) -> BaseTool:
         """Search the episodes of archival memory."""
         context = runtime.context
         owner = owner_of(context)
-        scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id, episode_type=episode_type)
+        scope = Scope.of(owner, episode_type=episode_type)
         try:
             found = await archive.search(scope, query.replace("\x00", ""), top_k=top_k, now=datetime.now(UTC))
-            await archive.note_search(owner, query, [each.id for each in found.items], trigger_of(runtime))
+            await note_search(archive, runtime, query, found.items)
         except AnamnesisError as error:
             raise ToolException(f"Nothing was searched: {error.message}") from error
         if not found.items:

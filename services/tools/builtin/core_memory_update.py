@@ -32,7 +32,11 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
     return (
         RegisteredTool(
-            _over(services.core_memory), timeout_s=5.0, offered=False, alone=True, feature="core_memory"
+            _over(services.core_memory),
+            timeout_s=5.0,
+            offered=False,
+            alone=True,
+            feature="core_memory",
         )
         if services.core_memory
         else None

@@ -46,10 +46,10 @@ def _over(core_memory: CoreMemory) -> BaseTool:
     async def get_user_profile(runtime: ToolRuntime[TurnContext], aspect: Aspect = "") -> str:
         """Read the user's profile in core memory."""
         try:
-            blocks = await core_memory.read(owner_of(runtime.context))
+            sections = await core_memory.known(owner_of(runtime.context))
         except AnamnesisError as error:
             raise ToolException(f"The profile cannot be read: {error.message}") from error
-        known = {block.section: block.content for block in blocks if block.section != _ABOUT_ITSELF}
+        known = {name: content for name, content in sections.items() if name != _ABOUT_ITSELF}
         return _told(aspect.strip(), _facts(known, runtime.context))
 
     return get_user_profile

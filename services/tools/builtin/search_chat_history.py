@@ -11,12 +11,11 @@ from pydantic import Field
 from services.errors import AnamnesisError, Unavailable
 from services.memory.archive import Archive, FoundEpisode
 from services.memory.episodes.index import Scope
-from services.memory.operations import Trigger
 from services.summaries.past_days import DaysQuery, DaysResult, PastDays
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.parse import parse
 from services.time_reference.zones import time_zone
-from services.tools.actor import owner_of, trigger_of
+from services.tools.actor import note_search, owner_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 from state.prompt import TimeReference
@@ -62,7 +61,9 @@ def _over(past_days: PastDays, archive: Archive) -> BaseTool:
         except Unavailable as error:
             raise ToolException("The records cannot be read at the moment.") from error
         try:
-            said = await _said(archive, asked, query, trigger_of(runtime)) if query.strip() else []
+            said = await _said(archive, asked, query) if query.strip() else []
+            if query.strip():
+                await note_search(archive, runtime, query, said)
         except AnamnesisError as error:
             raise ToolException(f"Nothing was searched: {error.message}") from error
         return _told(found, said, context.timezone)
@@ -91,15 +92,14 @@ def _reference(words: str, start: date, end: date, *, detail: bool) -> TimeRefer
     )
 
 
-async def _said(archive: Archive, asked: DaysQuery, query: str, trigger: Trigger) -> list[FoundEpisode]:
+async def _said(archive: Archive, asked: DaysQuery, query: str) -> list[FoundEpisode]:
     """What was said of the query in that time, in order."""
     start, end = asked.reference["start_date"], asked.reference["end_date"]
     assert start is not None and end is not None  # noqa: S101, PT018 — this tool names both
     since, until = bounds(start, end, asked.timezone)
     owner = asked.owner
-    scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id, since=since, until=until)
+    scope = Scope.of(owner, since=since, until=until)
     found = await archive.search(scope, query.replace("\x00", ""), top_k=_MOST_SAID, now=asked.now)
-    await archive.note_search(owner, query, [each.id for each in found.items], trigger)
     return sorted(found.items, key=lambda each: each.created_at)
 
 

@@ -14,7 +14,7 @@ from services.text.language import Language, language_of
 from services.text.mentions import Subject
 from services.time_reference.local_days import bounds, local_day
 from services.time_reference.zones import time_zone
-from services.tools.actor import owner_of, trigger_of
+from services.tools.actor import note_search, owner_of
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
@@ -55,12 +55,12 @@ def _over(archive: Archive) -> BaseTool:
         context, now = runtime.context, datetime.now(UTC)
         owner = owner_of(context)
         lower, upper = _between(days, since, until, now, context.timezone)
-        scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id, since=lower, until=upper)
+        scope = Scope.of(owner, since=lower, until=upper)
         try:
             text = query.replace("\x00", "")[:_LONGEST_QUERY]
             found = await archive.search(scope, text, top_k=_GATHERED, now=now, timezone=context.timezone)
             matching = _matching(found.items, text)[:_MOST]
-            await archive.note_search(owner, query, [each.id for each in matching], trigger_of(runtime))
+            await note_search(archive, runtime, query, matching)
         except AnamnesisError as error:
             raise ToolException(f"Nothing was searched: {error.message}") from error
         language = language_of([query])

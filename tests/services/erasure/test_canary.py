@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import contextlib
 import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -10,9 +9,6 @@ from pathlib import Path
 from uuid import UUID
 
 import psycopg
-import pyarrow
-import pyarrow.ipc
-import pyarrow.parquet
 import pytest
 from psycopg.rows import tuple_row
 from pydantic import SecretStr
@@ -35,7 +31,7 @@ from services.platform.settings import load_settings
 from services.text.tokenizer import terms
 from state.prompt import CoreMemoryBlock
 from tests.support.folders import new_folder
-from tests.support.milvus_server import MilvusServer, of_user
+from tests.support.milvus_server import MilvusServer, files_with_rows, of_user
 from tests.support.turns import exchange, new_turn, remember
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -146,7 +142,7 @@ async def test_nothing_that_an_erased_user_said_stays_in_a_file(
     assert any(name.startswith("pg_toast.") for name in told)
     assert "pg_statistic" not in told
 
-    async with open_erasure(settings, server.url(SERVICE_ROLE), milvus_uri) as (_, erasure):
+    async with open_erasure(settings, server.url(SERVICE_ROLE), milvus_uri) as (_, erasure, _):
         erased = await erasure.erase(DEFAULT_TENANT, f"u.{CANARY}")
     assert erased.removed["redis"] == {"turn_events": 21, "core_memory": 1}
     left = [await cache.dump(key) for key in await cache.keys()]
@@ -182,22 +178,6 @@ async def test_the_servers_log_names_an_error_and_no_value(server: EmbeddedPostg
     assert CANARY not in log
 
 
-def _rows_with(folder: Path, text: str) -> list[str]:
-    """Files of an index that hold the text: their rows are compressed, so each is read as what it is."""
-    found = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        held = path.read_bytes()
-        if path.suffix == ".parquet":
-            held += str(pyarrow.parquet.read_table(path).to_pydict()).encode()
-        elif path.suffix == ".arrow":
-            with contextlib.suppress(pyarrow.ArrowInvalid), pyarrow.ipc.open_stream(path) as rows:
-                for batch in rows:
-                    held += str(batch.to_pydict()).encode()
-        if text.encode() in held:
-            found.append(str(path.relative_to(folder)))
-    return found
-
-
 @pytest.mark.parametrize("flushed", [True, False], ids=["in its files", "in its log"])
 async def test_nothing_that_an_erased_user_said_stays_in_the_index(
     services: Services, engines: Engines, milvus_server: MilvusServer, flushed: bool
@@ -212,19 +192,19 @@ async def test_nothing_that_an_erased_user_said_stays_in_the_index(
     if flushed:
         for shard in shards:
             await services.memory.index.flush(shard)
-    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word)
+    assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word)
 
     erased = await services.erasure.erase(DEFAULT_TENANT, "gone")
     assert erased.removed["milvus"] == {"units": 6}
     assert of_user(milvus_server.uri, gone_id) == {}
     # Why there is `--scrub`: what was removed stays in the files.
-    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word)
+    assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word)
     await services.erasure.scrub_index()
-    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word) == []
-    assert await asyncio.to_thread(_rows_with, milvus_server.folder, str(gone_id)) == []
+    assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word) == []
+    assert await asyncio.to_thread(files_with_rows, milvus_server.folder, str(gone_id)) == []
     assert of_user(milvus_server.uri, other.user_id).total() == 2
     milvus_server.restart()
-    assert await asyncio.to_thread(_rows_with, milvus_server.folder, word) == []
+    assert await asyncio.to_thread(files_with_rows, milvus_server.folder, word) == []
     assert of_user(milvus_server.uri, other.user_id).total() == 2
 
 

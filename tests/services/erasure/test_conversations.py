@@ -177,8 +177,9 @@ async def test_a_merged_text_goes_and_its_other_sources_come_back(services: Serv
     merged = uuid4()
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute(
-            "INSERT INTO episodes (id, tenant_id, user_id, expert_id, episode_type, content, importance, origin,"
-            " source_message_ids) VALUES (%s, %s, %s, %s, 'consolidated', 'red kayaks', 0.8, 'derived', %s)",
+            "INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, episode_type, content, importance,"
+            " origin, source_message_ids)"
+            " VALUES (%s, %s, %s, %s, %s, 'consolidated', 'red kayaks', 0.8, 'derived', %s)",
             [merged, *vars(_owner(doomed)).values(), [doomed.user_message_id, other.user_message_id]],
         )
         await connection.execute(

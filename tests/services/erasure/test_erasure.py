@@ -100,12 +100,12 @@ async def test_every_table_with_something_of_a_user_falls_with_the_user_and_is_c
 
 async def test_a_user_is_removed_with_everything_and_it_is_told(services: Services) -> None:
     for number in range(2):
-        turn = await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}")
+        turn = await exchange(services.turns, "Hello", "Hi", session_key=f"s-{number}", space=f"space {number}")
         await _open_stream(services, turn)
         await remember(services.database, turn)
     running = await services.turns.open(new_turn(session_key="s-2"))
     await _open_stream(services, running)
-    other = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2")
+    other = await exchange(services.turns, "Hello", "Hi", external_user_id="u-2", space="space 0")
     await _open_stream(services, other)
     await remember(services.database, other)
     async with services.database.tenant(DEFAULT_TENANT) as connection:
@@ -144,12 +144,13 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "feedback": 2,
             "conversation_branches": 2,
             "usage": 1,
+            "spaces": 2,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 10]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 11]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

@@ -1,0 +1,41 @@
+"""What requests and answers about spaces look like."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Query
+from pydantic import BaseModel, Field
+
+from services.conversations.values import SpaceName
+
+SpaceQuery = Annotated[
+    SpaceName | None,
+    Query(description="Name of the space in question; unset = what was said outside of any, which all share."),
+]
+"""Whose memory is read or changed: that of a space, or what all spaces of the user share."""
+
+
+class SpaceView(BaseModel):
+    """A space of a user."""
+
+    name: str
+    created_at: datetime
+    conversations: int
+    memories: int = Field(description="Episodes that hold, those of turns among them.")
+    last_active_at: datetime | None = Field(description="When something was said in it last; null = never.")
+
+
+class SpaceList(BaseModel):
+    """All spaces of a user, by name; there is no second page."""
+
+    items: list[SpaceView]
+    next: None = None
+
+
+class ErasedSpaceView(BaseModel):
+    """What was removed with a space."""
+
+    user_id: str
+    space: str
+    removed: dict[str, dict[str, int]] = Field(description="How many of each kind, by store.")
+    pending: list[str] = Field(description="Stores that did not answer; a background job goes on trying.")

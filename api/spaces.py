@@ -1,0 +1,35 @@
+"""Spaces of users: listed and erased."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.problems import documented
+from api.space_schemas import ErasedSpaceView, SpaceList
+from services.conversations.values import Id, SpaceName
+
+router = APIRouter(
+    prefix="/api/v1/users/{user_id}/spaces",
+    tags=["spaces"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+User = Annotated[Id, Path()]
+
+
+@router.get("", response_model=SpaceList)
+async def spaces(user_id: User, services: ServicesOf, caller: MemoryReader) -> Any:
+    """Every space of a user, by name, and how much there is in it."""
+    caller.act_for(user_id)
+    return {"items": await services.spaces.of_user(caller.tenant_id, user_id)}
+
+
+@router.delete("/{space:path}", response_model=ErasedSpaceView)
+async def erase(
+    user_id: User, space: Annotated[SpaceName, Path()], services: ServicesOf, caller: MemoryWriter
+) -> Any:
+    """Remove a space with all that was said and remembered in it; what all spaces share stays."""
+    caller.act_for(user_id)
+    return await services.space_erasure.erase(caller.tenant_id, user_id, space)

@@ -1,0 +1,56 @@
+"""Spaces of users: projects or folders, each with conversations and a memory that no other space knows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from psycopg.rows import class_row, tuple_row
+
+from services.errors import NotFound
+from services.platform.postgres import Database
+
+_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
+
+_LIST: LiteralString = """
+SELECT s.name, s.created_at,
+       (SELECT count(*) FROM conversations c WHERE c.space_id = s.id) AS conversations,
+       (SELECT count(*) FROM episodes e WHERE e.space_id = s.id AND e.superseded_by IS NULL
+        AND e.retracted_at IS NULL) AS memories,
+       (SELECT max(v.last_active_at) FROM visits v WHERE v.space_id = s.id) AS last_active_at
+FROM spaces s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s ORDER BY s.name
+"""
+
+
+@dataclass(frozen=True)
+class ListedSpace:
+    """A space, and how much there is in it."""
+
+    name: str
+    created_at: datetime
+    conversations: int
+    memories: int
+    """Episodes that hold."""
+    last_active_at: datetime | None
+
+
+class Spaces:
+    """Lists spaces; they come into being with their first conversation or memory."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_user(self, tenant_id: UUID, user: str) -> Sequence[ListedSpace]:
+        """The spaces of a user, by the caller's name for them, in the order of their names.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        who = {"tenant_id": tenant_id, "user": user}
+        found = await self._database.fetch(tenant_id, _USER, who, tuple_row)
+        if not found:
+            raise NotFound(f"There is no user {user!r}.")
+        values = {"tenant_id": tenant_id, "user_id": found[0][0]}
+        return await self._database.fetch(tenant_id, _LIST, values, class_row(ListedSpace))

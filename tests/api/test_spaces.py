@@ -1,0 +1,285 @@
+"""Spaces: what is said in one stays there, what is said outside of any is known in all of them."""
+
+import json
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
+from tests.support.model_server import ModelServer
+
+pytestmark = pytest.mark.anyio
+
+USER = "/api/v1/users/u-1"
+FACTS = {
+    "en": ("My dog is called {}.", "I live in {}.", "I am allergic to {}.", "My favourite singer is {}."),
+    "zh": ("我的狗叫{}。", "我住在{}。", "我对{}过敏。", "我最喜欢的歌手是{}。"),
+}
+QUESTIONS = {
+    "en": (
+        "What is my dog called?",
+        "Where do I live?",
+        "What am I allergic to?",
+        "What did we talk about today?",
+    ),
+    "zh": ("我的狗叫什么？", "我住在哪里？", "我对什么过敏？", "我们今天聊了什么？"),
+}
+SPACES = (None, "Novel", "工作 / 项目", "holiday")
+
+
+class Talk:
+    """A user who talks in several spaces."""
+
+    def __init__(self, client: httpx.AsyncClient, services: Services, model_server: ModelServer) -> None:
+        self._client = client
+        self._services = services
+        self._model_server = model_server
+
+    async def say(self, message: str, space: str | None, session: str, **more: Any) -> httpx.Response:
+        body = {"user_id": "u-1", "session_id": session, "message": message, "space": space, **more}
+        return await self._client.post("/api/v1/chat", json=body)
+
+    async def tell(self, message: str, space: str | None, session: str) -> dict[str, Any]:
+        """Say something, and have the memory agent look at it."""
+        answer = await self.say(message, space, session)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        await self._services.memory_agent.remember(DEFAULT_TENANT, found["turn_id"])
+        return found
+
+    async def prompt(self, message: str, space: str | None, session: str, **more: Any) -> str:
+        """All that the model is shown before the message."""
+        asked = len(self._model_server.requests)
+        answer = await self.say(message, space, session, **more)
+        assert answer.status_code == 200, answer.text
+        requests = self._model_server.requests[asked:]
+        shown = [text for request in requests for _, text in request.prompt if text != message]
+        return "\n".join([*shown, answer.json()["answer"]])
+
+    async def known(self, space: str | None) -> str:
+        """What memory answers to callers who ask in a space."""
+        query = {} if space is None else {"space": space}
+        paths = ("core-memory", "episodes", "memory-operations", "persona", "daily-summaries")
+        found = [(await self._client.get(f"{USER}/{path}", params=query)).text for path in paths]
+        for text in ("dog", "live", "allergic", "狗", "住", "过敏"):
+            body = {"query": text, "space": space, "top_k": 50}
+            found.append((await self._client.post(f"{USER}/episodes/search", json=body)).text)
+        found.append((await self._client.post(f"{USER}/memory/ask", json={"space": space})).text)
+        if space is not None:
+            found.append((await self._client.get(f"{USER}/export", params=query)).text)
+        return "\n".join(
+            json.dumps(json.loads(each), ensure_ascii=False) if each[:1] == "{" and "\n" not in each else each
+            for each in found
+        )
+
+
+@pytest.fixture
+def talk(client: httpx.AsyncClient, services: Services, model_server: ModelServer) -> Talk:
+    """The user u-1."""
+    return Talk(client, services, model_server)
+
+
+async def test_what_is_said_in_a_space_is_known_there_and_what_is_said_outside_everywhere(talk: Talk) -> None:
+    await talk.tell("My dog is called Quorvex.", "Novel", "s-1")
+    await talk.tell("I live in Brimolo.", None, "s-2")
+    assert "Quorvex" in await talk.prompt("What is my dog called?", "Novel", "s-3")
+    assert "Brimolo" in await talk.prompt("Where do I live?", "Novel", "s-3")
+    for space in (None, "holiday"):
+        session = f"s-4-{space}"
+        assert "Quorvex" not in await talk.prompt("What is my dog called?", space, session)
+        assert "Brimolo" in await talk.prompt("Where do I live?", space, session)
+    assert "Quorvex" in await talk.known("Novel")
+    assert "Quorvex" not in await talk.known(None)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_random_talk_in_three_spaces_never_shows_what_another_one_holds(talk: Talk, language: str) -> None:
+    chance = Random(language)
+    told: dict[str | None, list[str]] = {space: [] for space in SPACES}
+    for step in range(28):
+        space = chance.choice(SPACES)
+        session = f"s-{SPACES.index(space)}-{chance.randrange(2)}"
+        foreign = [word for other in SPACES if other not in {None, space} for word in told[other]]
+        match chance.choice(("tell", "tell", "ask", "read", "forget")):
+            case "tell":
+                word = f"Zyx{SPACES.index(space)}q{step}"
+                await talk.tell(chance.choice(FACTS[language]).format(word), space, session)
+                told[space].append(word)
+            case "ask":
+                shown = await talk.prompt(chance.choice(QUESTIONS[language]), space, session)
+                assert _held(foreign, shown) == []
+            case "read":
+                if space is None or told[space]:
+                    assert _held(foreign, await talk.known(space)) == []
+            case "forget":
+                words = {"en": "Please forget where I live.", "zh": "请忘掉我住在哪里。"}
+                await talk.tell(words[language], space, session)
+    for space in SPACES:
+        foreign = [word for other in SPACES if other not in {None, space} for word in told[other]]
+        if space is None or told[space]:
+            assert _held(foreign, await talk.known(space)) == []
+        for question in QUESTIONS[language]:
+            assert _held(foreign, await talk.prompt(question, space, f"s-end-{SPACES.index(space)}")) == []
+
+
+async def test_a_conversation_keeps_the_space_in_which_it_began(talk: Talk, client: httpx.AsyncClient) -> None:
+    await talk.tell("Hello!", "Novel", "s-1")
+    await talk.tell("Hello!", None, "s-2")
+    assert (await talk.say("And now?", None, "s-1")).status_code == 200
+    for space, session, belongs in (("holiday", "s-1", "to the space 'Novel'"), ("Novel", "s-2", "to no space")):
+        refused = await talk.say("And now?", space, session)
+        assert refused.status_code == 422
+        assert f"the conversation belongs {belongs}" in refused.json()["detail"]
+    turn_id = (await client.get(f"{USER}/memory-operations")).json()
+    assert turn_id["items"] is not None
+    names = [each["name"] for each in (await client.get(f"{USER}/spaces")).json()["items"]]
+    assert names == ["Novel"]
+    listed = (await client.get("/api/v1/conversations", params={"user_id": "u-1"})).json()["items"]
+    assert {each["session_id"]: each["space"] for each in listed} == {"s-1": "Novel", "s-2": None}
+    within = await client.get("/api/v1/conversations", params={"user_id": "u-1", "space": "Novel"})
+    assert [each["session_id"] for each in within.json()["items"]] == ["s-1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("", "is empty"), ("x" * 65, "at most 64"), ("a\u0007b", "not printed"), ("a\u0000", "NUL")],
+)
+async def test_a_wrong_name_of_a_space_is_refused(talk: Talk, name: str, reason: str) -> None:
+    refused = await talk.say("Hello!", name, "s-1")
+    assert refused.status_code == 422
+    assert "space: " in refused.json()["detail"]
+    assert reason in refused.json()["detail"]
+
+
+async def test_names_that_differ_in_blanks_alone_are_one_space(talk: Talk, client: httpx.AsyncClient) -> None:
+    await talk.tell("Hello!", " My   novel ", "s-1")
+    await talk.tell("Hello!", "My novel", "s-2")
+    [space] = (await client.get(f"{USER}/spaces")).json()["items"]
+    assert (space["name"], space["conversations"]) == ("My novel", 2)
+
+
+async def test_forgetting_in_a_space_reaches_what_all_spaces_share_and_no_other_space(talk: Talk) -> None:
+    for space in (None, "Novel", "holiday"):
+        await talk.tell("I have asthma.", space, f"s-{space}")
+    answer = await talk.tell("Please forget that I have asthma.", "Novel", "s-f")
+    [change] = answer["memory_changes"]
+    assert change["operation_id"]
+    for space, knows in ((None, False), ("Novel", False), ("holiday", True)):
+        shown = await talk.prompt("Which illness do I have?", space, f"s-q-{space}")
+        assert ("asthma" in shown) == knows, space
+
+
+async def test_what_is_forgotten_in_a_space_comes_back_everywhere_when_that_is_undone(
+    talk: Talk, client: httpx.AsyncClient
+) -> None:
+    await talk.tell("I have asthma.", None, "s-1")
+    await talk.tell("I have asthma.", "Novel", "s-2")
+    [change] = (await talk.tell("Please forget that I have asthma.", "Novel", "s-3"))["memory_changes"]
+    undone = await client.post(f"{USER}/memory-operations/{change['operation_id']}/undo")
+    assert undone.status_code == 200, undone.text
+    for space in (None, "Novel"):
+        assert "asthma" in await talk.prompt("Which illness do I have?", space, f"s-q-{space}")
+
+
+async def test_a_correction_in_a_space_changes_nothing_outside_of_it(talk: Talk) -> None:
+    await talk.tell("My flight is on Tuesday.", None, "s-1")
+    await talk.tell("My flight is on Tuesday.", "holiday", "s-2")
+    await talk.tell("No, my flight is on Friday, not Tuesday.", "holiday", "s-2")
+    outside = await talk.prompt("When is my flight?", None, "s-3")
+    assert "Tuesday" in outside
+    assert "Friday" not in outside
+    assert "Friday" in await talk.prompt("When is my flight?", "holiday", "s-4")
+
+
+async def test_an_export_holds_spaces_and_gives_an_equal_one_elsewhere(
+    talk: Talk, client: httpx.AsyncClient
+) -> None:
+    await talk.tell("I live in Brimolo.", None, "s-1")
+    await talk.tell("My dog is called Quorvex.", "Novel", "s-2")
+    body = {"content": "Likes slow trains.", "space": "holiday"}
+    assert (await client.post(f"{USER}/episodes", json=body)).status_code == 201
+    exported = (await client.get(f"{USER}/export")).text
+    assert {json.loads(line).get("space") for line in exported.splitlines()} == {None, "Novel", "holiday"}
+    moved = exported.replace('"user_id":"u-1"', '"user_id":"u-2"')
+    report = await client.post("/api/v1/import", content=moved, headers={"Content-Type": "application/x-ndjson"})
+    assert (report.json()["refused"], report.json()["skipped"]) == (0, 0), report.text
+    assert (await client.get("/api/v1/users/u-2/export")).text == moved
+    of_space = (await client.get(f"{USER}/export", params={"space": "Novel"})).text
+    assert "Quorvex" in of_space
+    assert "Brimolo" not in of_space
+    assert (await client.get(f"{USER}/export", params={"space": "none such"})).status_code == 404
+
+
+async def test_an_import_does_not_move_a_conversation_to_another_space(
+    talk: Talk, client: httpx.AsyncClient
+) -> None:
+    await talk.tell("Hello!", "Novel", "s-1")
+    line = {"user_id": "u-1", "session_id": "s-1", "role": "user", "content": "Hi", "space": "holiday"}
+    line["created_at"] = "2026-01-01T10:00:00Z"
+    report = await client.post("/api/v1/import", json=line)
+    assert report.json()["refused"] == 1
+    assert "belongs to another space" in report.json()["errors"][0]["reason"]
+
+
+async def test_a_space_is_erased_and_nothing_else(
+    talk: Talk, client: httpx.AsyncClient, services: Services
+) -> None:
+    for space, word in ((None, "Brimolo"), ("工作 / 项目", "Quorvex"), ("holiday", "Tandrel")):
+        await talk.tell(f"My dog is called {word}.", space, f"s-{word}")
+    erased = await client.delete(f"{USER}/spaces/工作 / 项目")
+    assert erased.status_code == 200, erased.text
+    assert erased.json()["removed"]["postgresql"]["conversations"] == 1
+    assert await _rows_with(services, "Quorvex") == []
+    assert await _rows_with(services, "Brimolo") != []
+    assert "Tandrel" in await talk.prompt("What is my dog called?", "holiday", "s-h")
+    assert [each["name"] for each in (await client.get(f"{USER}/spaces")).json()["items"]] == ["holiday"]
+    assert (await client.delete(f"{USER}/spaces/工作 / 项目")).status_code == 404
+    assert (await client.delete(USER)).json()["removed"]["postgresql"]["spaces"] == 1
+
+
+async def test_core_memory_of_a_space_lies_over_what_all_spaces_share(
+    talk: Talk, client: httpx.AsyncClient
+) -> None:
+    for space, content in (
+        (None, {"name": "Wang", "hobbies": ["chess"]}),
+        ("Novel", {"name": "Ishmael", "hobbies": ["whaling"]}),
+    ):
+        query = {} if space is None else {"space": space}
+        await talk.tell("Hello!", space, f"s-{space}")
+        put = await client.put(f"{USER}/core-memory/human", params=query, json={"content": content})
+        assert put.status_code == 200, put.text
+        own = (await client.get(f"{USER}/core-memory", params=query)).json()["items"]
+        assert [each["content"] for each in own] == [content]
+    within = await talk.prompt("Who am I?", "Novel", "s-1")
+    assert "Ishmael" in within
+    assert "Wang" not in within
+    assert "chess" in within
+    assert "whaling" in within
+    outside = await talk.prompt("Who am I?", None, "s-2")
+    assert "Wang" in outside
+    assert "Ishmael" not in outside
+    assert "whaling" not in outside
+
+
+def _held(words: Sequence[str], text: str) -> list[str]:
+    return [word for word in words if word in text]
+
+
+async def _rows_with(services: Services, word: str) -> list[str]:
+    """Names of the tables that hold a word in any row."""
+    found = []
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        tables = await (
+            await connection.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 2200")
+        ).fetchall()
+        for (name,) in tables:
+            rows = await connection.execute(
+                f'SELECT 1 FROM "{name}" AS each WHERE strpos(each::text, %s) > 0 LIMIT 1', [word]
+            )
+            if await rows.fetchone():
+                found.append(name)
+    return found
