@@ -362,7 +362,7 @@ class Settings(BaseSettings):
     knowledge_parsers: int | None = Field(
         None, ge=1, le=64, description="documents that are parsed at once, 1 to 64; unset = 1 for each two cores"
     )
-    """Parse so many documents at once, each in its process; the others wait in a queue."""
+    """Documents to parse at once, each in its own process; the others wait in a queue."""
     knowledge_parser_memory_mb: int = Field(
         512, ge=128, le=8192, description="megabytes of memory of a document's process, 128 to 8192"
     )
