@@ -19,7 +19,7 @@ def _erase(*arguments: str, typed: str = "", **variables: str) -> "subprocess.Co
 
 
 async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, services: Services) -> None:
-    turn = await exchange(services.turns, "Hello", "Hi")
+    turn = await exchange(services.turns, "Hello", "Hi", space="a space")
     await remember(services.database, turn)
     erased = await client.delete("/api/v1/users/u-1")
     assert erased.status_code == 200
@@ -50,6 +50,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
                 "feedback": 1,
                 "conversation_branches": 1,
                 "usage": 1,
+                "spaces": 1,
             },
             "queue": {"jobs": 0},
             "redis": {"turn_events": 0, "core_memory": 0},

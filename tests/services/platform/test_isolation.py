@@ -54,6 +54,7 @@ ISOLATED = (
     "experiments",
     "conversation_branches",
     "usage",
+    "spaces",
 )
 
 
@@ -80,8 +81,8 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
         variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
         await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
     turns = Turns(database, jobs)
-    await remember(database, await exchange(turns, "ours", "answer"))
-    await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER))
+    await remember(database, await exchange(turns, "ours", "answer", space="a space"))
+    await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER, space="a space"))
     return database
 
 
