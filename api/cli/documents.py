@@ -91,6 +91,7 @@ def files_of(paths: Sequence[Path]) -> Iterator[File]:
 
 
 def each_once(files: Iterable[File]) -> list[File]:
+    """Drop files that are named twice; end the command if two different ones have the same name."""
     by_source: dict[str, File] = {}
     for file in files:
         other = by_source.setdefault(file.source, file)

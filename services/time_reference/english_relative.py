@@ -28,6 +28,7 @@ _AHEAD = frozenset({"in", "over", "within", "during", "for"})
 
 
 def day_word(words: Words, at: int) -> Reading | None:
+    """Today, yesterday, tomorrow."""
     found = known(period(Unit.DAY, words.today, DAY_WORDS[words[at]]))
     return found, at + 1
 
@@ -65,6 +66,7 @@ def weekdays_ago(words: Words, at: int) -> Reading | None:
 
 
 def few_ago(words: Words, at: int) -> Reading | None:
+    """A few days ago, just a couple of weeks back."""
     place = words.past(at, "a", "just")
     if (
         words[place] not in FEW
@@ -78,6 +80,7 @@ def few_ago(words: Words, at: int) -> Reading | None:
 
 
 def moved_by(of: date, amounts: list[tuple[int, Unit]], sign: int) -> date:
+    """The date after all amounts of units, or before them with a `sign` of -1."""
     for count, unit in amounts:
         of = moved(of, unit, sign * count)
     return of

@@ -86,6 +86,7 @@ def _first(
 
 
 def stated_in(text: str) -> list[str]:
+    """The statements of a text, without its questions."""
     return [statement for statement in statements_of(text) if not statement.rstrip().endswith(("?", "？"))]
 
 
