@@ -9,7 +9,14 @@ from api.request_bodies import answer_early
 from services.errors import Busy
 
 STARTING_TURNS = frozenset(
-    {"/api/v1/chat", "/api/v1/chat/stream", "/v1/chat/completions", "/v1/responses"},
+    {
+        "/api/v1/chat",
+        "/api/v1/chat/stream",
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/api/v1/ui/chat",
+        "/api/v1/ui/ag-ui",
+    },
 )
 """Paths whose POST starts a turn. A WebSocket is let in: each of its turns is refused by itself."""
 

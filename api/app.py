@@ -40,6 +40,7 @@ from api.console import pages as console_pages
 from api.console import session as console_session
 from api.draining import Draining
 from api.early_authentication import EarlyAuthentication
+from api.frontends import routes as frontends
 from api.mcp import http as mcp_http
 from api.mcp.http import McpOverHttp
 from api.openai import chat as openai_chat
@@ -116,6 +117,7 @@ def _routes() -> Sequence[BaseRoute]:
         jobs,
         transfer,
         doctor,
+        frontends,
         service,
         keys,
     ):

@@ -250,6 +250,16 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
   ))
 """  # noqa: S608 — our own text only
 
+# Where several experts answer in one chat of a client, each has a conversation of it that is named after both.
+UNDER_WAY: LiteralString = """
+SELECT t.id FROM users u
+JOIN conversations c ON c.user_id = u.id AND c.tenant_id = u.tenant_id JOIN experts x ON x.id = c.expert_id
+JOIN turns t ON t.conversation_id = c.id AND t.tenant_id = u.tenant_id
+WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
+  AND c.session_key IN (%(session)s, %(session)s || ':' || x.name) AND t.status IN ('waiting', 'running')
+ORDER BY t.id DESC LIMIT 1
+"""
+
 PAGE: LiteralString = f"""
 SELECT t.id, t.status, t.user_message_id, t.assistant_message_id, t.route_decision, t.usage, t.timings, t.degraded,
        coalesce(t.context_report->'sources', '[]') AS sources, coalesce(t.memory_changes, '[]') AS memory_changes,

@@ -381,6 +381,16 @@ class Turns:
             raise NotFound(f"There is no turn {turn_id}; a temporary turn is not stored.")
         return found[0]
 
+    async def under_way(self, tenant_id: UUID, user: str, session: str) -> UUID | None:
+        """The newest turn of a conversation that has not ended, by the caller's own names; None = all have.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user": user, "session": session}
+        rows = await self._database.fetch(tenant_id, turn_sql.UNDER_WAY, values, tuple_row)
+        return rows[0][0] if rows else None
+
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int
     ) -> list[ListedTurn]:

@@ -401,11 +401,44 @@ REFUSED = frozenset({403})
 UNREAD = frozenset({415})
 ANSWERED = frozenset({200, 409})  # 409: too many wait in the conversation
 
+
+NO_EXPERT = "nobody"
+"""What is stored, `_completion` says."""
+
+
+def _ui_chat(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    asked = _completion(me, ids, more, chance)
+    assert asked.body is not None
+    said = asked.body["messages"][-1]["content"]
+    message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": said}]}
+    chat = {"id": asked.headers["X-Session-Id"], "user": asked.body["user"], "expert": NO_EXPERT}
+    return Ask(body={**chat, "messages": [message]})
+
+
+def _ui_chat_stream(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    named = _completion(me, ids, more, chance)
+    assert named.body is not None
+    return Ask({"chat_id": named.headers["X-Session-Id"]}, {"user": named.body["user"]})
+
+
+def _ag_ui(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    asked = _ui_chat(me, ids, more, chance).body
+    assert asked is not None
+    message = {"id": "m", "role": "user", "content": asked["messages"][0]["parts"][0]["text"]}
+    run = {"threadId": asked["id"], "runId": more.pick("key", chance), "messages": [message]}
+    return Ask(body={**run, "forwardedProps": {"user": asked["user"], "expert": NO_EXPERT}})
+
+
+STREAMED = OK | frozenset({204})
+
 OUTSIDE_OF_THE_DOCUMENT: frozenset[Endpoint] = frozenset({("POST", "/mcp")})
 
 TABLE: dict[Endpoint, Entry] = {
     # What a tool refuses it says in its answer; a token may name no other user.
     ("POST", "/mcp"): Entry(_mcp, OK, OK, REFUSED),
+    ("POST", "/api/v1/ui/chat"): Entry(_ui_chat, GONE, GONE, GONE),
+    ("POST", "/api/v1/ui/ag-ui"): Entry(_ag_ui, GONE, GONE, GONE),
+    ("GET", "/api/v1/ui/chat/{chat_id}/stream"): Entry(_ui_chat_stream, STREAMED, STREAMED, STREAMED),
     # Another tenant's names are one's own names, too; a token's own user counts, whoever is named.
     ("POST", "/v1/chat/completions"): Entry(_completion, ANSWERED, ANSWERED, ANSWERED, weight=3),
     ("POST", "/v1/responses"): Entry(_response, GONE, GONE, GONE),

@@ -1,0 +1,230 @@
+"""Front ends against the application: the AI SDK's stream of UI messages, and AG-UI."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from ag_ui.core import Event
+from pydantic import TypeAdapter
+
+from services.bootstrap import Services
+from tests.support.model_server import ModelServer, Reply, ToolCall
+from tests.support.openai_clients import contents
+
+pytestmark = pytest.mark.anyio
+
+UI, AG_UI = "/api/v1/ui/chat", "/api/v1/ui/ag-ui"
+EVENT: TypeAdapter[Any] = TypeAdapter(Event)
+CLOCK = ToolCall("get_current_time", {})
+
+
+def ui(*said: str, chat: str = "c-1", user: str = "u-1", **more: Any) -> dict[str, Any]:
+    """A request of the AI SDK's chat: what the user and the model have said in turn."""
+    messages = [
+        {
+            "id": f"m-{number}",
+            "role": "assistant" if number % 2 else "user",
+            "parts": [{"type": "text", "text": text}],
+        }
+        for number, text in enumerate(said)
+    ]
+    return {"id": chat, "user": user, "trigger": "submit-message", "messages": messages, **more}
+
+
+def run(*said: str, run_id: str = "run-1", thread: str = "t-1", user: str | None = "u-1") -> dict[str, Any]:
+    """AG-UI's input of a run."""
+    messages = [
+        {"id": f"m-{number}", "role": "assistant" if number % 2 else "user", "content": text}
+        for number, text in enumerate(said)
+    ]
+    props = {"user": user} if user else {}
+    usual = {"state": {}, "tools": [], "context": [], "forwardedProps": props}
+    return {"threadId": thread, "runId": run_id, "messages": messages, **usual}
+
+
+async def lines(response: httpx.Response) -> AsyncIterator[tuple[int, str]]:
+    """Number and data of each frame."""
+    number = 0
+    async for line in response.aiter_lines():
+        if line.startswith("id:"):
+            number = int(line[3:])
+        elif line.startswith("data:"):
+            yield number, line[5:].strip()
+
+
+async def told(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], **headers: str
+) -> list[tuple[int, dict[str, Any]]]:
+    """The parts of an answer, with the numbers of their events."""
+    async with client.stream("POST", path, json=body, headers=headers) as response:
+        assert response.status_code == 200, await response.aread()
+        return [(number, json.loads(data)) async for number, data in lines(response) if data != "[DONE]"]
+
+
+def kinds(parts: list[tuple[int, dict[str, Any]]]) -> list[str]:
+    """The types of the parts, those of text once."""
+    found: list[str] = []
+    for _, part in parts:
+        if not found or found[-1] != part["type"]:
+            found.append(part["type"])
+    return found
+
+
+async def test_a_chat_of_the_ai_sdk_shows_tools_text_and_what_was_done(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(tool_calls=[CLOCK]), Reply(["It is ", "noon."]))
+
+    async with client.stream("POST", UI, json=ui("How late is it by your clock now, please?")) as response:
+        frames = [data async for _, data in lines(response)]
+
+    assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
+    assert response.headers["X-Session-Id"] == "c-1"
+    assert frames[-1] == "[DONE]"
+    parts = [(0, json.loads(frame)) for frame in frames[:-1]]
+    expected = ["start", "start-step", "tool-input-available", "tool-output-available", "text-start", "text-delta"]
+    assert kinds(parts) == [*expected, "text-end", "finish-step", "finish"]
+    called = next(part for _, part in parts if part["type"] == "tool-input-available")
+    assert (called["toolName"], called["providerExecuted"], called["dynamic"]) == ("get_current_time", True, True)
+    assert "".join(part["delta"] for _, part in parts if part["type"] == "text-delta") == "It is noon."
+    assert parts[-1][1]["messageMetadata"]["usage"]["output_tokens"] >= 0
+
+
+async def test_every_event_of_ag_ui_is_one_of_its_package(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(tool_calls=[CLOCK]), Reply(["It is ", "noon."]), Reply(status=401))
+
+    parts = await told(client, AG_UI, run("How late is it by your clock now, please?"))
+    failed = await told(client, AG_UI, run("Hello", run_id="run-2", thread="t-2"))
+
+    for _, part in parts + failed:
+        EVENT.validate_python(part)
+    text = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    tool = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]
+    assert kinds(parts) == ["RUN_STARTED", *tool, *text, "CUSTOM", "RUN_FINISHED"]
+    assert kinds(failed) == ["RUN_STARTED", "RUN_ERROR"]
+    assert failed[-1][1]["code"] == "llm_unauthorized"
+
+
+async def test_a_run_that_breaks_at_any_event_goes_on_there_and_is_stored_once(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply([f"word{number} " for number in range(6)]))
+    whole = await told(client, AG_UI, run("Count"))
+
+    for after in range(whole[-1][0] + 1):
+        rest = await told(client, AG_UI, run("Count"), **{"Last-Event-ID": str(after)})
+        assert rest == [(number, part) for number, part in whole if number > after]
+    assert len(await contents(services)) == 2
+
+
+async def test_a_chat_that_waits_for_its_answer_takes_it_up_from_its_beginning(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["One ", "two ", "three"], gap_s=0.2))
+    stream = f"{UI}/c-1/stream"
+    assert (await client.get(stream, params={"user": "u-1"})).status_code == 204
+
+    async with client.stream("POST", UI, json=ui("Count")) as response:
+        async for _, data in lines(response):
+            if "text-delta" in data:
+                break  # the page is loaded again
+    taken_up = await client.get(stream, params={"user": "u-1"})
+    other = await client.get(stream, params={"user": "u-2"})
+
+    parts = [json.loads(line[6:]) for line in taken_up.text.splitlines() if line.startswith("data: {")]
+    assert parts[0]["type"] == "start"
+    assert "".join(part.get("delta", "") for part in parts) == "One two three"
+    assert other.status_code == 204
+    assert (await client.get(stream, params={"user": "u-1"})).status_code == 204
+
+
+async def test_what_is_edited_or_answered_once_more_takes_the_place_of_what_was(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["First."]), Reply(["Second."]), Reply(["Third."]), Reply(["Fourth."]))
+    await told(client, UI, ui("I like red."))
+    await told(client, UI, ui("I like red.", trigger="regenerate-message"))
+    assert await contents(services) == [("user", "I like red."), ("assistant", "Second.")]
+    await told(client, UI, ui("I like blue.", messageId="m-0"))
+    await told(client, UI, ui("I like blue.", "Third.", "Why?"))
+    assert [text for _, text in await contents(services)] == ["I like blue.", "Third.", "Why?", "Fourth."]
+
+
+async def test_a_cancelled_turn_ends_as_both_protocols_say_it(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    for path, body, last in (
+        (UI, ui("Count"), "abort"),
+        (AG_UI, run("Count", thread="t-9"), "RUN_FINISHED"),
+    ):
+        model_server.script(Reply(["One ", "two ", "three"], gap_s=0.5))
+        seen: list[dict[str, Any]] = []
+        async with client.stream("POST", path, json=body) as response:
+            turn_id = response.headers["X-Turn-Id"]
+            async for _, data in lines(response):
+                if data == "[DONE]":
+                    continue
+                seen.append(json.loads(data))
+                if "One" in data:
+                    stopping = asyncio.create_task(client.post(f"/api/v1/turns/{turn_id}/cancel"))
+        assert (await stopping).json()["status"] == "cancelled"
+        assert seen[-1]["type"] == last
+    EVENT.validate_python(seen[-1])
+    assert seen[-1]["outcome"] == {"type": "cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "named"),
+    [
+        (UI, ui("Hello", chat="no such name"), "id"),
+        (UI, {"id": "c-1", "messages": []}, "messages"),
+        (UI, ui("Hello", "Hi"), "last message"),
+        (UI, ui("Hello", user="a b"), "user"),
+        (UI, ui(" "), "empty"),
+        (UI, ui("Hello", expert="nobody"), "nobody"),
+        (AG_UI, {**run("Hello"), "runId": ""}, "runId"),
+        (AG_UI, {**run("Hello"), "forwardedProps": {"user": 7}}, "forwardedProps.user"),
+        (AG_UI, {**run(), "messages": [{"id": "m", "role": "user", "content": {"x": 1}}]}, "content"),
+        (AG_UI, {**run(), "messages": [{"id": "m", "role": "tool", "content": "x"}]}, "last message"),
+    ],
+)
+async def test_what_is_wrong_is_named_before_the_stream_begins(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], named: str
+) -> None:
+    answer = await client.post(path, json=body)
+    assert answer.status_code in {404, 422}
+    assert named in answer.json()["detail"]
+
+
+async def test_a_number_that_is_none_and_a_reader_who_is_nobody_are_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post(AG_UI, json=run("Hello"), headers={"Last-Event-ID": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+    assert (await client.get(f"{UI}/c-1/stream")).status_code == 422
+
+
+async def test_spaces_and_temporary_chats_are_as_everywhere(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    await told(client, UI, ui("Hello", chat="c-7", temporary=True))
+    props = {"forwardedProps": {"user": "u-1", "temporary": True}}
+    await told(client, AG_UI, {**run("Hello", thread="t-7"), **props})
+    assert await contents(services) == []
+    await told(client, UI, ui("Hello", chat="c-8", space="work"))
+    props = {"forwardedProps": {"user": "u-1", "space": "work"}}
+    await told(client, AG_UI, {**run("Hello", thread="t-8"), **props})
+    listed = (await client.get("/api/v1/conversations", params={"user_id": "u-1"})).json()["items"]
+    assert [each["space"] for each in listed] == ["work", "work"]
+
+
+async def test_without_a_user_nothing_is_stored(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(["Hello."]))
+    parts = await told(client, AG_UI, run("Hello", user=None))
+    assert parts[-1][1]["type"] == "RUN_FINISHED"
+    assert await contents(services) == []
