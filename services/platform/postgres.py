@@ -27,6 +27,8 @@ Result = TypeVar("Result")
 
 _POOL_SIZE = 20
 _WAIT_FOR_CONNECTION_S = 5.0
+_STATEMENT_S = 15.0
+"""For one round trip of a turn. A server that hangs answers no time-out that was set in it."""
 
 _TRANSIENT = (
     psycopg.OperationalError,
@@ -137,7 +139,11 @@ class Database:
         """
 
         async def fetched() -> list[Row]:
-            async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
+            async with (
+                self._connection() as connection,
+                asyncio.timeout(_STATEMENT_S),
+                connection.cursor(row_factory=row_factory) as cursor,
+            ):
                 # What is sent between two points of synchronisation is one transaction, without saying so.
                 async with connection.pipeline():
                     if lock is None:
@@ -161,6 +167,7 @@ class Database:
         async def fetched() -> tuple[list[One], list[Other]]:
             async with (
                 self._connection() as connection,
+                asyncio.timeout(_STATEMENT_S),
                 connection.cursor(row_factory=one.row_factory) as first,
                 connection.cursor(row_factory=other.row_factory) as second,
             ):

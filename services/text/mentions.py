@@ -40,10 +40,12 @@ _KIN = re.compile(
     r"外婆|女朋友|男朋友|女友|男友|朋友|老板|同事|邻居|室友|前任|叔叔|阿姨|表[哥弟姐妹]|舅舅|姑姑)",
     re.IGNORECASE,
 )
-_END = re.compile(r"[.!?]+(?=\s)\s*|[。！？;；\n…]+\s*")
+_END = re.compile(r"(?<![.!?])[.!?]+(?=\s)\s*|[。！？;；\n…]+\s*")
 _ABBREVIATION = re.compile(r"\b(?:dr|mr|mrs|ms|st|prof|no|vs|e\.g|i\.e|approx)\.\s*$", re.IGNORECASE)
+_LONGEST_ABBREVIATION = 10
 _COMMA = re.compile(
-    r"[,，、]\s*|\s+(?=(?:and|but|so|because|while) (?:i|i'm|i've|my|we|our|it|he|she|the)\b)", re.IGNORECASE
+    r"[,，、]\s*|(?<!\s)\s+(?=(?:and|but|so|because|while) (?:i|i'm|i've|my|we|our|it|he|she|the)\b)",
+    re.IGNORECASE,
 )
 _STANDS_ALONE = re.compile(
     r"^\s*(?:and |but |so |also |而且|但是?|不过|另外|还有|然后)*(?:i|i'm|i've|i'd|my|we|we're|our|he|she|they|"
@@ -186,7 +188,12 @@ def _is_name(term: str, words: str) -> bool:
 
 def sentences(text: str) -> list[str]:
     """A text cut after each sentence; joined they are the text."""
-    ends = [each.end() for each in _END.finditer(text) if not _ABBREVIATION.search(text, 0, each.end())]
+    ends = [
+        each.end()
+        for each in _END.finditer(text)
+        # Looked for right before the end alone: a text of full stops would be read again for each of them.
+        if not _ABBREVIATION.search(text, max(0, each.start() - _LONGEST_ABBREVIATION), each.end())
+    ]
     return [text[start:end] for start, end in pairwise([0, *ends, len(text)]) if text[start:end]]
 
 

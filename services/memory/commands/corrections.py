@@ -21,6 +21,10 @@ Corrected = tuple[Stored, Substitution, str]
 """The statement that is corrected, how, and the value in it."""
 
 
+_MOST_STATED = 2_000
+"""Characters of a message whose statements are compared with a correction."""
+
+
 def corrected_in(
     command: Command, told: Sequence[tuple[Stored, str]], before: Sequence[Stored], message: str
 ) -> Corrected | None:
@@ -86,8 +90,12 @@ def _first(
 
 
 def stated_in(text: str) -> list[str]:
-    """The statements of a text, without its questions."""
-    return [statement for statement in statements_of(text) if not statement.rstrip().endswith(("?", "？"))]
+    """Statements of a message; those of a long one at its beginning, where people say what it is about."""
+    return [
+        statement
+        for statement in statements_of(text[:_MOST_STATED])
+        if not statement.rstrip().endswith(("?", "？"))
+    ]
 
 
 def _denied_member(pairs: Sequence[tuple[Stored, str]], message: str) -> Corrected | None:

@@ -56,8 +56,19 @@ _BRIDGED = 3
 """Characters between two parts of a target that belong to it."""
 
 
+_LONGEST, _READ = 2_000, 500
+"""Characters from which on a message is long, and of each of its ends that are read then."""
+
+
 def recognise(message: str) -> Recognised:
-    """The memory commands of a message; none for most messages. Pure, about a millisecond."""
+    """The memory commands of a message; none for most messages. Pure, about a millisecond.
+
+    Of a long message its beginning and its end are read: what stands between is material.
+    """
+    if len(message) > _LONGEST:
+        begins, ends = recognise(message[:_READ]), recognise(message[-_READ:])
+        rest = f"{begins.rest}{message[_READ:-_READ]}{ends.rest}"
+        return Recognised((*begins.commands, *ends.commands), rest=rest)
     text = folded(message)
     shown = masked(text)
     found = tokens(shown)

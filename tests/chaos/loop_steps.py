@@ -1,0 +1,280 @@
+"""How long single steps hold up the event loop, for the longest and strangest input that is accepted.
+
+`python -m tests.chaos.loop_steps [--most-ms 50]` sends it over HTTP to the service in this process, with a
+scripted model and embedded stores, and prints the longest steps of each kind of input in milliseconds of processor
+time of the loop's thread: what else the machine does counts for nothing. Exit code 1 when one is over the limit.
+"""
+
+import argparse
+import asyncio
+import gc
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from services.bootstrap import open_services
+from services.engines import migrate_if_owner, open_engines
+from services.platform.settings import load_settings
+from tests.support.application import running_turns, served
+from tests.support.model_server import ModelServer, Reply
+
+MOST_MS = 50.0
+LONGEST = 32_000
+_PATIENCE_S = 60.0
+_ROOT = str(Path(__file__).parents[2])
+_WORDS = list("我们昨天去公园看见了一只猫它在树下睡觉气很好风吹过来花开得正红")
+
+
+@dataclass
+class Steps:
+    """The longest step of a kind of input, and where the loop was in the midst of it."""
+
+    longest_ms: float = 0.0
+    over: int = 0
+    where: str = ""
+    failed: str = ""
+
+
+@dataclass
+class Watch:
+    """What is being measured, and the stack of a step that takes long."""
+
+    most_ms: float
+    steps: Steps = field(default_factory=Steps)
+    begun: float = 0.0
+    """Wall time of the step that runs; 0 = none runs."""
+    seen: str = ""
+
+    def run(self, handle: Any) -> None:
+        """Run a step and note its processor time."""
+        self.seen, self.begun = "", time.perf_counter()
+        cpu = time.thread_time()
+        try:
+            handle._run()
+        finally:
+            milliseconds = (time.thread_time() - cpu) * 1000
+            self.begun = 0.0
+            self.steps.over += milliseconds > self.most_ms
+            if milliseconds > self.steps.longest_ms:
+                self.steps.longest_ms, self.steps.where = milliseconds, self.seen
+
+    def look(self, thread: int) -> None:
+        """From another thread: note where a step is that already takes long."""
+        while True:
+            time.sleep(self.most_ms / 4000)
+            if self.begun and time.perf_counter() - self.begun > self.most_ms / 3000 and not self.seen:
+                frames = traceback.extract_stack(sys._current_frames()[thread])
+                ours = [f"{each.name} ({Path(each.filename).name}:{each.lineno})" for each in frames]
+                inside = [
+                    name
+                    for name, each in zip(ours, frames, strict=True)
+                    if each.filename.startswith(_ROOT) and "site-packages" not in each.filename
+                ]
+                self.seen = " < ".join([ours[-1], *reversed(inside[-3:])])
+
+
+class _Step:
+    """A handle that is measured."""
+
+    __slots__ = ("_cancelled", "_handle", "_watch")
+
+    def __init__(self, handle: Any, watch: Watch) -> None:
+        self._handle, self._watch = handle, watch
+        self._cancelled = handle._cancelled
+
+    def _run(self) -> None:
+        self._watch.run(self._handle)
+
+
+class _Ready(deque[Any]):
+    """The handles that the loop runs next."""
+
+    watch: Watch
+
+    def popleft(self) -> Any:
+        return _Step(super().popleft(), self.watch)
+
+
+class WatchedLoop(asyncio.SelectorEventLoop):
+    """A loop that measures each of its steps."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._ready = _Ready()
+        self._ready.watch = watch
+
+
+class Rig:
+    """The service, and one user who has said much."""
+
+    def __init__(self, http: httpx.AsyncClient, model: ModelServer) -> None:
+        self._http = http
+        self._model = model
+
+    async def turn(self, message: str, *, user: str = "u", session: str = "s", answer: str = "Well.") -> None:
+        """One message, answered."""
+        self._model.default = Reply([answer])
+        body = {"user_id": user, "session_id": session, "message": message}
+        response = await self._http.post("/api/v1/chat", json=body)
+        if response.status_code != httpx.codes.OK:
+            raise RuntimeError(response.text)
+
+    async def twice(self, message: str, session: str) -> None:
+        """The same in a conversation that holds it already, and in one that does not."""
+        await self.turn(message, session=session)
+        await self.turn(message, session=session)
+
+    async def say_much(self, user: str, session: str, messages: int, characters: int = 60) -> None:
+        """Import a history."""
+        line = {"user_id": user, "session_id": session, "created_at": "2025-01-01T00:00:00Z"}
+        lines = []
+        for number in range(messages):
+            role = "assistant" if number % 2 else "user"
+            text = f"{number} {_chinese(characters, number)} The {number}th bicycle of mine is at place {number}."
+            lines.append(orjson.dumps({**line, "role": role, "content": text}))
+        headers = {"Content-Type": "application/x-ndjson"}
+        (await self._http.post("/api/v1/import", content=b"\n".join(lines), headers=headers)).raise_for_status()
+
+    async def read_all(self, user: str) -> None:
+        """Read what there is of the user."""
+        found = (await self._http.get("/api/v1/conversations", params={"user_id": user})).json()["items"]
+        for conversation in found:
+            path = f"/api/v1/conversations/{conversation['id']}/messages"
+            (await self._http.get(path, params={"limit": 200})).raise_for_status()
+
+    async def send_images(self) -> None:
+        """As many bytes as a message may have."""
+        image = "data:image/png;base64," + "iVBORw0KGgo" + "A" * 8_000_000
+        images = [image[: len(image) - len(image.partition(",")[2]) % 4]] * 2
+        body = {"user_id": "u", "session_id": "images", "message": "What is this?", "images": images}
+        await self._http.post("/api/v1/chat", json=body)
+
+
+def _chinese(characters: int, seed: int = 0) -> str:
+    step = 7 + seed % 5
+    return "".join(_WORDS[(number * step + number // 11 + seed) % len(_WORDS)] for number in range(characters))
+
+
+def _english(characters: int) -> str:
+    return "".join(f"word{number} of the story about place {number % 97} and " for number in range(2_000))[
+        :characters
+    ]
+
+
+INPUTS: dict[str, Callable[[Rig], Awaitable[None]]] = {
+    "a short message": lambda rig: rig.twice("How are you?", "short"),
+    "32,000 Chinese characters": lambda rig: rig.twice(_chinese(LONGEST), "chinese"),
+    "32,000 of many English words": lambda rig: rig.twice(_english(LONGEST), "english"),
+    "one Chinese character 32,000 times": lambda rig: rig.twice("哈" * LONGEST, "ha"),
+    "one letter 32,000 times": lambda rig: rig.twice("a" * LONGEST, "a"),
+    "one word 6,400 times": lambda rig: rig.twice("very " * (LONGEST // 5), "very"),
+    "忘掉 16,000 times": lambda rig: rig.twice("忘掉" * (LONGEST // 2), "forget-zh"),
+    "forget that, again and again": lambda rig: rig.twice("forget that " * (LONGEST // 12), "forget-en"),
+    "not X but Y, again and again": lambda rig: rig.twice("not tea but coffee, " * (LONGEST // 20), "not-but"),
+    "不是甲是乙，again and again": lambda rig: rig.twice("不是茶是咖啡，" * (LONGEST // 7), "not-but-zh"),
+    "days, again and again": lambda rig: rig.twice("yesterday last week on 3 May " * (LONGEST // 29), "days"),
+    "昨天上周 again and again": lambda rig: rig.twice("昨天上周三月五号我们聊了什么" * (LONGEST // 14), "days-zh"),
+    "32,000 digits": lambda rig: rig.twice("1234567890" * (LONGEST // 10), "digits"),
+    "32,000 question marks": lambda rig: rig.twice("?" * LONGEST, "questions"),
+    "questions without end": lambda rig: rig.twice("why? what? 为什么？" * (LONGEST // 15), "asking"),
+    "code": lambda rig: rig.twice("def f(x):\n    return {'a': [x ** 2, (1, 2)]}\n" * (LONGEST // 46), "code"),
+    "brackets": lambda rig: rig.twice("([{<" * (LONGEST // 4), "brackets"),
+    "spaces": lambda rig: rig.twice("x" + " " * (LONGEST - 2) + "x", "spaces"),
+    "lines": lambda rig: rig.twice("- a\n" * (LONGEST // 4), "lines"),
+    "an answer of 200,000 characters": lambda rig: rig.turn("Tell.", session="answer", answer=_chinese(200_000)),
+    "two images of 8 MB": lambda rig: rig.send_images(),
+    "10,000 memories imported": lambda rig: rig.say_much("rich", "long", 20_000),
+    "10,000 memories asked": lambda rig: rig.turn("Where is my 77th bicycle? 它在树下睡觉吗", user="rich"),
+    "10,000 memories, a long question": lambda rig: rig.turn(_chinese(8_000) + _english(8_000), user="rich"),
+    "the longest history": lambda rig: rig.turn("And then?", user="rich", session="long"),
+    "long messages imported": lambda rig: rig.say_much("writer", "long", 60, 30_000),
+    "long messages read": lambda rig: rig.read_all("writer"),
+    "long messages remembered": lambda rig: rig.turn("What did I say of the bicycle?", user="writer"),
+}
+
+
+async def measure(watch: Watch, only: str = "") -> dict[str, Steps]:
+    """Send every kind of input."""
+    found: dict[str, Steps] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="anamnesis-steps-", ignore_cleanup_errors=True) as name,
+        ModelServer() as model,
+    ):
+        await asyncio.to_thread(Path(name).chmod, 0o755)  # root's PostgreSQL has another account
+        settings = load_settings(
+            data_dir=Path(name) / "data",
+            llm_model="scripted",
+            llm_base_url=model.base_url,
+            llm_api_key="k",
+            memory_agent_pause_s=0,
+        )
+        async with AsyncExitStack() as stack:
+            engines = await stack.enter_async_context(open_engines(settings))
+            await migrate_if_owner(engines)
+            services = await stack.enter_async_context(open_services(settings, engines))
+            services.jobs.start_worker()
+            runner = await stack.enter_async_context(running_turns(services))
+            url = await stack.enter_async_context(served(services, runner))
+            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=_PATIENCE_S))
+            rig = Rig(http, model)
+            await rig.turn("Hello.")
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(50_000, 20, 100)
+            for kind, send in INPUTS.items():
+                if only in kind:
+                    watch.steps = found[kind] = Steps()
+                    try:
+                        await send(rig)
+                    except httpx.TimeoutException:
+                        found[kind].failed = "no answer in time"
+                    await asyncio.sleep(1)  # the jobs that it causes count, too
+                    sys.stderr.write(f"{kind}: {found[kind]}\n")
+            watch.steps = Steps()
+    return found
+
+
+def run(most_ms: float = MOST_MS, only: str = "") -> dict[str, Steps]:
+    """Measure in a loop that is watched."""
+    watch = Watch(most_ms)
+    threading.Thread(target=watch.look, args=[threading.get_ident()], daemon=True).start()
+    with asyncio.Runner(loop_factory=lambda: WatchedLoop(watch)) as runner:
+        return runner.run(measure(watch, only))
+
+
+def show(found: dict[str, Steps], most_ms: float) -> None:
+    """Print the table."""
+    table = Table(title="Steps of the event loop")
+    for heading in ("input", "longest, ms", f"over {most_ms:g} ms", "where"):
+        table.add_column(heading, overflow="fold")
+    for kind, steps in found.items():
+        table.add_row(kind, f"{steps.longest_ms:.0f}", str(steps.over), steps.failed or steps.where)
+    Console(width=170).print(table)
+
+
+def main() -> None:
+    """Read the options, measure, print."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.loop_steps", description=__doc__)
+    parser.add_argument("--most-ms", type=float, default=MOST_MS)
+    parser.add_argument("--only", default="", help="inputs with this in their name")
+    options = parser.parse_args()
+    found = run(options.most_ms, options.only)
+    show(found, options.most_ms)
+    sys.exit(any(steps.over or steps.failed for steps in found.values()))
+
+
+if __name__ == "__main__":
+    main()
