@@ -16,6 +16,7 @@ from services.text.concepts import concepts, telling_concepts, words_for
 from services.text.tokenizer import terms
 
 _DEPTH = 24
+_MOST_CHARACTERS = 2_000
 _MOST_TERMS = 120
 _MOST_KNOWN = 4_000
 """Passages whose concepts are kept in this process."""
@@ -53,6 +54,7 @@ class DocumentEvidence:
         Raises:
             Unavailable: Milvus or the database does not answer, or not in time.
         """
+        message = message[:_MOST_CHARACTERS]
         words = with_forms(dict.fromkeys((*terms(message), *words_for(telling_concepts(message)))))[:_MOST_TERMS]
         if not words:
             return []

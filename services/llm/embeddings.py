@@ -29,7 +29,8 @@ LEXICAL = "built-in lexical embedder"
 _LEXICAL_DIMENSIONS = 512
 _TIMEOUT_S = 30.0
 _AT_ONCE = 64
-_FEW = 4
+_FEW, _SHORT = 4, 2_000
+"""Texts, and characters of all of them, that are embedded by words without a thread."""
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
@@ -166,7 +167,7 @@ class Embedder:
 
     async def _embed(self, texts: list[str]) -> list[list[float]]:
         if isinstance(self._embeddings, LexicalEmbeddings):
-            if len(texts) <= _FEW:
+            if len(texts) <= _FEW and sum(map(len, texts)) <= _SHORT:
                 return self._embeddings.embed_documents(texts)
             return await asyncio.to_thread(self._embeddings.embed_documents, texts)
         about: Attributes = {

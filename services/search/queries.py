@@ -20,6 +20,8 @@ _WEIGHTS_OPEN = (0.5, 1.0)
 _WEIGHTS_HINT = (1.0, 0.4)
 _OPEN = 1
 _SHORT = 3
+_LONGEST, _END = 2_000, 500
+"""Characters of a message that are sought, and how many of them are its end."""
 
 _PREFERENCE: dict[Language, str] = {
     "en": "I like, love, prefer, my favourite: {}",
@@ -57,6 +59,8 @@ def make_queries(
     One that seeks advice or a choice is sought as a statement of what the user likes, too.
     """
     said = message.strip()
+    if len(said) > _LONGEST:  # what a long message is about stands at its ends
+        said = f"{said[: _LONGEST - _END]}\n{said[-_END:]}"
     if not any(character.isalnum() for character in said):
         return []
     of = language or language_of([said])
@@ -78,7 +82,10 @@ def _with_context(message: str, speaker: str, recent: Sequence[Utterance]) -> st
     asked = [place for place, said in enumerate(last) if said.role == "user"]
     kept = sorted([*asked[-_RECENT_MESSAGES + 1 :], *answers[-1:]])
     return "\n".join(
-        [*(indexed_text(last[place].speaker, last[place].text) for place in kept), indexed_text(speaker, message)]
+        [
+            *(indexed_text(last[place].speaker, last[place].text[:_LONGEST]) for place in kept),
+            indexed_text(speaker, message),
+        ]
     )
 
 

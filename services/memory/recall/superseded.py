@@ -13,6 +13,7 @@ from services.text.language import language_of
 from services.text.questions import asks
 
 _SENTENCE = re.compile(r"[^.!?。！？;；,，\n]+[?？]?")
+_MOST_CHARACTERS = 2_000
 _MOST_SENTENCES = 12
 _SHORT = 500
 _SHORTEST_SUBJECT = 2
@@ -72,7 +73,7 @@ def _claims(text: str) -> Sequence[Claim]:
 
 
 def _claims_of(text: str) -> Sequence[Claim]:
-    sentences = [sentence.strip() for sentence in _SENTENCE.findall(text)[:_MOST_SENTENCES]]
+    sentences = [sentence.strip() for sentence in _SENTENCE.findall(text[:_MOST_CHARACTERS])[:_MOST_SENTENCES]]
     # A question claims nothing: what is my dog called? is no other name.
     return [
         claim_of(sentence) for sentence in sentences if sentence and not asks(sentence, language_of([sentence]))
