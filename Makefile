@@ -82,7 +82,7 @@ reference: setup ## Write the files that list all settings from the settings cla
 	@$(BIN)/anamnesis config --markdown > docs/settings.md
 
 .PHONY: bench
-bench: setup-dev ## Measure what a turn costs, as ratios to the floor
+bench: setup-dev ## Measure what a turn costs, as ratios to the floor, and what happens around saturation
 	@$(BIN)/python -m benchmarks.turn_overhead
 	@$(BIN)/python -m benchmarks.knee
 

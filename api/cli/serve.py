@@ -107,7 +107,7 @@ async def _finish_start(settings: Settings) -> None:
     from services.warm_up import warm_up  # noqa: PLC0415
 
     await warm_up(settings)
-    _calm_garbage_collection()
+    calm_garbage_collection()
 
 
 async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
@@ -121,7 +121,7 @@ async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[s
     await finishing
 
 
-def _calm_garbage_collection() -> None:
+def calm_garbage_collection() -> None:
     """Leave the start's half million objects out of collections, and collect less often.
 
     A turn makes some ten thousand short-lived objects, which reference counting frees; Python's default
