@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from api.cli.shell import fail, settings_or_exit
+from services.platform.settings import KEY_VARIABLE
 
 _PATIENCE_S = 5.0
 _BUCKETS = "anamnesis_first_token_seconds_bucket"
@@ -84,6 +85,9 @@ def top(
     url: Annotated[
         list[str] | None, typer.Option(help="Address of a process; give one for each of several.")
     ] = None,
+    key: Annotated[
+        str | None, typer.Option(envvar=KEY_VARIABLE, help="An admin's API key, where the service asks for one.")
+    ] = None,
     every: Annotated[float, typer.Option(min=0.2, max=60, help="Seconds between two looks.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Look twice, print, and end.")] = False,
 ) -> None:
@@ -94,7 +98,8 @@ def top(
     settings = settings_or_exit()
     addresses = url or [f"http://{settings.host}:{settings.port}"]
     try:
-        with httpx.Client(timeout=_PATIENCE_S) as client:
+        headers = {"Authorization": f"Bearer {key}"} if key else None
+        with httpx.Client(timeout=_PATIENCE_S, headers=headers) as client:
             before = _look(client, addresses)
             time.sleep(every)
             now = _look(client, addresses)
