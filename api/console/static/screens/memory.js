@@ -4,6 +4,7 @@ import { get, patch, post, userPath } from '../api.js'
 import { date, number, percent, t, word } from '../i18n.js'
 import { attempt, Button, Chip, Confirm, Dialog, Field, html, Loaded, Meter, More, Page, Select, toast, useLoad, usePages, useSettled, useState, When } from '../ui.js'
 import { Affected, Forget, Messages } from '../chat/why.js'
+import { Said } from './parts.js'
 
 export const screen = 'memory'
 const TYPES = ['', 'turn', 'preference', 'decision', 'context', 'outcome', 'consolidated']
@@ -46,7 +47,7 @@ export function Screen({ user, may }) {
 function Card({ each, picked, onPick, onOpen, may }) {
   const past = each.superseded_by || each.retracted_at
   return html`<li class=${`card${picked ? ' selected' : ''}${past ? ' past' : ''}`}>
-    <p>${each.content.length > 420 ? `${each.content.slice(0, 420)}…` : each.content}</p>
+    <${Said} text=${each.content} most=${420} />
     <div class="facts">
       <${Chip}>${word('type', each.episode_type)}<//>
       <${When} at=${each.created_at} />
@@ -73,7 +74,7 @@ function One({ id, user, may, onClose, onChanged, onForget }) {
   }
   return html`<${Dialog} side title=${t('memory.one')} onClose=${onClose}>
     <${Loaded} of=${found}>${each && html`
-      <section>${text === null ? html`<p style=${{ whiteSpace: 'pre-wrap' }}>${each.content}</p>` : html`<textarea rows="5" value=${text} aria-label=${t('memory.text')} onInput=${(event) => setText(event.target.value)}></textarea>`}
+      <section>${text === null ? html`<${Said} text=${each.content} />` : html`<textarea rows="5" value=${text} aria-label=${t('memory.text')} onInput=${(event) => setText(event.target.value)}></textarea>`}
         ${may('memory:write') && html`<div class="row">
           ${text !== null ? html`<${Button} kind="primary" onClick=${save}>${t('save')}<//><button type="button" class="button quiet" onClick=${() => setText(null)}>${t('cancel')}</button>` : html`${written && html`<button type="button" class="button" onClick=${() => setText(each.content)}>${t('correct')}</button>`}<button type="button" class="button danger" onClick=${onForget}>${t('forget')}…</button>`}
         </div>`}

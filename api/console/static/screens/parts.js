@@ -28,4 +28,14 @@ export function useForm(initial) {
   return [values, set, replace]
 }
 
+/** What a memory says; of a turn each message under who said it. */
+export function Said({ text, most = Infinity }) {
+  const shown = text.length > most ? `${text.slice(0, most)}…` : text
+  const parts = shown.split(/^(user|assistant): /m)
+  if (parts.length === 1) return html`<p>${shown}</p>`
+  const messages = []
+  for (let n = 1; n < parts.length; n += 2) messages.push(html`<div class="said-line"><b>${t(`role.${parts[n]}`)}</b>${parts[n + 1].trim()}</div>`)
+  return html`<div class="said-lines">${parts[0].trim()}${messages}</div>`
+}
+
 export const lines = (text) => text.split('\n').map((line) => line.trim()).filter(Boolean)
