@@ -74,4 +74,4 @@ async def watched(
     )
     yield seen
     await context.close()
-    assert seen.faults == []
+    assert not seen.faults, seen.faults

@@ -1,9 +1,10 @@
 // Markdown of answers as safe HTML, appended block by block: what is finished is never rendered again.
 
 import { Marked } from './vendor/marked.js'
-import DOMPurify from './vendor/purify.js'
+import './vendor/purify.js'
 import { t } from './i18n.js'
 
+const { DOMPurify } = globalThis
 const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/
 const LIST_ITEM = /^\s{0,3}([-*+]|\d{1,9}[.)])\s/
 const MOST_HIGHLIGHTED = 20_000

@@ -105,8 +105,8 @@ export function Shell({ service, onLanguage, onSignedOut }) {
     </aside>
     <button type="button" class="scrim" aria-label=${t('close')} tabindex=${open ? 0 : -1} onClick=${() => setOpen(false)}></button>
     <div class="content">
-      <div class="topbar"><${IconButton} icon="menu" label=${t('menu')} aria-expanded=${open} aria-controls="sidebar" onClick=${() => setOpen(true)} /><span>${t(`nav.${at.screen}`)}</span><${IconButton} icon="add" label=${t('new_chat')} onClick=${() => go('chat')} /></div>
-      ${user === DEMO && html`<p class="demo-bar"><span>${t('demo.note')}</span>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</p>`}
+      <header class="topbar"><${IconButton} icon="menu" label=${t('menu')} aria-expanded=${open} aria-controls="sidebar" onClick=${() => setOpen(true)} /><span>${t(`nav.${at.screen}`)}</span><${IconButton} icon="add" label=${t('new_chat')} onClick=${() => go('chat')} /></header>
+      ${user === DEMO && html`<section class="demo-bar" aria-label=${t('demo.note')}><span>${t('demo.note')}</span>${may('admin') && html`<${Button} kind="link" onClick=${removeDemo}>${t('demo.remove')}<//>`}</section>`}
       <main id="main" tabindex="-1" key=${`${at.screen}:${currentLanguage()}`}>
         <${Guard} key=${at.screen}>
           ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}

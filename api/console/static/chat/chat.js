@@ -102,9 +102,10 @@ export function Screen({ service, user, rest, may, conversations }) {
   const shown = turns.slice(-earlier)
   const title = conversation.stored?.title
   return html`<div class="chat">
-    <header class="chat-head">
+    <header class=${turns.length ? 'chat-head' : 'chat-head unbegun'}>
       <h1>${title ?? (conversation.temporary ? t('temporary') : turns.length ? turns[0].message.slice(0, 80) : t('new_chat'))}</h1>
       ${conversation.stored && conversation.stored.expert !== 'default' && html`<${Chip}>${conversation.stored.expert}<//>`}
+      ${(conversation.stored?.space ?? (turns.length > 0 && options.space)) && html`<${Chip}>${conversation.stored?.space ?? options.space}<//>`}
       ${conversation.temporary && html`<${Chip} kind="note">${t('temporary_note')}<//>`}
       <span class="grow"></span>
       ${conversation.id && !conversation.temporary && may('memory:write') && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setRemoving(true)} />`}
@@ -121,7 +122,7 @@ export function Screen({ service, user, rest, may, conversations }) {
     </div>
     <div class="dock">
       ${away && html`<button type="button" class="round to-end" aria-label=${t('to_end')} onClick=${toEnd}><${Icon} name="down" /></button>`}
-      <${Composer} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} onTemporary=${service.temporary_conversations && setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
+      <${Composer} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} user=${user} mayRead=${may('memory:read')} hasTalked=${conversations.items?.length > 0} onTemporary=${setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
       <p class="small-print">${t('small_print')}</p>
     </div>
     ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${() => { setWhy(null); ask(why.message, { images: why.images, replaces: why.id }) }} onChanged=${reread} />`}

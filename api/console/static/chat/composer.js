@@ -1,15 +1,15 @@
 // Where a message is written: its draft is kept, pictures can be dropped in, Enter sends.
 
-import { get } from '../api.js'
+import { get, userPath } from '../api.js'
 import { t } from '../i18n.js'
-import { html, Icon, IconButton, Select, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
+import { attempt, html, Icon, IconButton, Select, toast, useEffect, useLoad, useRef, useState } from '../ui.js'
 
 const LONGEST = 32_000
 const MOST_IMAGES = 8
 const IMAGE_BYTES = 8 * 1024 * 1024
 const KINDS = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
-export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, options, onOptions, onSend, onStop, prefill }) {
+export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, options, onOptions, onSend, onStop, prefill, user, mayRead, hasTalked }) {
   const stored = `anamnesis.draft.${draftKey}`
   const [text, setText] = useState(() => localStorage.getItem(stored) ?? '')
   const [images, setImages] = useState([])
@@ -20,6 +20,11 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
     const [experts, bases] = await Promise.all([get('/api/v1/experts', { limit: 200 }), get('/api/v1/knowledge-bases', { limit: 200 })])
     return { experts: experts.items, bases: bases.items }
   })
+
+  const [spaces, setSpaces] = useState([])
+  const loadSpaces = async () => {
+    if (mayRead) setSpaces((await get(userPath(user, 'spaces'))).items.map((each) => each.name))
+  }
 
   useEffect(() => {
     setText(localStorage.getItem(stored) ?? '')
@@ -99,6 +104,7 @@ export function Composer({ draftKey, isNew, underWay, temporary, onTemporary, op
       <input ref=${file} type="file" hidden multiple accept=${KINDS.join(',')} onChange=${(event) => { attach(event.target.files); event.target.value = '' }} />
       <${IconButton} icon="image" label=${t('add_image')} onClick=${() => file.current.click()} />
       ${isNew && onTemporary && html`<${IconButton} icon="ghost" label=${t('temporary')} aria-pressed=${temporary} onClick=${() => onTemporary(!temporary)} />`}
+      ${isNew && !temporary && html`<input class="space" list="spaces" placeholder=${t('space')} aria-label=${t('space')} title=${t('space_hint')} value=${options.space ?? ''} onFocus=${() => hasTalked && attempt(loadSpaces)} onInput=${(event) => onOptions({ ...options, space: event.target.value.trim() })} /><datalist id="spaces">${spaces.map((name) => html`<option value=${name} />`)}</datalist>`}
       ${isNew && experts.length > 1 && html`<${Select} aria-label=${t('expert')} value=${options.expert ?? 'default'} onChange=${(expert) => onOptions({ ...options, expert })} options=${experts.map((each) => [each.name, each.name])} />`}
       ${bases.length > 0 && html`<${Select} aria-label=${t('knowledge_base')} value=${options.base ?? ''} onChange=${(base) => onOptions({ ...options, base })} options=${[['', t('any_base')], ...bases.map((each) => [each.prefix, each.prefix])]} />`}
       <span class="grow"></span>

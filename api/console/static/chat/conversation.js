@@ -102,7 +102,7 @@ export class Conversation extends EventTarget {
   }
 
   /** Send a message; with `replaces`, in the place of a turn and all that follow it. */
-  async ask(message, { images = [], replaces = null, interrupt = false, session, expert, base } = {}) {
+  async ask(message, { images = [], replaces = null, interrupt = false, session, expert, base, space } = {}) {
     const place = replaces ? this.turns.findIndex((turn) => turn.id === replaces) : this.turns.length
     const before = this.turns
     const turn = {
@@ -121,7 +121,8 @@ export class Conversation extends EventTarget {
         timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
         locale: currentLanguage() === 'zh' ? 'zh-CN' : 'en',
         on_conflict: interrupt ? 'interrupt' : 'queue',
-        ...(this.temporary ? { temporary: true } : {}),
+        ...(this.temporary ? { temporary: true, earlier: earlier(before) } : {}),
+        ...(!this.stored && space ? { space } : {}),
         ...(replaces ? { replaces } : {}),
         ...(!this.stored && expert ? { expert } : {}),
         ...(base ? { kb_prefix: base } : {}),
@@ -237,6 +238,13 @@ export class Conversation extends EventTarget {
     this.closing.abort()
   }
 }
+
+/** What was said in a conversation of which the service keeps nothing. */
+const earlier = (turns) =>
+  turns
+    .filter((turn) => turn.status === 'completed')
+    .flatMap((turn) => [{ role: 'user', content: turn.message, images: turn.images }, { role: 'assistant', content: turn.answer }])
+    .slice(-200)
 
 export const newSession = () =>
   `console-${[...crypto.getRandomValues(new Uint8Array(9))].map((byte) => byte.toString(36).padStart(2, '0')).join('')}`
