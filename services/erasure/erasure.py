@@ -16,8 +16,9 @@ from services.erasure.traces import Traces, remove_jobs
 from services.errors import NotFound, Unavailable
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.episodes.index import WRITING, EpisodeIndex
+from services.memory.episodes.index import EpisodeIndex
 from services.platform.postgres import Connection, Database
+from services.search.vector_index import WRITING
 
 ERASE_TRACES = "erase_traces"
 

@@ -13,9 +13,9 @@ from services.knowledge.conversion import ConversionLimits, Converter
 from services.knowledge.document import BadDocument, Chunk, Converted, DocumentStatus, Ingested, StoredDocument
 from services.knowledge.document_store import DocumentStore
 from services.knowledge.media_types import MEDIA_TYPES, kind_of
-from services.memory.episodes.index_row import terms_that_fit
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+from services.search.collection import terms_that_fit
 from services.text.tokenizer import terms
 
 MAX_SOURCE_CHARACTERS = 500

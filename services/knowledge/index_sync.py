@@ -21,8 +21,8 @@ from services.knowledge.bases import FORGET_PASSAGES
 from services.knowledge.documents import text_to_index
 from services.knowledge.index import ChunkIndex, ChunkRow, as_entity
 from services.llm.embeddings import Embedder
-from services.memory.episodes.index import WRITING
 from services.platform.postgres import Database
+from services.search.vector_index import WRITING
 
 INDEX = "index_passages"
 

@@ -1,6 +1,6 @@
 """How a collection of an index is made: its fields, BM25 over our own terms, and an index of the embeddings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from services.errors import ConfigurationError
@@ -17,6 +17,7 @@ VERSION = "anamnesis.version"
 """Property of a collection: which version of `indexed_terms` made its rows."""
 
 _COPIED_AT_ONCE = 200
+_MOST_TERMS_BYTES = 8000
 _UNKNOWN = "0"
 
 
@@ -126,3 +127,12 @@ def _add_fields_of_unit(schema: "CollectionSchema") -> None:
     schema.add_field("episode_type", DataType.VARCHAR, max_length=16)
     schema.add_field("importance", DataType.FLOAT)
     schema.add_field("created_at", DataType.INT64)
+
+
+def terms_that_fit(terms: Sequence[str]) -> str:
+    """As many terms as a field holds; the beginning of a long text says what it is about."""
+    text = " ".join(terms).encode()
+    if len(text) <= _MOST_TERMS_BYTES:
+        return text.decode()
+    cut = text[:_MOST_TERMS_BYTES]
+    return cut[: cut.rfind(b" ")].decode(errors="ignore")

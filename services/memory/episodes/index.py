@@ -22,9 +22,6 @@ from services.search.vector_index import Hits, VectorIndex, any_of
 PREFIX = "conversation_episodes"
 NAME = PREFIX + "_{shard:02d}"
 SHARDS = 64
-WRITING = "index_episodes"
-"""Lock of writers into the index, and of what removes something for good."""
-
 _MOST_ROWS = 16_000
 """Milvus answers with no more rows at once."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-_MOST_TERMS_BYTES = 8000
+from services.search.collection import terms_that_fit
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,3 @@ def as_entity(row: IndexRow) -> dict[str, Any]:
         "terms": terms_that_fit(row.terms),
         "embedding": [float(value) for value in row.embedding],
     }
-
-
-def terms_that_fit(terms: Sequence[str]) -> str:
-    """As many terms as a field holds; the beginning of a long text says what it is about."""
-    text = " ".join(terms).encode()
-    if len(text) <= _MOST_TERMS_BYTES:
-        return text.decode()
-    cut = text[:_MOST_TERMS_BYTES]
-    return cut[: cut.rfind(b" ")].decode(errors="ignore")

@@ -20,12 +20,13 @@ from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import UnitToIndex
-from services.memory.episodes.index import SHARDS, WRITING, EpisodeIndex
+from services.memory.episodes.index import SHARDS, EpisodeIndex
 from services.memory.episodes.index_row import IndexRow, as_entity
 from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
 from services.search.index_terms import indexed_terms
+from services.search.vector_index import WRITING
 from services.text.tokenizer import indexed_text
 
 INDEX = "index_episodes"

@@ -22,11 +22,12 @@ from services.errors import Unavailable
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex, Scope
-from services.memory.episodes.index_row import IndexRow, terms_that_fit
+from services.memory.episodes.index_row import IndexRow
 from services.memory.recall.working_set import KeptUnit, UnitContent, WorkingSet
 from services.platform.metrics import WORKING_SET_BYTES, WORKING_SETS_LOADED
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database, Query
+from services.search.collection import terms_that_fit
 from services.search.columns import kinds_of
 from services.search.hits import NO_FEATURES
 from services.search.index_terms import Marked, marked, of_this_version
