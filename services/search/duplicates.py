@@ -11,7 +11,8 @@ from services.text.lexical import words
 
 # Beyond these nobody looks, and comparing is quadratic.
 _COMPARED = 50
-_SHORT = 500
+_SHORT = 200
+"""Characters of a text whose words are remembered: the set of a longer one takes tens of kilobytes."""
 _NEGATIONS = frozenset(["not", "no", "never", "nobody", "nothing", "none", "without", "nor"])
 _CHINESE_NEGATIONS = frozenset("不没沒别別未无無非")
 
@@ -40,7 +41,7 @@ def _words(text: str) -> frozenset[str]:
     return _remembered_words(text) if len(text) <= _SHORT else frozenset(words(text))
 
 
-@lru_cache(maxsize=2_048)
+@lru_cache(maxsize=512)
 def _remembered_words(text: str) -> frozenset[str]:
     # Messages on one subject recall the same units.
     return frozenset(words(text))

@@ -56,7 +56,7 @@ def _when(unit: Unit) -> tuple[datetime, str]:
     return unit.created_at, unit.id
 
 
-@lru_cache(maxsize=2_048)
+@lru_cache(maxsize=512)
 def _tokens(text: str) -> tuple[str, ...]:
     # Messages on one subject recall the same units.
     if len(text) > _LONGEST:

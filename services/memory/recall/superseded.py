@@ -81,7 +81,7 @@ def _claims_of(text: str) -> Sequence[Claim]:
 
 
 # Messages on one subject recall the same units.
-_remembered_claims = lru_cache(maxsize=2_048)(_claims_of)
+_remembered_claims = lru_cache(maxsize=512)(_claims_of)
 
 
 def _said(unit: StoredUnit) -> Sequence[Claim]:
