@@ -43,8 +43,8 @@ class Acting:
         self.caller.act_for(self.user_id)
         return self.user_id
 
-    async def reads(self, expert: str) -> Owner | None:
-        """Whose memory is read; None = nothing is known of the user yet.
+    async def reads(self, expert: str, space: str | None = None) -> Owner | None:
+        """Whose memory is read, within a space or outside of any; None = nothing is known of the user yet.
 
         Raises:
             Forbidden, NotFound, ToolError: as `user`, and where there is no such expert.
@@ -55,9 +55,9 @@ class Acting:
             await self.services.users.get(self.caller.tenant_id, user)
         except NotFound:
             return None
-        return await self.services.memory.core.owner(self.caller.tenant_id, user, expert)
+        return await self.services.memory.core.owner(self.caller.tenant_id, user, expert, space)
 
-    async def changes(self, expert: str) -> tuple[MemoryEditor, EditContext]:
+    async def changes(self, expert: str, space: str | None = None) -> tuple[MemoryEditor, EditContext]:
         """What changes memory, and whose; a user who is not there yet is made.
 
         Raises:
@@ -69,7 +69,7 @@ class Acting:
         if not (settings.memory_core or settings.memory_episodes):
             raise ToolError(_OFF)
         await self.services.users.make(tenant_id, user)
-        owner = await self.services.memory.core.owner(tenant_id, user, expert)
+        owner = await self.services.memory.core.owner(tenant_id, user, expert, space, make_space=space is not None)
         trigger = Trigger("user", details={"by": "mcp"})
         return self.services.memory.editor, EditContext.outside_of_turns(owner, trigger)
 

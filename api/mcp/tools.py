@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from api.mcp.acting import Acting, as_tool_errors
 from api.mcp.views import ChangedView, DayView, HappenedView, MemoryView, ProfileView, RecalledView, SaidView
 from services.conversations.values import Id as Name
+from services.conversations.values import SpaceName
 from services.memory.commands.resolution import LONGEST_ITEM
 from services.memory.editor import Kept
 from services.memory.episodes.index import Scope
@@ -32,6 +33,7 @@ _LONGEST_SAID = 500
 """Characters of a message that are shown of a day."""
 
 Expert = Annotated[Name, Field(description="Name of the expert who remembers.")]
+Space = Annotated[SpaceName | None, Field(description="Name of a space of the user; unset = what all share.")]
 Query = Annotated[
     str, Field(min_length=1, max_length=MAX_QUESTION_CHARACTERS, description="A question, or words of it.")
 ]
@@ -92,6 +94,7 @@ class MemoryTools:
         since: Annotated[date | None, Field(description="First local day to search.")] = None,
         until: Annotated[date | None, Field(description="Last local day to search.")] = None,
         expert: Expert = "default",
+        space: Space = None,
         limit: Annotated[int, Field(ge=1, le=20, description="Memories to show at most.")] = 8,
     ) -> RecalledView:
         """Search what the user has said and what is known of them, in this and in all earlier conversations."""
@@ -99,7 +102,7 @@ class MemoryTools:
             raise ToolError("`since` is after `until`.")
         with as_tool_errors():
             acting = self._acting_of(ctx)
-            owner = await acting.reads(expert)
+            owner = await acting.reads(expert, space)
             if owner is None:
                 return RecalledView(memories=[], degraded=[])
             user = await acting.services.users.get(owner.tenant_id, acting.user("memory:read"))
@@ -108,7 +111,7 @@ class MemoryTools:
             facts = []
             if lower is None and upper is None:
                 facts = await acting.services.memory_inquiry.facts_about(owner, query)
-            scope = Scope(owner.tenant_id, owner.user_id, owner.expert_id, since=lower, until=upper)
+            scope = Scope.of(owner, since=lower, until=upper)
             found = await acting.services.memory.archive.search(
                 scope, query, top_k=limit, now=datetime.now(UTC), timezone=user.timezone
             )
@@ -128,12 +131,13 @@ class MemoryTools:
             Field(description="`wish` only if the user asked for it: it guides all answers from now on."),
         ] = "fact",
         expert: Expert = "default",
+        space: Space = None,
     ) -> ChangedView:
         """Keep a lasting fact, preference or wish that the user states, for all conversations."""
         stated = _stated(text)
         kept: Kept = "standing" if kind == "wish" else "remember"
         with as_tool_errors():
-            editor, editing = await self._acting_of(ctx).changes(expert)
+            editor, editing = await self._acting_of(ctx).changes(expert, space)
             change = await editor.remember(editing, stated, kind=kept)
         return _changed(change, retired=[])
 
@@ -144,6 +148,7 @@ class MemoryTools:
         id: Id = None,
         query: Described = None,
         expert: Expert = "default",
+        space: Space = None,
     ) -> ChangedView:
         """Replace a memory that does not hold any more by what holds; both at once, or nothing.
 
@@ -151,7 +156,7 @@ class MemoryTools:
         """
         named, stated = _named(id, query), _stated(text)
         with as_tool_errors():
-            editor, editing = await self._acting_of(ctx).changes(expert)
+            editor, editing = await self._acting_of(ctx).changes(expert, space)
             change = await editor.correct(editing, named, stated, kind="remember")
         return _changed(change, retired=change["items"])
 
@@ -162,20 +167,21 @@ class MemoryTools:
         id: Id = None,
         query: Described = None,
         expert: Expert = "default",
+        space: Space = None,
     ) -> ChangedView:
         """Remove a memory, wherever it is remembered; only when the user asks for it. Give `id` or `query`."""
         named = _named(id, query)
         if not confirmation.forget:
             raise ToolError("The user did not confirm; nothing was changed.")
         with as_tool_errors():
-            editor, editing = await self._acting_of(ctx).changes(expert)
+            editor, editing = await self._acting_of(ctx).changes(expert, space)
             change = await editor.forget(editing, named)
         return _changed(change, retired=change["items"])
 
-    async def profile(self, ctx: Context, expert: Expert = "default") -> ProfileView:
+    async def profile(self, ctx: Context, expert: Expert = "default", space: Space = None) -> ProfileView:
         """Everything that is known of the user for certain: name, home, work, preferences, wishes, people."""
         with as_tool_errors():
-            return await profile_of(self._acting_of(ctx), expert)
+            return await profile_of(self._acting_of(ctx), expert, space)
 
     async def what_happened(
         self,
@@ -185,30 +191,33 @@ class MemoryTools:
             date | None, Field(validation_alias="to", description="Last local day; unset = the first.")
         ] = None,
         expert: Expert = "default",
+        space: Space = None,
     ) -> HappenedView:
         """What was talked about on days of the past, by days: summaries, or what was said."""
         with as_tool_errors():
-            return await happened(self._acting_of(ctx), since, until or since, expert)
+            return await happened(self._acting_of(ctx), since, until or since, expert, space)
 
 
-async def profile_of(acting: Acting, expert: str) -> ProfileView:
+async def profile_of(acting: Acting, expert: str, space: str | None = None) -> ProfileView:
     """What core memory holds of the user."""
-    owner = await acting.reads(expert)
+    owner = await acting.reads(expert, space)
     name = acting.user("memory:read")
     if owner is None:
         return ProfileView(user_id=name, sections={})
     user = await acting.services.users.get(owner.tenant_id, name)
-    blocks = await acting.services.memory.core.read(owner)
+    sections = await acting.services.memory.core.known(owner)
     return ProfileView(
         user_id=name,
         display_name=user.display_name,
         timezone=user.timezone,
         locale=user.locale,
-        sections={block.section: block.content for block in blocks},
+        sections=sections,
     )
 
 
-async def happened(acting: Acting, since: date, until: date, expert: str) -> HappenedView:
+async def happened(
+    acting: Acting, since: date, until: date, expert: str, space: str | None = None
+) -> HappenedView:
     """What was said on local days, without asking a model for it.
 
     Raises:
@@ -218,7 +227,7 @@ async def happened(acting: Acting, since: date, until: date, expert: str) -> Hap
         raise ToolError("`from` is after `to`.")
     if until - since >= timedelta(days=MOST_DAYS):
         raise ToolError(f"At most {MOST_DAYS} days can be asked for at once.")
-    owner = await acting.reads(expert)
+    owner = await acting.reads(expert, space)
     if owner is None:
         return HappenedView(days=[], closest=[])
     user = await acting.services.users.get(owner.tenant_id, acting.user("memory:read"))

@@ -48,8 +48,8 @@ async def test_the_tools_say_what_they_do_and_what_they_answer(assistant: Client
     assert reads == ["recall", "profile", "what_happened"]
     assert [name for name, hint in hints.items() if hint and hint.destructive_hint] == ["correct", "forget"]
     assert all(tool.description and tool.output_schema for tool in tools.values())
-    assert set(tools["what_happened"].input_schema["properties"]) == {"from", "to", "expert"}
-    assert set(tools["forget"].input_schema["properties"]) == {"id", "query", "expert"}
+    assert set(tools["what_happened"].input_schema["properties"]) == {"from", "to", "expert", "space"}
+    assert set(tools["forget"].input_schema["properties"]) == {"id", "query", "expert", "space"}
     assert assistant.instructions
     assert "recall" in assistant.instructions
 
@@ -210,3 +210,16 @@ async def test_resources_and_the_prompt_show_what_is_known_as_data(assistant: Cl
     assert text.count("</profile>") == 1
     assert "Bruno" in text
     assert text.endswith("What is my dog called?")
+
+
+async def test_what_is_remembered_in_a_space_is_known_there_alone(assistant: Client) -> None:
+    await told(assistant, "remember", text=DOG)
+    await told(assistant, "remember", text="The launch is in May.", space="work")
+
+    assert "launch" not in str(await told(assistant, "profile"))
+    assert (await told(assistant, "recall", query="When is the launch?"))["memories"] == []
+    shown = str(await told(assistant, "profile", space="work"))
+    assert "launch" in shown
+    assert "Bruno" in shown
+    assert "launch" in str(await told(assistant, "recall", query="When is the launch?", space="work"))
+    assert "no space 'home'" in await refused(assistant, "recall", query="launch", space="home")
