@@ -90,6 +90,14 @@ bench: setup-dev ## Measure what a turn costs, as ratios to the floor, and what 
 load: setup-dev ## Open 500 streams at once, in the service and in the floor
 	@$(BIN)/python -m benchmarks.load --streams 500
 
+.PHONY: storms
+storms: setup-dev ## Attack with half bodies, deaf readers, cancels and half headers, and weigh what stays
+	@$(BIN)/python -m benchmarks.storms
+
+.PHONY: steps
+steps: setup-dev ## Send the strangest input that is accepted, and time single steps of the event loop
+	@$(BIN)/python -m tests.chaos.loop_steps
+
 .PHONY: chaos
 chaos: setup-dev ## Kill and pause processes under 1,000 turns, then check every promise
 	@$(BIN)/python -m tests.chaos.run --turns 1000

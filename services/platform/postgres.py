@@ -74,8 +74,9 @@ class Query(Generic[Row]):
 class Database:
     """The service's connections. It connects as a role that owns nothing and bypasses nothing."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, statement_s: float = _STATEMENT_S) -> None:
         self._url = url
+        self._statement_s = statement_s
         self._under_way: set[asyncio.Task[Any]] = set()
         self.pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
             url,
@@ -141,7 +142,7 @@ class Database:
         async def fetched() -> list[Row]:
             async with (
                 self._connection() as connection,
-                asyncio.timeout(_STATEMENT_S),
+                asyncio.timeout(self._statement_s),
                 connection.cursor(row_factory=row_factory) as cursor,
             ):
                 # What is sent between two points of synchronisation is one transaction, without saying so.
@@ -167,7 +168,7 @@ class Database:
         async def fetched() -> tuple[list[One], list[Other]]:
             async with (
                 self._connection() as connection,
-                asyncio.timeout(_STATEMENT_S),
+                asyncio.timeout(self._statement_s),
                 connection.cursor(row_factory=one.row_factory) as first,
                 connection.cursor(row_factory=other.row_factory) as second,
             ):

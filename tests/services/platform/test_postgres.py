@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psycopg.rows import tuple_row
 
+from services.engines import Engines
 from services.errors import DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
@@ -148,3 +149,30 @@ async def test_a_transaction_that_hangs_is_ended_and_holds_up_nobody_for_long(da
     with pytest.raises(DatabaseUnavailable):
         await hanging
     assert await _users(database) == 0
+
+
+async def test_a_statement_that_hangs_is_given_up_and_its_connection_is_not_used_again(engines: Engines) -> None:
+    database = Database(engines.database_url, statement_s=0.3)
+    await database.open()
+    with pytest.raises(DatabaseUnavailable):
+        await database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(60)", {}, tuple_row)
+    assert await database.fetch(DEFAULT_TENANT, "SELECT 1", {}, tuple_row) == [(1,)]
+    await database.close()
+
+
+async def test_a_caller_who_is_cancelled_costs_no_connection(database: Database) -> None:
+    async def backend() -> int:
+        rows = await database.fetch(DEFAULT_TENANT, "SELECT count(*) FROM pg_stat_activity", {}, tuple_row)
+        return int(rows[0][0])
+
+    before = await backend()
+    lost = database.pool.get_stats().get("connections_lost", 0)
+    for _ in range(10):
+        asking = asyncio.create_task(database.fetch(DEFAULT_TENANT, "SELECT pg_sleep(0.1)", {}, tuple_row))
+        await asyncio.sleep(0.02)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.sleep(0.15)
+    assert await backend() <= before + 1
+    assert database.pool.get_stats().get("connections_lost", 0) == lost
