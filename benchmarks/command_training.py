@@ -4,7 +4,8 @@
 `--across [WRITER …]` writes nothing: it trains without each writer in turn and prints how that writer is read.
 
 Lines of `data/memory_commands/training/LANGUAGE-WRITER.jsonl` are `{text, before, kind, target, replacement}`; the
-benchmark's own sets and the users' messages of the everyday facts, which ask memory for nothing, are added.
+frames in `data/memory_commands/frames`, the benchmark's own sets and the users' messages of the everyday facts,
+which ask memory for nothing, are added.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.command_frames import filled
 from services.memory.commands.features import Token, features_of_text, features_of_token, hashed, tokens
 from services.memory.commands.model import (
     KINDS,
@@ -33,7 +35,7 @@ from services.memory.commands.text import folded, masked
 
 _HERE = Path(__file__).parent
 _DATA = _HERE / "data"
-_SETS = ("dev", "others", "others-2", "others-3")
+_SETS = ("dev", "others", "others-2", "others-3", "others-4")
 _WEIGHTS = _HERE.parent / "services" / "memory" / "commands" / "model.npz"
 _KIND_PLACES = 1 << 16
 _PART_PLACES = 1 << 15
@@ -46,7 +48,7 @@ _SHARE_BESIDE = 0.5
 _LONGEST_BESIDE = 200
 _KIND_DECAY = 1e-4
 _PART_DECAY = 1e-4
-_COMMANDS_WEIGH = 3.0
+_COMMANDS_WEIGH = 2.0
 """A command against an ordinary message, of which the sets hold more."""
 
 Values = NDArray[np.float64]
@@ -132,8 +134,13 @@ def _fit(features: _Sparse, labels: Places, classes: int, decay: float, importan
 
 
 def written() -> list[Message]:
-    """What was written for training."""
-    return [
+    """What was written for training, and the frames with their places filled."""
+    frames = [
+        Message(each.text, each.kind, f"{language}-frames", each.target, each.replacement, told=True)
+        for language in ("en", "zh")
+        for each in filled(language)
+    ]
+    return frames + [
         Message(line["text"], line["kind"], path.stem, line["target"], line["replacement"], told=True)
         for path in sorted((_DATA / "memory_commands" / "training").glob("*.jsonl"))
         for line in _lines(path)
@@ -195,7 +202,7 @@ def among_others(messages: Sequence[Message]) -> list[Message]:
             if each.kind != NONE and drawn.random() < _SHARE_BESIDE:
                 texts = [each.text, drawn.choice(plain)]
                 drawn.shuffle(texts)
-                found.append(replace(each, text=_joined(texts, language), told=False))
+                found.append(replace(each, text=_joined(texts, language)))
     return found
 
 
@@ -256,7 +263,8 @@ def _labels(message: Message, found: Sequence[Token]) -> list[int]:
 
 def weights_of(messages: Sequence[Message]) -> CommandWeights:
     """Train both models."""
-    kinds, (parts, follows) = fit_kinds([*messages, *among_others(messages)]), fit_parts(messages)
+    together = [*messages, *among_others(messages)]
+    kinds, (parts, follows) = fit_kinds(together), fit_parts(together)
     kind_weights, kind_scale = kinds.rounded()
     part_weights, part_scale = parts.rounded()
     return CommandWeights(kind_weights, kind_scale, kinds.bias, part_weights, part_scale, parts.bias, follows)

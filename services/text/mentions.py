@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from services.text.concepts import concepts
 from services.text.language import language_of
 from services.text.tokenizer import (
     informative_terms,
@@ -17,6 +18,13 @@ from services.text.tokenizer import (
     terms,
 )
 
+_OPENS = re.compile(
+    "现在|目前|平时|平常|后来|出来以后|去年|今年|明年|上个?月|下个?月|每[周天年月]|周末|另外|还有|不过|但"
+)
+BEINGS = frozenset({"family", "friend", "boss", "colleague", "neighbour", "teacher", "pet", "divorce", "car"})
+"""Concepts of whom or what more may be told in the same breath."""
+AMOUNTS = frozenset({"money", "measure", "debt", "weekday", "age", "number", "health"})
+"""Concepts that tell nothing by themselves."""
 _NEARLY_ALL = 0.75
 _FEW = 2
 """So few terms have to be shared all."""
@@ -234,9 +242,47 @@ def without(text: str, subject: Subject, *, strictly: bool = True) -> str | None
         # Of whom or of what it speaks is gone; where only a detail is, it stays.
         found[place] = found[place] or (found[place - 1] and refers_back(parts[place]))
     kept = [
-        part if not gone else without_member(part, subject) or "" for part, gone in zip(parts, found, strict=True)
+        part if not gone else without_member(part, subject) or _other_clauses(part, subject)
+        for part, gone in zip(parts, found, strict=True)
     ]
     return worth_keeping("".join(kept))
+
+
+def _other_clauses(statement: str, subject: Subject) -> str:
+    """The clauses of a Chinese statement that tell of another matter than the one clause with the subject."""
+    clauses = clauses_of(statement)
+    if statement.isascii() or len(clauses) == 1:
+        return ""
+    named = [clause for clause in clauses if subject.is_in(clause)]
+    if len(named) != 1:
+        return ""
+    matter = _matters(f"{named[0]} {' '.join(subject.terms)}")
+    place = clauses.index(named[0])
+    before = [each for each in clauses[:place] if tells_of_another(each, matter)]
+    # What follows without a matter or a time of its own goes on about what is gone.
+    after = [
+        each
+        for each in clauses[place + 1 :]
+        if tells_of_another(each, matter) and (_OPENS.match(each) or _matters(each))
+    ]
+    return "".join(before + after)
+
+
+def clauses_of(statement: str) -> list[str]:
+    """A statement cut after each comma; joined, the clauses are the statement."""
+    places = [0, *(each.end() for each in re.finditer(r"[,，]\s*", statement)), len(statement)]
+    return [statement[a:b] for a, b in pairwise(places) if statement[a:b]]
+
+
+def tells_of_another(clause: str, matter: frozenset[str]) -> bool:
+    """Whether a clause tells something by itself, of none of some concepts, and refers to nothing before it."""
+    words = [term for term in informative_terms(clause) if not re.search(r"\d", term)]
+    return bool(words) and not refers_back(clause) and not matter & _matters(clause)
+
+
+def _matters(text: str) -> frozenset[str]:
+    """What a text tells of, but for amounts and those of whom more may be told."""
+    return frozenset(concepts(text)) - (AMOUNTS - {"health"}) - BEINGS
 
 
 def without_member(statement: str, subject: Subject) -> str | None:

@@ -14,8 +14,18 @@ from typing import Literal
 from uuid import UUID
 
 from services.text.concepts import Facet, concepts, facets
-from services.text.mentions import is_of_kin, is_of_speaker, pieces_of, refers_back, statements_of, worth_keeping
-from services.text.tokenizer import simplified, terms
+from services.text.mentions import (
+    AMOUNTS,
+    BEINGS,
+    clauses_of,
+    is_of_kin,
+    is_of_speaker,
+    pieces_of,
+    refers_back,
+    statements_of,
+    worth_keeping,
+)
+from services.text.tokenizer import informative_terms, simplified, terms
 
 _SAME_CONCEPT = 0.9
 _NARROWER = 0.6
@@ -39,9 +49,6 @@ _MOST_MEANT = 3
 """Statements that are meant by a concept; more of them are a whole field of the user's life."""
 _SMALLEST_STORE = 50
 
-_BEINGS = frozenset({"family", "friend", "boss", "colleague", "neighbour", "teacher", "pet", "divorce", "car"})
-"""Concepts of whom or what more may be told in the same breath."""
-_AMOUNTS = frozenset({"money", "measure", "debt", "weekday", "age", "number", "health"})
 _SHAPES: Mapping[str, str] = {
     "money": r"[$€£¥]\s?\d|\d[\d,.]*\s?(?:k\b|dollars?|euros?|pounds?\b|bucks|grand|yuan|块|元|万|千)"
     r"|[一二三四五六七八九十]+[万千百]",
@@ -149,19 +156,26 @@ class CandidateScorer:
 
     def _left_of_statement(self, statement: str, kept: "CandidateScorer") -> str:
         """The pieces between commas that are to stay, or tell of another matter of the user's."""
-        pieces = pieces_of(statement)
-        if len(pieces) == 1:
-            return ""
-        scores = self.scores(pieces)
+        if statement.isascii():
+            return "".join(piece for piece in pieces_of(statement) if kept.keeps(piece, self))
+        clauses = clauses_of(statement)
+        scores = self._scores_of_detail(clauses)
         least = max(scores) / 2
-        told = [_Told(piece) for piece in pieces]
-        of_somebody = self._is_about_somebody or _Told(statement).of_kin
-        own_matter = not statement.isascii() and (self._is_of_a_detail or not of_somebody)
+        own_matter = len(clauses) > 1 and least > 0 and (self._is_of_a_detail or not self._is_about_somebody)
         return "".join(
-            piece
-            for piece, score, each in zip(pieces, scores, told, strict=True)
-            if kept.keeps(piece, self) or (own_matter and score < least and each.tells_of_a_matter)
+            clause
+            for clause, score in zip(clauses, scores, strict=True)
+            if kept.keeps(clause, self) or (own_matter and score < least and _tells_of_a_matter(clause))
         )
+
+    def _scores_of_detail(self, clauses: Sequence[str]) -> list[float]:
+        """For each clause how much it tells of what is named of somebody, and not only of him."""
+        detail = [facet for facet in self.facets if BEINGS.isdisjoint(facet.concepts)]
+        if not detail or not self._is_of_a_detail:
+            return self.scores(clauses)
+        return [
+            sum(facet.weight * _met(facet, _Told(clause), by_shape=True) for facet in detail) for clause in clauses
+        ]
 
     @property
     def _is_of_a_detail(self) -> bool:
@@ -170,7 +184,7 @@ class CandidateScorer:
 
     @property
     def _is_about_somebody(self) -> bool:
-        return self.of_kin or any(not _BEINGS.isdisjoint(facet.concepts) for facet in self.facets)
+        return self.of_kin or any(not BEINGS.isdisjoint(facet.concepts) for facet in self.facets)
 
 
 class _Told:
@@ -182,10 +196,12 @@ class _Told:
         self.concepts = concepts(text)
         self.of_kin = is_of_kin(text)
 
-    @property
-    def tells_of_a_matter(self) -> bool:
-        """Whether it names a concept, and not only an amount or a day."""
-        return not self.concepts.keys() <= _AMOUNTS
+
+def _tells_of_a_matter(clause: str) -> bool:
+    """Whether a clause tells something by itself, and not only an amount or a day."""
+    if not concepts(clause).keys() <= AMOUNTS:
+        return True
+    return any(not re.search(r"[\d一二三四五六七八九十百千万]", term) for term in informative_terms(clause))
 
 
 def _met(facet: Facet, told: _Told, *, by_shape: bool) -> float:

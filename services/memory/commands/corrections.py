@@ -4,11 +4,17 @@ import re
 from collections.abc import Sequence
 
 from services.memory.commands.candidates import CandidateScorer, Stored
-from services.memory.commands.substitution import Substitution, substitute
+from services.memory.commands.contrasts import contrasts
+from services.memory.commands.likeness import place_like
+from services.memory.commands.stated_values import last_value, values_said
+from services.memory.commands.substitution import Substitution, bare_value, substitute
 from services.text.mentions import statements_of
 from services.text.tokenizer import informative_terms
 from state.memory import Command
 
+_NEAR = 3
+"""Statements about its subject in which a correction may replace what is like the new value."""
+_FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
 _TOUCHES = 0.15
 """Share of what a correction is about that a statement has at least."""
 _DENIED = re.compile(
@@ -31,7 +37,7 @@ def corrected_in(
     """The statement in which the old value stands, or else one of the new value's kind that is meant."""
     just_said = [(stored, each) for stored in before for each in reversed(stated_in(stored.content))]
     if command.reach == "last":
-        return _first(just_said, command.replacement)
+        return _of_slip(command.replacement, just_said)
     said = f"{command.about} {command.replacement}"
     by_subject = _about_subject(told, CandidateScorer(command.about)) or _about_subject(
         told, CandidateScorer(said)
@@ -44,6 +50,14 @@ def corrected_in(
     return _by_value(command, told, by_subject, just_said, message)
 
 
+def _of_slip(said: str, just_said: Sequence[tuple[Stored, str]]) -> Corrected | None:
+    """The value of what was said last that a word of apology takes back: the first clause says what holds."""
+    for value in (_FIRST_CLAUSE.split(said, maxsplit=1)[0], said):
+        if found := _first(just_said, value) or _most_like(just_said, bare_value(value)):
+            return found
+    return None
+
+
 def _by_value(
     command: Command,
     told: Sequence[tuple[Stored, str]],
@@ -52,38 +66,58 @@ def _by_value(
     message: str,
 ) -> Corrected | None:
     """The statement whose value is of the kind of the one that holds."""
-    new = command.replacement
     statements = [statement for _, statement in told]
-    places = CandidateScorer(command.about).meant(statements) or CandidateScorer(f"{command.about} {new}").meant(
-        statements
-    )
+    said = f"{command.about} {command.replacement}"
+    places = CandidateScorer(command.about).meant(statements) or CandidateScorer(said).meant(statements)
     meant = [told[place] for place in places]
-    said = f"{command.about} {new}"
     if denied := _denied_member(meant or by_subject, message):
         return denied
-    if new and (repeated := _by_shared_words(meant or by_subject[:1], new, message)):
-        return repeated
-    # A value of its kind, or of the kind of something else that the message says; without one of either kind only
-    # what was said last can be meant.
-    for pairs, value, freely in (
-        (meant, new, False),
-        (by_subject, new, False),
-        (meant or by_subject, said, False),
-        (just_said, new, False),
-        (just_said, said, False),
-        (just_said[:1], new, command.certainty == "plain"),
-    ):
-        if value and (found := _first(pairs, value, freely=freely)):
+    near = [*meant, *by_subject[:_NEAR], *just_said]
+    values = _new_values(command, [statement for _, statement in near], message)
+    for new in values:
+        if repeated := _by_shared_words(meant or by_subject[:1], new, message):
+            return repeated
+        # A value of its kind; without one only what is nearest, and most like it, can be meant.
+        for pairs in (meant, by_subject, just_said):
+            if found := _first(pairs, new):
+                return found
+        for pairs in (meant, by_subject[:_NEAR], just_said):
+            if found := _most_like(pairs, new):
+                return found
+    for pairs in (meant or by_subject, just_said):
+        if found := _first(pairs, said):
             return found
     return None
 
 
-def _first(
-    pairs: Sequence[tuple[Stored, str]], value: str, *, old: str = "", freely: bool = False
-) -> Corrected | None:
+def _new_values(command: Command, statements: Sequence[str], message: str) -> list[str]:
+    """What may hold instead: what the recogniser takes for it, else what a clause of the message ends with.
+
+    What a statement in memory says already is what does not hold any more.
+    """
+    given = [_FIRST_CLAUSE.split(command.replacement.strip(), maxsplit=1)[0]] if command.replacement else []
+    given += [contrast.new for contrast in contrasts(message)]
+    given += values_said(message)
+    known = [statement.casefold() for statement in statements]
+    return list(
+        dict.fromkeys(new for new in given if new and not any(new.casefold() in statement for statement in known))
+    )
+
+
+def _most_like(pairs: Sequence[tuple[Stored, str]], new: str) -> Corrected | None:
+    """The first statement with words that are like the new value."""
+    for stored, statement in pairs:
+        place = place_like(statement, new)
+        change = substitute(statement, new, statement[place.start : place.end]) if place else None
+        if change:
+            return stored, change, statement
+    return None
+
+
+def _first(pairs: Sequence[tuple[Stored, str]], value: str, *, old: str = "") -> Corrected | None:
     """The first statement in which the old value stands, or else one of the kind of that in a text."""
     for stored, statement in pairs:
-        change = substitute(statement, value, old, freely=freely)
+        change = substitute(statement, value, old)
         if change:
             return stored, change, statement
     return None
@@ -115,7 +149,9 @@ def _by_shared_words(pairs: Sequence[tuple[Stored, str]], new: str, message: str
     for stored, statement in pairs:
         for clause in re.split(r"[,，.。;；!！?？:：]|\s[-–—]+\s|\b(?:but|so|and|I)\b", message):
             if new not in clause and (old := _tail_shared(statement, clause)):
-                change = substitute(statement, new, old)
+                place = place_like(old, new)
+                within = old[place.start : place.end] if place else last_value(old)
+                change = substitute(statement, new, within or old)
                 if change:
                     return stored, change, statement
     return None

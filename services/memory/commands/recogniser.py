@@ -6,7 +6,7 @@ A learned model tells which kind of command a message is, and which of its words
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from services.memory.commands.contrasts import contrasts
 from services.memory.commands.features import Token, tokens
@@ -22,6 +22,10 @@ _PLAIN = 0.5
 """Probability from which on a message is a command."""
 _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
+_DOUBTFUL = 0.2
+"""From here on a small model decides whether a message is to be left out of memory."""
+_UNCUED = 0.9
+"""From here on a message is a command without any of the words that its kind has."""
 _SLIP = 0.06
 """From here on a short message may correct a value of what was said last."""
 _TAKES_BACK = re.compile(
@@ -42,11 +46,28 @@ _FAMILY: dict[MemoryChangeKind, str] = {
 }
 """Kinds that one request may be taken for."""
 _OF_SENTENCE = 0.5
+_OF_TELLING = frozenset(("remove", "keep", "memory", "said", "secret"))
+"""Classes of words that make a clause one about what is told."""
+_BESIDE = 2
+"""Informative words of a clause beside a command that is told in it."""
 _TELLING = 3
 """Informative words of a target that the message itself states."""
 _ABOUT_MEMORY = ("remove", "keep", "memory", "said", "secret", "stays")
 _OF_COMMANDS = frozenset((*_ABOUT_MEMORY, "not", "ask", "you", "this", "just_now", "wrong", "always", "ask_about"))
 """Classes of words that tell nothing of what a command is about."""
+_OF_THE_REST = re.compile(
+    r"(?:但|而|不过)?(?:别的|其他|其它|其余|剩下)|(?:but|and)?(?:the)?(?:rest|others?|everythingelse)"
+)
+"""How a clause begins that says what is to become of all that is not named."""
+_CUES: dict[MemoryChangeKind, frozenset[str]] = {
+    "correct": frozenset(("wrong", "change", "not", "just_now", "said")),
+    "forget": frozenset(("remove", "keep", "memory", "said")),
+    "do_not_remember": frozenset(("keep", "memory", "said", "secret", "remove")),
+    "remember": frozenset(("keep", "memory", "remove")),
+}
+"""Classes of words of which a command of a kind has one, unless it is beyond doubt."""
+_POINTS_BACK = frozenset(("just_now", "this", "said"))
+_REMOVES = frozenset(("remove", "keep"))
 _EDGES = " ,，:：;；、—–-.。!！“”\"'「」\n"
 _WORD = 4
 """Characters of a long Chinese word."""
@@ -76,7 +97,7 @@ def recognise(message: str) -> Recognised:
     opinion = _opinion(found, sentences)
     sure = opinion.kind == "correct" and opinion.probability >= _PLAIN
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
-    if not sentences or opinion.probability < _LIKELY or (against and opinion.kind != "correct"):
+    if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
         return Recognised(against or _slip(message, opinion), rest=message)
     commands: list[Command] = []
     commanding: list[Span] = []
@@ -89,6 +110,14 @@ def recognise(message: str) -> Recognised:
     if against:
         commands = [command for command in commands if command.kind != "correct"] + list(against)
     return Recognised(tuple(commands), _without(message, commanding))
+
+
+def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
+    """Whether an opinion is sure enough to look in memory, or to ask a small model."""
+    words = _CUES.get(opinion.kind, frozenset())
+    if words and all(words.isdisjoint(token.classes) for token in found):
+        return opinion.probability >= _UNCUED
+    return opinion.probability >= (_DOUBTFUL if opinion.kind == "do_not_remember" else _LIKELY)
 
 
 def _is_task(text: str, sentences: Sequence[Span]) -> bool:
@@ -162,6 +191,8 @@ def _command(
     ] or list(sentences)
     rest = _without(message, commanding)
     about = _about(message, found, parts, kept)
+    if opinion.kind == "forget":
+        parts = _beside_the_verb(found, parts)
     target = _words(message, found, parts, "target")
     if opinion.kind == "standing":
         target = _words_of(message, commanding)
@@ -170,9 +201,12 @@ def _command(
     elif opinion.kind in {"forget", "remember"} and not informative_terms(target):
         target = about.strip(_EDGES) if opinion.kind == "forget" else rest or _stated(message, found)
     bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
+    scope = _scope(opinion.kind, bare, found)
+    points_nowhere = scope == "previous" and all(_POINTS_BACK.isdisjoint(token.classes) for token in found)
+    is_sure = opinion.probability >= (_UNCUED if points_nowhere else _PLAIN)
     command = Command(
         kind=opinion.kind,
-        scope=_scope(opinion.kind, bare, found),
+        scope=scope,
         target=target,
         named=bare,
         replacement=_replacement(message, found, parts) if opinion.kind == "correct" else "",
@@ -180,14 +214,16 @@ def _command(
         kept=_words_of(message, kept),
         tells=any(map(_tells_of_user, _clauses(found))),
         just_now=any("just_now" in token.classes for token in found),
-        certainty=_certainty(opinion),
-        needs_match=opinion.kind == "correct" or opinion.probability < _PLAIN,
+        certainty="plain" if is_sure else _certainty_of_doubt(opinion),
+        needs_match=opinion.kind == "correct" or not is_sure,
     )
     return command, commanding
 
 
 def _opinion(found: Sequence[Token], sentences: Sequence[Span]) -> Opinion:
     """On the whole message; where that is no command, on a sentence of it that is one beyond doubt."""
+    if all(token.is_mark for token in found):
+        return Opinion("forget", 0.0)
     whole = opinion_on(found)
     if whole.probability >= _LIKELY or len(sentences) == 1:
         return whole
@@ -196,9 +232,7 @@ def _opinion(found: Sequence[Token], sentences: Sequence[Span]) -> Opinion:
     return surest if surest.probability >= _BY_ITSELF else whole
 
 
-def _certainty(opinion: Opinion) -> Certainty:
-    if opinion.probability >= _PLAIN:
-        return "plain"
+def _certainty_of_doubt(opinion: Opinion) -> Certainty:
     return "likely" if opinion.kind in {"forget", "correct"} else "unclear"
 
 
@@ -208,8 +242,9 @@ def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> Comma
         return "stated"
     named = len(informative_terms(target))
     if kind == "do_not_remember":
-        tells = named >= _TELLING or any(map(_tells_of_user, _clauses(found)))
-        return "present" if tells else "previous"
+        points_back = any("just_now" in token.classes for token in found)
+        tells = named >= _TELLING or _tells_beside(found, least=_BESIDE if not points_back else _TELLING)
+        return "present" if tells or any(map(_tells_of_user, _clauses(found))) else "previous"
     if kind == "forget":
         named = min(named, sum(map(_names_something, _clauses(found))))
     return "stated" if named else "previous"
@@ -218,6 +253,25 @@ def _scope(kind: MemoryChangeKind, target: str, found: Sequence[Token]) -> Comma
 def _names_something(clause: Sequence[Token]) -> bool:
     """Whether what is to be removed is named beside the verb that says so."""
     return any("remove" in token.classes for token in clause) and _says_something(clause)
+
+
+def _tells_beside(found: Sequence[Token], *, least: int) -> bool:
+    """Whether a clause beside the command tells something, and does not only ask."""
+    told = False
+    for is_mark, clause in groupby(found, key=lambda token: token.is_mark):
+        own = list(clause)
+        if is_mark:
+            told = told and not own[0].text.startswith("?")
+            if told:
+                return True
+            continue
+        of_command = any(not _OF_TELLING.isdisjoint(token.classes) for token in own)
+        told = not of_command and len(informative_terms(_joined(_not_of_commands(own)))) >= least
+    return told
+
+
+def _joined(found: Sequence[Token]) -> str:
+    return ("" if found and not found[0].text.isascii() else " ").join(token.text for token in found)
 
 
 def _tells_of_user(clause: Sequence[Token]) -> bool:
@@ -229,8 +283,7 @@ def _tells_of_user(clause: Sequence[Token]) -> bool:
 
 
 def _says_something(clause: Sequence[Token]) -> bool:
-    own = [token.text for token in _not_of_commands(clause)]
-    return bool(informative_terms(("" if own and not own[0].isascii() else " ").join(own)))
+    return bool(informative_terms(_joined(_not_of_commands(clause))))
 
 
 def _not_of_commands(clause: Sequence[Token]) -> list[Token]:
@@ -262,19 +315,36 @@ def _within(found: Sequence[Token], span: Span) -> list[Token]:
     return [token for token in found if span.start <= token.start < span.end]
 
 
+def _beside_the_verb(found: Sequence[Token], parts: Sequence[Part]) -> list[Part]:
+    """The parts without a target in clauses that only go on about what another one asks to remove."""
+    of_clause = list(accumulate(token.is_mark for token in found))
+    asking = {
+        number for number, token in zip(of_clause, found, strict=True) if not _REMOVES.isdisjoint(token.classes)
+    }
+    named = {number for number, part in zip(of_clause, parts, strict=True) if part == "target"}
+    if not asking & named:
+        return list(parts)
+    return [
+        "other" if part == "target" and number not in asking else part
+        for number, part in zip(of_clause, parts, strict=True)
+    ]
+
+
 def _parts_within(found: Sequence[Token], parts: Sequence[Part], span: Span) -> list[Part]:
     return [part for token, part in zip(found, parts, strict=True) if span.start <= token.start < span.end]
 
 
-def _words(message: str, found: Sequence[Token], parts: Sequence[Part], wanted: Part) -> str:
-    """The words of a part, from the message itself; what stands apart is joined by a space."""
+def _words(
+    message: str, found: Sequence[Token], parts: Sequence[Part], wanted: Part, *, last: bool = False
+) -> str:
+    """The words of a part, from the message itself: of what stands apart all, or only the last."""
     spans: list[Span] = []
     for span in _runs(found, parts, wanted):
         if spans and span.start - spans[-1].end <= _BRIDGED:
             spans[-1] = Span(spans[-1].start, span.end)
         else:
             spans.append(span)
-    whole = [_whole_words(message, span) for span in spans]
+    whole = [_whole_words(message, span) for span in (spans[-1:] if last else spans)]
     return " ".join(message[span.start : span.end] for span in whole).strip(_EDGES)
 
 
@@ -296,7 +366,7 @@ def _whole_words(message: str, span: Span) -> Span:
 
 def _replacement(message: str, found: Sequence[Token], parts: Sequence[Part]) -> str:
     """What holds instead; beside an old value what the only other clause with words of its own says."""
-    value = _trimmed(_words(message, found, parts, "replacement"))
+    value = _trimmed(_words(message, found, parts, "replacement", last=True))
     if value or "target" not in parts:
         return value
     old = {token.start for token, part in zip(found, parts, strict=True) if part == "target"}
@@ -358,8 +428,9 @@ def _kept(found: Sequence[Token]) -> list[Span]:
     kept = []
     for clause in _clauses(found):
         named = {name for token in clause for name in token.classes}
-        is_wish = "stays" in named and "not" not in named and "me" not in clause[0].classes
-        if is_wish and any(not token.classes for token in clause):
+        is_wish = "stays" in named and named.isdisjoint(("not", "remove")) and "me" not in clause[0].classes
+        of_the_rest = _OF_THE_REST.match("".join(token.text for token in clause)) is not None
+        if of_the_rest or (is_wish and any(not token.classes for token in clause)):
             kept.append(Span(clause[0].start, clause[-1].end))
     return kept
 

@@ -288,7 +288,9 @@ class Resolution:
             return found
         if corrected is None:
             # What is said of the subject holds no more; what holds instead stands in the message.
-            found = await self._meant(CandidateScorer(command.about), CandidateScorer(""), asking, core)
+            found = _Found()
+            if command.certainty == "plain" and command.replacement:
+                found = await self._meant(CandidateScorer(command.about), CandidateScorer(""), asking, core)
             if found:
                 found.own = "keep"
                 return found

@@ -1,7 +1,6 @@
 """A statement with one value replaced by the one that holds: “My son is seven” and “I meant nine”."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from services.text.tokenizer import simplified, terms
@@ -49,19 +48,6 @@ _KINDS: dict[str, str] = {
 }
 _RULES = {kind: re.compile(pattern, 0 if kind == "name" else re.IGNORECASE) for kind, pattern in _KINDS.items()}
 _UNIT = re.compile(rf"^(?:第)?{_CHINESE_NUMBER}|^{_NUMBER} ?", re.IGNORECASE)
-_COMPLEMENT = re.compile(
-    r"(?P<head>.*\b(?:is|are|was|were|am|called|named|in|at|to|on|from|with|for|likes?|loves?|prefers?|hates?|"
-    r"have|has|bought|got|ordered|"
-    r"chose|picked|drive|drives|play|plays|eat|eats|drink|drinks|speak|speaks|study|studies|study|studied|"
-    r"visit|visited|work|"
-    r"works|live|lives|into|as|be)\s+(?:a |an |the |my |really |very )?)(?P<value>[^,.!?;]+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_CHINESE_COMPLEMENT = re.compile(
-    r"(?P<head>.*(?:是|叫做?|在|去|到|住|姓|喜欢|爱吃|爱喝|爱|讨厌|养了?一?[只条个]?|买了?一?[台辆部件个]?|学|"
-    r"吃|喝|要|选|订了?|有|"
-    r"对))(?P<value>[^,，。！？;；的了过吗呢]{1,12})"
-)
 _FRAME = re.compile(
     r"^(?P<head>\b(?:i|we) (?!am|was|were|have|had|do|did|can|could|will|would|want|need|think|should|go)\w+"
     r" (?:in|at|on|to|from|with|for|as)|\b(?:my|our) [\w-]+(?: [\w-]+)? is|(?:我|我们|我家)(?:住|姓|学|养)|"
@@ -74,11 +60,9 @@ _LEADING = re.compile(
     r"actually|really|rather|in fact|是|叫|在|应该是|其实是|去|到|姓)\s*",
     re.IGNORECASE,
 )
-_MOST_WORDS = 5
 _WORDS_OF_NAME = 3
 _END = 2
 """Characters that two names share at their end."""
-_MOST_CHARACTERS = 12
 
 
 @dataclass(frozen=True)
@@ -91,14 +75,13 @@ class Substitution:
     new: str
 
 
-def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) -> Substitution | None:
+def substitute(statement: str, new: str, old: str = "") -> Substitution | None:
     """The statement with the new value where the old one stands.
 
-    Without an old value it is the one of the new one's kind (a weekday, a number, a name, …), or, if `freely`,
-    what the statement says of its subject. An old value is left out where the new one is empty or stands beside
-    it. None where it cannot be told what is replaced.
+    Without an old value it is the one of the new one's kind (a weekday, a number, a name, …). An old value is left
+    out where the new one is empty or stands beside it. None where it cannot be told what is replaced.
     """
-    if not old and not _bare(new):
+    if not old and not bare_value(new):
         return None
     if not old and (framed := _same_frame(statement, new)):
         return framed
@@ -107,11 +90,11 @@ def substitute(statement: str, new: str, old: str = "", *, freely: bool = True) 
         if place and (not new or _place_of(statement, new)):
             return _dropped(statement, place)
         if place:
-            bare = _bare(new)
+            bare = bare_value(new)
             value = bare if _is_as_short(bare, old) else _value_like(old, new) or _fitting(bare, statement, place)
             return _replaced(statement, place, value) if value else None
-        return _typed(statement, _bare(new), only=old)
-    return _typed(statement, _bare(new)) or (_complement(statement, _bare(new)) if freely else None)
+        return _typed(statement, bare_value(new), only=old)
+    return _typed(statement, bare_value(new))
 
 
 def _same_frame(statement: str, new: str) -> Substitution | None:
@@ -138,7 +121,8 @@ def _dropped(statement: str, place: tuple[int, int]) -> Substitution | None:
     return Substitution(f"{statement[: span[0]]}{statement[span[1] :]}", statement[start:stop], "")
 
 
-def _bare(new: str) -> str:
+def bare_value(new: str) -> str:
+    """A value without the words that lead to it: “it's”, 应该是."""
     text = new.strip(' ,，。.!！"“”')
     while (shorter := _LEADING.sub("", text, count=1)) != text and shorter:
         text = shorter
@@ -238,22 +222,6 @@ def _of_the_same_end(statement: str, new: str) -> Substitution | None:
     if len(places) != 1 or statement[places[0] :].startswith(name.group()):
         return None
     return _replaced(statement, (places[0], places[0] + len(name.group())), name.group())
-
-
-def _complement(statement: str, new: str) -> Substitution | None:
-    is_short = len(new.split()) <= _MOST_WORDS if new.isascii() else len(new) <= _MOST_CHARACTERS
-    if not is_short:
-        return None
-    rule = _COMPLEMENT if statement.isascii() else _CHINESE_COMPLEMENT
-    for found in _longest_heads(rule, statement):
-        return _replaced(statement, found.span("value"), new)
-    return None
-
-
-def _longest_heads(rule: re.Pattern[str], statement: str) -> Iterator[re.Match[str]]:
-    found = rule.match(statement)
-    if found and found["value"].strip():
-        yield found
 
 
 def _replaced(statement: str, span: tuple[int, int], value: str) -> Substitution:

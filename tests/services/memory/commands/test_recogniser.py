@@ -106,4 +106,4 @@ def test_a_subject_is_found_by_parted_words_and_by_names() -> None:
     ],
 )
 def test_part_of_another_sentence_is_not_put_in_the_place_of_a_value(statement: str, old: str, new: str) -> None:
-    assert substitute(statement, new, old, freely=False) is None
+    assert substitute(statement, new, old) is None
