@@ -9,7 +9,7 @@ from uuid_utils.compat import uuid7
 
 from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
-from services.memory.commands.change_wording import summary_of
+from services.memory.commands.change_wording import nothing_found, summary_of
 from services.memory.commands.recogniser import kind_of
 from services.memory.commands.resolution import Resolution, ResolutionRequest
 from services.memory.operations import Trigger
@@ -190,7 +190,7 @@ def _unchanged(kind: str, text: str) -> MemoryChange:
     language: Language = language_of([text])
     return MemoryChange(
         kind="forget" if kind == "forget" else "remember",
-        summary=summary_of("remember", [], language, target=text, found=False),
+        summary=nothing_found(text, (), language),
         operation_id=None,
         items=[],
     )

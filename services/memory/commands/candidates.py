@@ -136,6 +136,13 @@ class CandidateScorer:
             return chosen if len(texts) <= _MOST_MEANT or best > _SAME_CONCEPT else []
         return chosen if len(texts) == 1 and nearest <= _STANDS_OUT * best else []
 
+    def near(self, statements: Sequence[str]) -> list[str]:
+        """The statements that may be meant where none stands out, the nearest first."""
+        scored = sorted(zip(self.scores(statements), statements, strict=True), key=lambda pair: -pair[0])
+        best = scored[0][0] if scored else 0.0
+        close = [text for score, text in scored if score >= max(_LEAST, _STANDS_OUT * best)]
+        return list(dict.fromkeys(text.strip() for text in close))[:_MOST_MEANT]
+
     def keeps(self, text: str, sought: "CandidateScorer") -> bool:
         """Whether a text tells as much of this, which is to stay, as of what is to go."""
         own = self.scores([text], by_shape=False)[0]

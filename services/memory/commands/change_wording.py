@@ -28,6 +28,10 @@ _NOTHING: dict[Language, str] = {
     "en": "Nothing matching “{target}” was found in memory; nothing was changed.",
     "zh": "记忆中没有找到与“{target}”相符的内容，没有改动。",
 }
+_WHICH: dict[Language, str] = {
+    "en": "It is not clear which memory “{target}” means; nothing was changed. Ask whether it is {candidates}.",
+    "zh": "不确定“{target}”指的是哪条记忆，没有改动。请问用户是不是指{candidates}。",
+}
 _THIS_MESSAGE: dict[Language, str] = {"en": "this message", "zh": "这条消息"}
 _EXCHANGE: dict[Language, str] = {"en": "the previous exchange", "zh": "上一轮对话"}
 _ASKED: dict[Language, dict[MemoryChangeKind, str]] = {
@@ -53,12 +57,18 @@ _CONFIRM: dict[Language, str] = {
 }
 
 
-def summary_of(
-    kind: MemoryChangeKind, items: Sequence[str], language: Language, *, target: str = "", found: bool = True
-) -> str:
-    """One sentence that says what was changed, or that nothing matched."""
-    if not found:
+def nothing_found(target: str, candidates: Sequence[str], language: Language) -> str:
+    """One sentence that says that nothing was changed, and which memories may have been meant."""
+    if not candidates:
         return _NOTHING[language].format(target=shortened(target))
+    shown = ("；" if language == "zh" else "; ").join(
+        f"“{shortened(each).rstrip(' .。;；')}”" for each in candidates
+    )
+    return _WHICH[language].format(target=shortened(target), candidates=shown)
+
+
+def summary_of(kind: MemoryChangeKind, items: Sequence[str], language: Language) -> str:
+    """One sentence that says what was changed."""
     shown = [shortened(item).rstrip(" .。;；") for item in items[:_MOST_ITEMS]]
     more = len(items) - len(shown)
     if more > 0:

@@ -22,7 +22,7 @@ _PLAIN = 0.5
 """Probability from which on a message is a command."""
 _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
-_DOUBTFUL = 0.2
+_DOUBTFUL = 0.15
 """From here on a small model decides whether a message is to be left out of memory."""
 _UNCUED = 0.9
 """From here on a message is a command without any of the words that its kind has."""

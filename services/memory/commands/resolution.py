@@ -15,7 +15,7 @@ from services.errors import InvalidInput
 from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
 from services.memory.commands.candidates import CandidateScorer, Stored
-from services.memory.commands.change_wording import previous_exchange, summary_of, this_message
+from services.memory.commands.change_wording import nothing_found, previous_exchange, summary_of, this_message
 from services.memory.commands.corrections import corrected_in, stated_in
 from services.memory.commands.substitution import Substitution, substitute
 from services.memory.content import FIELD_LABELS, check_size
@@ -69,6 +69,8 @@ class _Found:
     own_changes: bool = False
     """Whether leaving the turn out is a change by itself."""
     gives_away: str = ""
+    candidates: list[str] = field(default_factory=list)
+    """Where nothing is changed because none stands out: what may be meant."""
 
     def __bool__(self) -> bool:
         changes = self.messages or self.episodes or self.items or self.written or self.own_changes
@@ -205,6 +207,7 @@ class Resolution:
             meant = await self._meant(CandidateScorer(words), kept, asking, core)
             if meant:
                 return meant
+            found.candidates = found.candidates or meant.candidates
         return found
 
     async def _meant(
@@ -218,6 +221,8 @@ class Resolution:
         items = [(*item, _with_label(*item[1:3])) for item in _items(core)]
         statements = [statement for _, statement in told] + [item[-1] for item in items]
         chosen = [place for place in sought.meant(statements) if not kept.keeps(statements[place], sought)]
+        if not chosen:
+            found.candidates = [each for each in sought.near(statements) if not kept.keeps(each, sought)]
         gone: dict[UUID, list[str]] = {}
         by_id = {stored.id: stored for stored, _ in told}
         for place in chosen:
@@ -383,7 +388,9 @@ def _planned(command: Command, found: _Found, asking: ResolutionRequest) -> Plan
     return PlannedChange(
         change=MemoryChange(
             kind=command.kind,
-            summary=summary_of(command.kind, told or [target], asking.language, target=target, found=has_changes),
+            summary=summary_of(command.kind, told or [target], asking.language)
+            if has_changes
+            else nothing_found(target, found.candidates, asking.language),
             operation_id=str(uuid7()) if has_changes else None,
             items=told,
         ),
