@@ -21,7 +21,7 @@ _PATHS = ("/api/", "/console/session")
 
 router = APIRouter(
     prefix="/console/session",
-    tags=["console"],
+    include_in_schema=False,
     responses=documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
 

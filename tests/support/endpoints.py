@@ -161,6 +161,14 @@ def _doctor(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask()
 
 
+def _make_key(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask(body={"name": "another", "scopes": ["chat"]})
+
+
+def _no_key(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+    return Ask({"key_id": "0190a000-0000-7000-8000-000000000001"})
+
+
 def _retry(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     return Ask({"job_id": ids.pick("kept job" if _is_anothers(me, ids) else "job", chance)})
 
@@ -458,6 +466,8 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/chat/stream"): Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
     ("POST", "/api/v1/chat/ticket"): Entry(_ticket, OK, OK, OK, weight=1),
     ("GET", "/api/v1/turns/{turn_id}"): Entry(_turn, OK, GONE, GONE),
+    ("GET", "/api/v1/turns/{turn_id}/why"): Entry(_turn, OK, GONE, GONE),
+    ("GET", "/api/v1/service"): Entry(_doctor, OK, OK, OK),
     ("POST", FEEDBACK): Entry(_rate, OK, GONE, GONE),
     ("GET", FEEDBACK): Entry(_turn, FOUND, GONE, GONE),
     ("DELETE", FEEDBACK): Entry(_turn, REMOVED | GONE, GONE, GONE),
@@ -481,6 +491,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/experts"): Entry(_experts, OK, OK, OK),
     ("POST", "/api/v1/experts"): Entry(_make_expert, MADE, MADE, MADE, is_admins=True),
     ("GET", "/api/v1/experts/{name}"): Entry(_expert, OK, GONE, OK),
+    ("GET", "/api/v1/experts/{name}/prompt"): Entry(_expert, OK, GONE, OK),
     ("PATCH", "/api/v1/experts/{name}"): Entry(_change_expert, OK, GONE, OK, is_admins=True),
     ("DELETE", "/api/v1/experts/{name}"): Entry(_remove_expert, REMOVED | GONE, GONE, GONE, is_admins=True),
     # Experiments are for admins alone; names may repeat between tenants.
@@ -506,6 +517,9 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
     # Models belong to the whole service, and so to the default tenant.
     ("POST", "/api/v1/doctor"): Entry(_doctor, REFUSED, REFUSED, REFUSED, is_admins=True),
+    ("GET", "/api/v1/keys"): Entry(_doctor, OK, OK, OK, is_admins=True),
+    ("POST", "/api/v1/keys"): Entry(_make_key, MADE, MADE, MADE, is_admins=True),
+    ("DELETE", "/api/v1/keys/{key_id}"): Entry(_no_key, GONE, GONE, GONE, is_admins=True),
     ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
     # A section may just have been removed.
     ("GET", CORE_MEMORY): Entry(_core_memory, OK, GONE, GONE),
