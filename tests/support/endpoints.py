@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from tests.support.parties import Ask, Names, Party, header_safe
-from tests.support.walk import ERASE_CONVERSATION, Endpoint, Entry
+from tests.support.walk import ERASE_CONVERSATION, ERASE_USER, Endpoint, Entry
 
 CHAT: Endpoint = ("POST", "/api/v1/chat")
 CONVERSATIONS: Endpoint = ("GET", "/api/v1/conversations")
@@ -157,16 +157,22 @@ def _jobs(_: Party, __: Names, more: Names, chance: Random) -> Ask:
     return Ask(query=_page(more, chance, "job"))
 
 
-def _doctor(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
+def _nothing(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask()
 
 
-def _make_key(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
-    return Ask(body={"name": "another", "scopes": ["chat"]})
+def _make_key(me: Party, _: Names, more: Names, chance: Random) -> Ask:
+    return Ask(body={"name": _of(me, more, chance)[:200], "scopes": ["chat"]})
 
 
-def _no_key(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
-    return Ask({"key_id": "0190a000-0000-7000-8000-000000000001"})
+def _revoke_key(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    # Nobody has a key of a turn's id.
+    return Ask({"key_id": ids.pick("turn", chance)})
+
+
+def _usage(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    by = chance.choice(("user", "expert", "day"))
+    return Ask(query={"limit": more.pick("limit", chance), "by": by, "user_id": ids.pick("own user", chance)})
 
 
 def _retry(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
@@ -467,7 +473,6 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/chat/ticket"): Entry(_ticket, OK, OK, OK, weight=1),
     ("GET", "/api/v1/turns/{turn_id}"): Entry(_turn, OK, GONE, GONE),
     ("GET", "/api/v1/turns/{turn_id}/why"): Entry(_turn, OK, GONE, GONE),
-    ("GET", "/api/v1/service"): Entry(_doctor, OK, OK, OK),
     ("POST", FEEDBACK): Entry(_rate, OK, GONE, GONE),
     ("GET", FEEDBACK): Entry(_turn, FOUND, GONE, GONE),
     ("DELETE", FEEDBACK): Entry(_turn, REMOVED | GONE, GONE, GONE),
@@ -514,12 +519,15 @@ TABLE: dict[Endpoint, Entry] = {
         _remove_document, REMOVED | GONE, GONE, GONE, is_admins=True
     ),
     ("POST", f"{BASES}/{{prefix}}/search"): Entry(_search_base, OK, GONE, FOUND),
+    ("GET", "/api/v1/keys"): Entry(_nothing, OK, OK, OK, is_admins=True),
+    ("POST", "/api/v1/keys"): Entry(_make_key, MADE, MADE, MADE, is_admins=True),
+    ("DELETE", "/api/v1/keys/{key_id}"): Entry(_revoke_key, GONE, GONE, GONE, is_admins=True),
+    # Another tenant's name has caused nothing here.
+    ("GET", "/api/v1/usage"): Entry(_usage, OK, OK, GONE),
+    ("GET", "/api/v1/service"): Entry(_nothing, OK, OK, OK),
     ("GET", "/api/v1/jobs"): Entry(_jobs, OK, OK, OK, is_admins=True),
     # Models belong to the whole service, and so to the default tenant.
-    ("POST", "/api/v1/doctor"): Entry(_doctor, REFUSED, REFUSED, REFUSED, is_admins=True),
-    ("GET", "/api/v1/keys"): Entry(_doctor, OK, OK, OK, is_admins=True),
-    ("POST", "/api/v1/keys"): Entry(_make_key, MADE, MADE, MADE, is_admins=True),
-    ("DELETE", "/api/v1/keys/{key_id}"): Entry(_no_key, GONE, GONE, GONE, is_admins=True),
+    ("POST", "/api/v1/doctor"): Entry(_nothing, REFUSED, REFUSED, REFUSED, is_admins=True),
     ("POST", "/api/v1/jobs/{job_id}/retry"): Entry(_retry, ANSWERED, GONE, GONE, is_admins=True),
     # A section may just have been removed.
     ("GET", CORE_MEMORY): Entry(_core_memory, OK, GONE, GONE),
@@ -552,5 +560,5 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users"): Entry(_users, OK, OK, OK, is_admins=True),
     ("GET", "/api/v1/users/{user_id}"): Entry(_core_memory, OK, GONE, GONE),
     ("PATCH", "/api/v1/users/{user_id}"): Entry(_change_user, OK, GONE, GONE),
-    ("DELETE", "/api/v1/users/{user_id}"): Entry(_erase, OK | GONE, GONE, GONE, weight=9, is_admins=True),
+    ERASE_USER: Entry(_erase, OK | GONE, GONE, GONE, weight=9, is_admins=True),
 }
