@@ -267,7 +267,8 @@ async def test_ten_tenants_at_once_neither_see_nor_touch_each_other(
     with psycopg.connect(superuser_url) as superuser:
         failed = superuser.execute("SELECT id::text FROM procrastinate_jobs WHERE status = 'failed'").fetchall()
         experts = superuser.execute("SELECT tenant_id, name, experts::text FROM experts").fetchall()
-    assert {row[0] for row in failed} == {job for party in parties for job in party.things["kept job"]}
+    own = {job for party in parties for job in party.things["job"]}  # retried by the party itself, or not
+    assert {row[0] for row in failed} - own == {job for party in parties for job in party.things["kept job"]}
     canaries = {party.tenant_id: {party.canary} for party in parties}
     for tenant_id, _, whole in experts:
         assert set(CANARY.findall(whole)) <= canaries.get(tenant_id, set())
