@@ -81,6 +81,11 @@ reference: setup ## Write the files that list all settings from the settings cla
 	@$(BIN)/anamnesis init --stdout > .env.example
 	@$(BIN)/anamnesis config --markdown > docs/settings.md
 
+.PHONY: docs
+docs: setup-dev ## Build the documentation as a site, in build/site
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements-dev.lock --group docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 .PHONY: bench
 bench: setup-dev ## Measure what a turn costs, as ratios to the floor, and what happens around saturation
 	@$(BIN)/python -m benchmarks.turn_overhead
