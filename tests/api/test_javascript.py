@@ -7,6 +7,7 @@ They are skipped without Node, or without the packages, which are no dependency 
 import asyncio
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -34,17 +35,23 @@ def packages() -> Path:
 
 
 async def run(program: str, packages: Path, folder: Path, *arguments: str) -> dict[str, Any]:
-    """Run a program beside the packages, where Node finds them; return what it prints."""
+    """Run a program of `tests/javascript`; return what it prints."""
+    text = (ROOT / "tests" / "javascript" / program).read_text()
+    found: dict[str, Any] = json.loads(await output(text, packages, folder, *arguments))
+    return found
+
+
+async def output(text: str, packages: Path, folder: Path, *arguments: str) -> str:
+    """What a program prints that stands beside the packages, where Node finds them."""
     (folder / "node_modules").symlink_to(packages / "node_modules")
-    path = folder / program
-    path.write_text((ROOT / "tests" / "javascript" / program).read_text())
+    path = folder / "program.mjs"
+    path.write_text(text)
     process = await asyncio.create_subprocess_exec(
         "node", str(path), *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     said, problem = await process.communicate()
     assert process.returncode == 0, problem.decode()
-    found: dict[str, Any] = json.loads(said)
-    return found
+    return said.decode()
 
 
 async def test_openais_sdk_takes_a_response_up_after_every_event(
@@ -77,3 +84,15 @@ async def test_the_ai_sdk_reads_a_chat_with_tools_and_takes_one_up_again(
     assert found["resumed"] == "One two three"
     assert found["idle"] is None
     assert len(await contents(services)) == 4
+
+
+async def test_the_documented_example_prints_the_streamed_answer(
+    url: str, packages: Path, services: Services, model_server: ModelServer, tmp_path: Path
+) -> None:
+    model_server.script(Reply(["Your dog ", "is called ", "Bruno."]))
+    (example,) = re.findall(r"^```ts\n(.*?)^```", (ROOT / "docs" / "build-on-it.md").read_text(), re.DOTALL | re.M)
+
+    printed = await output(example.replace("http://127.0.0.1:8000", url), packages, tmp_path)
+
+    assert printed == "Your dog is called Bruno."
+    assert len(await contents(services)) == 2

@@ -22,10 +22,10 @@ def examples(page: Path) -> list[str]:
 
 
 async def test_every_example_of_the_client_runs_in_order(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = examples(ROOT / "docs" / "client.md")
-    assert len(blocks) == 3
+    blocks = [block for page in ("client.md", "build-on-it.md") for block in examples(ROOT / "docs" / page)]
+    assert len(blocks) == 4
     for block in blocks:
-        code = compile(block.replace("http://127.0.0.1:8000", url), "docs/client.md", "exec")
+        code = compile(block.replace("http://127.0.0.1:8000", url), "documentation", "exec")
         await asyncio.to_thread(exec, code, {"__name__": "__main__"})
     said = capsys.readouterr().out
     assert "invalid_input" in said
