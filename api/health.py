@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from api.access import FOR_OPERATORS, RunnerOf, ServicesOf, is_operator
 from api.schemas import ReadinessView
 from services.health import check_dependencies, measure_jobs, overall
+from services.platform.metrics import registry
 
 router = APIRouter(tags=["health"])
 
@@ -37,4 +38,4 @@ async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) ->
 async def metrics(services: ServicesOf) -> Response:
     """Prometheus metrics."""
     await measure_jobs(services.jobs)
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+    return Response(generate_latest(registry()), media_type=CONTENT_TYPE_LATEST)

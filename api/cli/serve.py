@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 import sys
@@ -32,21 +33,43 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
     open_console: Annotated[bool, typer.Option("--open", help="Open the console in a browser.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that share the port.")] = 1,
+    listening_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Start the service.
 
     Example: `anamnesis serve --port 8080`
     """
     settings = settings_or_exit(host=host, port=port)
+    if workers > 1:
+        raise typer.Exit(_supervise(settings, workers, open_console=open_console))
     gc.disable()  # until all is imported: collections take a fifth of that time, and find nothing
     try:
-        listening = _listen(settings)
+        listening = _listen(settings) if listening_fd is None else _take_over(listening_fd)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, listening, open_console=open_console))
     except AnamnesisError as error:
         fail(error.message)
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
+
+
+def _supervise(settings: Settings, workers: int, *, open_console: bool) -> int:
+    from api.cli.processes import Processes  # noqa: PLC0415
+
+    stores = ("database_url", "milvus_uri", "redis_url")
+    if missing := [f"ANAMNESIS_{name.upper()}" for name in stores if getattr(settings, name) is None]:
+        fail(f"--workers {workers} needs stores that processes can share; set {', '.join(missing)}")
+    address = ["--host", settings.host, "--port", str(settings.port)]
+    first_only = ["--open"] if open_console else []
+    with _listen(settings) as listening:
+        return asyncio.run(Processes(listening, address, first_only).run(workers))
+
+
+def _take_over(listening_fd: int) -> socket.socket:
+    """The socket that the supervisor listens on; processes that we start do not get it."""
+    os.set_inheritable(listening_fd, False)
+    return socket.socket(fileno=listening_fd)
 
 
 async def _serve(settings: Settings, listening: socket.socket, *, open_console: bool) -> None:

@@ -40,7 +40,7 @@ def spawn(
             stderr=subprocess.STDOUT,
             cwd="/",
             start_new_session=True,
-            preexec_fn=_die_with_parent(death_signal),  # noqa: PLW1509 — one system call, no lock taken
+            preexec_fn=die_with_parent(death_signal),  # noqa: PLW1509 — one system call, no lock taken
             **as_account(account),
         )
 
@@ -80,7 +80,8 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def _die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
+def die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
+    """What a new process has to call so that the kernel sends it `death_signal` when we die; Linux only."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl

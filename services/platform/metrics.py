@@ -1,6 +1,12 @@
 """Metrics for Prometheus. Labels are from fixed sets; no id is ever a label."""
 
-from prometheus_client import Counter, Gauge, Histogram
+import os
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.multiprocess import MultiProcessCollector
+
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The client library's own variable: the folder in which processes of one service keep their figures."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -13,7 +19,9 @@ UTILITY_REQUESTS = Counter(
 TURNS_REFUSED = Counter(
     "anamnesis_turns_refused_total", "Requests for turns that were refused as too many ran already."
 )
-TURNS_RUNNING = Gauge("anamnesis_turns_running", "Turns that are running in this process.")
+TURNS_RUNNING = Gauge(
+    "anamnesis_turns_running", "Turns that are running in this process.", multiprocess_mode="livesum"
+)
 FEEDBACK = Counter("anamnesis_feedback_total", "Ratings of answers, those that changed included.", ["rating"])
 EXPERIMENT_TURNS = Counter(
     "anamnesis_experiment_turns_total",
@@ -56,7 +64,11 @@ VISIT_SUMMARIES = Counter(
 )
 
 UNITS_INDEXED = Counter("anamnesis_units_indexed_total", "Units of episodes that were put into the index.")
-WORKING_SET_BYTES = Gauge("anamnesis_working_set_bytes", "Bytes of the working sets of memory in this process.")
+WORKING_SET_BYTES = Gauge(
+    "anamnesis_working_set_bytes",
+    "Bytes of the working sets of memory in this process.",
+    multiprocess_mode="livesum",
+)
 WORKING_SETS_LOADED = Counter("anamnesis_working_sets_loaded_total", "Working sets that were read as a whole.")
 RECALLS_SKIPPED = Counter(
     "anamnesis_recalls_skipped_total", "Turns that were answered without recall, by what was broken.", ["reason"]
@@ -81,7 +93,28 @@ JOB_SECONDS = Histogram(
 )
 
 # Of the whole queue, set when they are asked for.
-JOBS_WAITING = Gauge("anamnesis_jobs_waiting", "Background jobs that wait, those for their next try included.")
-JOBS_RUNNING = Gauge("anamnesis_jobs_running", "Background jobs that run.")
-JOBS_FAILED = Gauge("anamnesis_jobs_failed", "Background jobs that failed for good and are still kept.")
-JOBS_OLDEST_SECONDS = Gauge("anamnesis_jobs_oldest_waiting_seconds", "Age of the oldest job that could run.")
+JOBS_WAITING = Gauge(
+    "anamnesis_jobs_waiting",
+    "Background jobs that wait, those for their next try included.",
+    multiprocess_mode="livemostrecent",
+)
+JOBS_RUNNING = Gauge("anamnesis_jobs_running", "Background jobs that run.", multiprocess_mode="livemostrecent")
+JOBS_FAILED = Gauge(
+    "anamnesis_jobs_failed",
+    "Background jobs that failed for good and are still kept.",
+    multiprocess_mode="livemostrecent",
+)
+JOBS_OLDEST_SECONDS = Gauge(
+    "anamnesis_jobs_oldest_waiting_seconds",
+    "Age of the oldest job that could run.",
+    multiprocess_mode="livemostrecent",
+)
+
+
+def registry() -> CollectorRegistry:
+    """The metrics of this process; where several serve one port, of all of them together."""
+    if SHARED_FOLDER not in os.environ:
+        return REGISTRY
+    merged = CollectorRegistry()
+    MultiProcessCollector(merged)  # type: ignore[no-untyped-call]
+    return merged

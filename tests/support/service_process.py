@@ -26,6 +26,7 @@ class ServiceProcess:
         port: int,
         *,
         command: str = "serve",
+        arguments: Sequence[str] = (),
         program: Sequence[str] = (),
         measured: bool = False,
         **variables: str,
@@ -36,11 +37,12 @@ class ServiceProcess:
             data_dir: folder of the embedded engines.
             port: where it listens.
             command: the command that stays.
+            arguments: of the command.
             program: an installed `anamnesis` to start; empty = the checkout's.
             measured: count the process for coverage, which makes it slower.
             variables: settings, without their prefix.
         """
-        self._argv = [*(program or (sys.executable, "-m", "api.cli.main")), command]
+        self._argv = [*(program or (sys.executable, "-m", "api.cli.main")), command, *arguments]
         self._path = {} if program else {"PYTHONPATH": str(ROOT)}
         left_out = ("ANAMNESIS_",) if measured else ("ANAMNESIS_", "COVERAGE_")
         self._environment = {
