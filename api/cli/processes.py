@@ -73,11 +73,14 @@ class Processes:
         self._stopping.set()
         self._listening.close()
         for process in self._running:
-            with suppress(ProcessLookupError):  # it has ended, and nobody has noticed yet
-                process.send_signal(number)
+            self._tell(process)
+
+    def _tell(self, process: Process) -> None:
+        with suppress(ProcessLookupError):  # it has ended, and nobody has noticed yet
+            process.send_signal(self._how)
 
     async def _keep(self, process: Process | None, folder: str) -> int:
-        """Keep one process running; return its exit code once all of them are to end."""
+        """Keep one process running; return its exit code, 0 for none, once all of them are to end."""
         loop = asyncio.get_running_loop()
         pause_s = _FIRST_PAUSE_S
         code = 0
@@ -91,7 +94,7 @@ class Processes:
                 break
             pause_s = _FIRST_PAUSE_S if loop.time() - began > _STEADY_S else pause_s
             log.error("process ended and is started again", pid=process.pid, exit_code=code, pause_s=pause_s)
-            process = None
+            process, code = None, 0
             try:
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
             except TimeoutError:
@@ -112,7 +115,7 @@ class Processes:
         )
         self._running.add(process)
         if self._stopping.is_set():  # the signal came while it was started
-            process.send_signal(self._how)
+            self._tell(process)
         return process
 
     @staticmethod
