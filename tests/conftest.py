@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -35,6 +36,8 @@ TEMPLATE = "anamnesis"
 UNHURRIED_MS = 5_000
 """For recall: a machine under load must not decide what a prompt holds. Tests of its budget set their own."""
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, before anything imports it
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so it is in a shell's background job, and inherited
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 UNSAFE_BUT_FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
 
 

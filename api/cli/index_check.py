@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from services.errors import Unavailable
-from services.health import check_indexes, indexes_are_outdated
 
 if TYPE_CHECKING:
     from services.bootstrap import Services
@@ -40,6 +39,8 @@ async def begin_check(services: "Services") -> "asyncio.Task[None]":
 
 
 async def _go_on(services: "Services", *, waits: bool) -> None:
+    from services.health import indexes_are_outdated  # noqa: PLC0415 — commands need no clients of stores
+
     while waits or indexes_are_outdated(services):
         await asyncio.sleep(_LOOK_AGAIN_S if waits else _LOOK_FOR_REBUILD_S)
         with contextlib.suppress(Unavailable):
@@ -49,6 +50,8 @@ async def _go_on(services: "Services", *, waits: bool) -> None:
 
 
 async def _check(services: "Services") -> None:
+    from services.health import check_indexes, indexes_are_outdated  # noqa: PLC0415
+
     was_outdated = indexes_are_outdated(services)
     await check_indexes(services)
     if indexes_are_outdated(services) and not was_outdated:

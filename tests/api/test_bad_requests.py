@@ -86,7 +86,7 @@ async def test_a_missing_field_is_named(client: httpx.AsyncClient, field: str) -
         ("PATCH", "/api/v1/experts/default", {"context_window": "wide", "parts_off": ["smell"]},
          "context_window: must be a whole number; parts_off.0: must be "),
         ("GET", "/api/v1/users/u-1/episodes?type=turn", None,
-         "type: is not known here; accepted: expert, episode_type"),
+         "type: is not known here; accepted: expert, space, episode_type"),
         ("GET", "/api/v1/users/u-1/episodes?limit=0", None, "limit: must be 1 or more"),
         ("GET", "/api/v1/conversations/here", None, "conversation_id: must be a UUID: "),
         ("POST", "/api/v1/users/u-1/episodes", {"content": "tea", "importance": 8},

@@ -48,6 +48,7 @@ async def test_a_conversation_shows_whose_it_is(client: httpx.AsyncClient, servi
         "session_id": "s-1",
         "user_id": "u-1",
         "expert": "default",
+        "space": None,
         "title": "Hello",
         "created_at": "",
     }

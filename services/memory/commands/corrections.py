@@ -8,8 +8,11 @@ from services.memory.commands.contrasts import contrasts
 from services.memory.commands.likeness import place_like
 from services.memory.commands.stated_values import last_value, values_said
 from services.memory.commands.substitution import Substitution, bare_value, substitute
+from services.memory.commands.text import SHORT, folded
+from services.text.language import language_of
 from services.text.mentions import statements_of
 from services.text.tokenizer import informative_terms
+from services.text.work_requests import asks_about_something, asks_for_work
 from state.memory import Command
 
 _NEAR = 3
@@ -34,7 +37,12 @@ _MOST_STATED = 2_000
 def corrected_in(
     command: Command, told: Sequence[tuple[Stored, str]], before: Sequence[Stored], message: str
 ) -> Corrected | None:
-    """The statement in which the old value stands, or else one of the new value's kind that is meant."""
+    """The statement in which the old value stands, or else one of the new value's kind that is meant.
+
+    A request for work or a question states nothing that could be wrong. Where the message does not name the old
+    value, it has to be a correction beyond doubt, and to share another word with the statement that it changes.
+    """
+    told = [pair for pair in told if not _is_request(pair[1])]
     just_said = [(stored, each) for stored in before for each in reversed(stated_in(stored.content))]
     if command.reach == "last":
         return _of_slip(command.replacement, just_said)
@@ -47,7 +55,26 @@ def corrected_in(
         found = _first((*just_said, *by_subject, *elsewhere), command.replacement, old=command.target)
         if found or command.reach == "told":
             return found
-    return _by_value(command, told, by_subject, just_said, message)
+    if command.certainty != "plain" or asks_about_something(folded(message).lower()):
+        return None
+    found = _by_value(command, told, by_subject, just_said, message)
+    return found if found and (_is_anchored(found, message) or _is_short(message)) else None
+
+
+def _is_request(statement: str) -> bool:
+    sentence = folded(statement).lower()
+    return asks_for_work(sentence) or asks_about_something(sentence)
+
+
+def _is_anchored(found: Corrected, message: str) -> bool:
+    """Whether a message shares a word with the statement that it corrects, besides the values."""
+    _, change, statement = found
+    values = informative_terms(f"{change.old} {change.new}")
+    return not (informative_terms(statement) & informative_terms(message)) <= values
+
+
+def _is_short(message: str) -> bool:
+    return len(message) <= SHORT[language_of([message])]
 
 
 def _of_slip(said: str, just_said: Sequence[tuple[Stored, str]]) -> Corrected | None:

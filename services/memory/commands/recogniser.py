@@ -11,15 +11,23 @@ from itertools import accumulate, groupby
 from services.memory.commands.contrasts import contrasts
 from services.memory.commands.features import Token, tokens
 from services.memory.commands.model import Opinion, Part, opinion_on, parts_of
-from services.memory.commands.text import folded, in_the_open, masked, sentences_of
+from services.memory.commands.text import SHORT, folded, in_the_open, masked, sentences_of
 from services.text.language import language_of
 from services.text.sentences import Span
 from services.text.tokenizer import informative_terms
 from services.text.work_requests import asks_about_something, asks_for_work
 from state.memory import Certainty, Command, CommandScope, MemoryChangeKind, Recognised
 
-_PLAIN = 0.5
-"""Probability from which on a message is a command."""
+_PLAIN: dict[MemoryChangeKind, float] = {
+    "do_not_remember": 0.5,
+    "forget": 0.75,
+    "correct": 0.75,
+    "remember": 0.75,
+    "standing": 0.75,
+}
+"""Probability from which on a message is a command. What leaves a message out by mistake costs one message; a
+mistake of the others changes what memory holds, or every later answer."""
+_PLAIN_WHEN_SHORT = 0.5
 _LIKELY = 0.3
 """From here on it is one where memory holds what it names; else a small model decides."""
 _DOUBTFUL = 0.15
@@ -33,8 +41,6 @@ _TAKES_BACK = re.compile(
     r"|^no\b|哎|不对|错|应该是|我是说|抱歉|不好意思",
     re.IGNORECASE,
 )
-_SHORT = {"en": 60, "zh": 20}
-"""Characters of such a message."""
 _BY_ITSELF = 0.9
 _BY_ITSELF_OF_SEVERAL = 0.5
 _FAMILY: dict[MemoryChangeKind, str] = {
@@ -95,7 +101,7 @@ def recognise(message: str) -> Recognised:
     found = tokens(shown)
     sentences = sentences_of(shown)
     opinion = _opinion(found, sentences)
-    sure = opinion.kind == "correct" and opinion.probability >= _PLAIN
+    sure = opinion.kind == "correct" and opinion.probability >= _PLAIN["correct"]
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
         return Recognised(against or _slip(message, opinion), rest=message)
@@ -120,6 +126,13 @@ def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
     return opinion.probability >= (_DOUBTFUL if opinion.kind == "do_not_remember" else _LIKELY)
 
 
+def _plain_from(kind: MemoryChangeKind, message: str) -> float:
+    """Probability from which on a message is a command; a wish that is all of a short message needs less."""
+    if kind in {"standing", "remember"} and len(message) <= SHORT[language_of([message])]:
+        return _PLAIN_WHEN_SHORT
+    return _PLAIN[kind]
+
+
 def _is_task(text: str, sentences: Sequence[Span]) -> bool:
     """Whether a message begins as an order for work: then what it sets against each other is material."""
     first = text[sentences[0].start : sentences[0].end].lower() if sentences else ""
@@ -128,9 +141,9 @@ def _is_task(text: str, sentences: Sequence[Span]) -> bool:
 
 def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:
     """Corrections by the form of a message, whatever its words: they hold where memory has the old value."""
-    if opinion.probability >= _PLAIN and opinion.kind != "correct":
+    if opinion.probability >= _PLAIN[opinion.kind] and opinion.kind != "correct":
         return ()
-    doubtful = opinion.probability < _LIKELY or opinion.kind != "correct"
+    doubtful = opinion.probability < _PLAIN["correct"] or opinion.kind != "correct"
     return tuple(
         Command(
             "correct",
@@ -151,7 +164,7 @@ def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:
 def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
     """A short message that may take back a value of what was said last: “sorry, he's turning fourteen”."""
     asks = "?" in message or "？" in message or not _TAKES_BACK.search(message)
-    is_short = len(message) <= _SHORT[language_of([message])]
+    is_short = len(message) <= SHORT[language_of([message])]
     if asks or not is_short or opinion.kind != "correct" or opinion.probability < _SLIP:
         return ()
     value = _TAKES_BACK.sub(" ", message).strip(_EDGES)
@@ -203,7 +216,7 @@ def _command(
     bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
     scope = _scope(opinion.kind, bare, found)
     points_nowhere = scope == "previous" and all(_POINTS_BACK.isdisjoint(token.classes) for token in found)
-    is_sure = opinion.probability >= (_UNCUED if points_nowhere else _PLAIN)
+    is_sure = opinion.probability >= (_UNCUED if points_nowhere else _plain_from(opinion.kind, message))
     command = Command(
         kind=opinion.kind,
         scope=scope,

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from services.text.language import Language
 from services.text.sentences import SEMICOLONS, Span, sentences
 from services.text.tokenizer import simplified
 
@@ -13,6 +14,8 @@ _LONG = 500
 """Characters of a longer message, of which only the ends are read: the rest is material."""
 _ENDS = 2
 """Sentences at each end of it."""
+SHORT: dict[Language, int] = {"en": 60, "zh": 20}
+"""Characters of a message that says one thing."""
 _HIDDEN = "\ue000"
 _QUOTED = re.compile(
     r"```.*?(?:```|$)|`[^`\n]*`|“[^”]*”|\"[^\"\n]*\"|「[^」]*」|『[^』]*』|《[^》]*》|(?<!\w)'[^'\n]{8,}'(?!\w)",
