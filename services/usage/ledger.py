@@ -12,7 +12,7 @@ from typing import Any, Literal, LiteralString, get_args
 from uuid import UUID
 
 import structlog
-from psycopg import sql
+from psycopg import errors, sql
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
@@ -21,6 +21,8 @@ from services.platform.postgres import Database
 from services.usage.meter import Counts, Spender, UsageMeter
 
 _EVERY_S = 2.0
+_OF_TENANT = "usage_tenant_id_fkey"
+"""Constraint that is violated once a tenant was removed."""
 
 log = structlog.get_logger(__name__)
 
@@ -125,11 +127,19 @@ class UsageLedger:
             try:
                 async with self._database.tenant(tenant_id) as connection:
                     await connection.execute(_WRITE, {"tenant_id": tenant_id, "counts": Jsonb(rows)})
+            except errors.ForeignKeyViolation as error:
+                if error.diag.constraint_name == _OF_TENANT:
+                    log.info("usage of a removed tenant is dropped", tenant_id=str(tenant_id))
+                else:  # a user or an expert was removed at this moment: the next statement does not find them
+                    self._count_again(counts)
             except Exception as error:  # whatever it was, nothing that was counted may be lost
                 passing = isinstance(error, DatabaseUnavailable)
                 log.warning("usage is written later", reason=type(error).__name__, exc_info=not passing)
-                for (spender, model), spent in counts.items():
-                    self.meter.add(spender, model, spent)
+                self._count_again(counts)
+
+    def _count_again(self, counts: Counts) -> None:
+        for (spender, model), spent in counts.items():
+            self.meter.add(spender, model, spent)
 
     async def sums(
         self,

@@ -1,6 +1,7 @@
 """What models were asked for, in the ledger; and what becomes of turns when a budget is used up."""
 
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -38,6 +39,16 @@ async def _spend(services: Services, tokens: int) -> None:
     )
     services.usage.meter.add(Spender(DEFAULT_TENANT, "turn", user_id), "m", Spent(1, tokens, 0, 0))
     await services.usage.write()
+
+
+async def test_what_a_removed_tenant_spent_is_dropped_and_holds_up_nobody(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    await _say(client, "Hello")
+    services.usage.meter.add(Spender(uuid4(), "turn", None), "m", Spent(1, 10, 0, 0))
+    (total,) = await _usage(client, services)
+    assert total["calls"] == 1
+    assert services.usage.meter.take() == {}
 
 
 async def test_turns_and_what_they_cause_are_counted_for_their_user_and_expert(
