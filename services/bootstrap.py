@@ -23,6 +23,7 @@ from services.engines import Engines
 from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
+from services.erasure.stores import ErasureStores
 from services.erasure.traces import Traces
 from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
@@ -154,7 +155,15 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         stack.push_async_callback(memory.working_sets.close)
         stack.push_async_callback(memory.recall.close)
         experiments = Experiments(database)
-        traces = Traces(events, memory.core_cache)
+        erasable = ErasureStores(
+            database,
+            leases,
+            Traces(events, memory.core_cache),
+            memory.index,
+            memory.operations,
+            jobs,
+            events_keep_s=settings.turn_events_keep_s,
+        )
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
         knowledge = _make_knowledge(settings, connected, memory)
@@ -231,35 +240,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
-            erasure=Erasure(
-                database,
-                leases,
-                traces,
-                memory.index,
-                jobs,
-                events_keep_s=settings.turn_events_keep_s,
-                on_erased=memory.working_sets.forget,
-            ),
-            conversation_erasure=ConversationErasure(
-                database,
-                leases,
-                traces,
-                memory.index,
-                memory.operations,
-                jobs,
-                events_keep_s=settings.turn_events_keep_s,
-                shares_human=settings.memory_share_human,
-            ),
-            space_erasure=SpaceErasure(
-                database,
-                leases,
-                traces,
-                memory.index,
-                memory.operations,
-                jobs,
-                events_keep_s=settings.turn_events_keep_s,
-                on_erased=memory.working_sets.forget,
-            ),
+            erasure=Erasure(erasable, on_erased=memory.working_sets.forget),
+            conversation_erasure=ConversationErasure(erasable, shares_human=settings.memory_share_human),
+            space_erasure=SpaceErasure(erasable, on_erased=memory.working_sets.forget),
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )

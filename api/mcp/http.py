@@ -1,6 +1,7 @@
 """`/mcp`: the MCP server over HTTP, without sessions; made with the first request."""
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastapi.requests import HTTPConnection
@@ -29,8 +30,12 @@ _MOST_BYTES = 1024 * 1024
 class McpOverHttp:
     """Answers the requests of assistants, once there is one."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(
+        self, services: Services, make: "Callable[[Services], StreamableHTTPSessionManager] | None" = None
+    ) -> None:
+        """Take the services; `make` makes the server's manager with the first request."""
         self._services = services
+        self._make = make or _make_manager
         self._opening = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._running: asyncio.Task[None] | None = None
@@ -59,18 +64,23 @@ class McpOverHttp:
     async def _opened(self) -> "StreamableHTTPSessionManager":
         async with self._opening:
             if self._manager is None:
-                manager = await asyncio.to_thread(_make_manager, self._services)
-                started = asyncio.Event()
+                manager = await asyncio.to_thread(self._make, self._services)
+                started = asyncio.get_running_loop().create_future()
                 # The task that opens it must close it, so it is none of a request's.
                 self._running = asyncio.create_task(self._run(manager, started))
-                await started.wait()
+                await started
                 self._manager = manager
             return self._manager
 
-    async def _run(self, manager: "StreamableHTTPSessionManager", started: asyncio.Event) -> None:
-        async with manager.run():
-            started.set()
-            await self._stop.wait()
+    async def _run(self, manager: "StreamableHTTPSessionManager", started: "asyncio.Future[None]") -> None:
+        try:
+            async with manager.run():
+                started.set_result(None)
+                await self._stop.wait()
+        except Exception as error:
+            if started.done():
+                raise
+            started.set_exception(error)
 
 
 def _make_manager(services: Services) -> "StreamableHTTPSessionManager":

@@ -13,18 +13,14 @@ import psycopg
 import structlog
 from psycopg.rows import class_row
 
-from services.conversations.leases import TurnLeases
 from services.erasure import conversation_sql as sql
 from services.erasure.conversation_rows import ConversationRows, ErasableConversation, Removal
-from services.erasure.erasure import longest_trace_s
-from services.erasure.traces import Traces
+from services.erasure.stores import ErasureStores
 from services.errors import NotFound, Unavailable
-from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.store import FORGET
-from services.memory.operations import Operation, OperationLog, Trigger
-from services.platform.postgres import Connection, Database
+from services.memory.operations import Operation, Trigger
+from services.platform.postgres import Connection
 from services.visits.schedule import defer_days
 
 ERASE_CONVERSATION_TRACES = "erase_conversation_traces"
@@ -49,28 +45,11 @@ class ErasedConversation:
 class ConversationErasure:
     """Removes conversations. Every process with a worker has one: it registers a job that completes removals."""
 
-    def __init__(
-        self,
-        database: Database,
-        leases: TurnLeases,
-        traces: Traces,
-        index: EpisodeIndex,
-        operations: OperationLog,
-        jobs: JobQueue,
-        *,
-        events_keep_s: int,
-        shares_human: bool = False,
-    ) -> None:
-        """Take the stores; events of turns stay `events_keep_s` seconds after a turn's end."""
-        self._database = database
-        self._leases = leases
-        self._traces = traces
-        self._index = index
-        self._operations = operations
-        self._jobs = jobs
-        self._recent_s = longest_trace_s(events_keep_s)
+    def __init__(self, stores: ErasureStores, *, shares_human: bool = False) -> None:
+        """Take the stores; with `shares_human`, all experts share what core memory says of the user."""
+        self._stores = stores
         self._shares_human = shares_human
-        jobs.task(ERASE_CONVERSATION_TRACES)(self._erase_traces)
+        stores.jobs.task(ERASE_CONVERSATION_TRACES)(self._erase_traces)
 
     async def erase(
         self, tenant_id: UUID, conversation_id: UUID, *, user: str | None = None, keep_memories: bool = False
@@ -90,21 +69,21 @@ class ConversationErasure:
                 the moment of the commit.
         """
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "user": user, "recent_s": 0}
-        found = await self._database.fetch(tenant_id, sql.FIND, values, class_row(ErasableConversation))
+        found = await self._stores.database.fetch(tenant_id, sql.FIND, values, class_row(ErasableConversation))
         if not found:
             raise NotFound(f"There is no conversation {conversation_id}.")
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._stores.database.tenant(tenant_id) as connection:
             turns = await (await connection.execute(sql.TURNS, values)).fetchall()
-        if await self._leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
+        if await self._stores.leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
             log.warning("turns of a removed conversation do not end", conversation_id=str(conversation_id))
         removal = await self._remove_in_database(tenant_id, found[0], keep_memories=keep_memories)
         pending = []
         try:
-            await self._traces.remove(found[0].user_id, removal.turn_ids, removal.expert_ids)
+            await self._stores.traces.remove(found[0].user_id, removal.turn_ids, removal.expert_ids)
         except Unavailable:
             pending.append("redis")
         try:
-            await self._index.forget(found[0].user_id, removal.episode_ids)
+            await self._stores.index.forget(found[0].user_id, removal.episode_ids)
         except Unavailable:
             pending.append("milvus")
         log.info("conversation erased", conversation_id=str(conversation_id), **removal.counts)
@@ -115,9 +94,9 @@ class ConversationErasure:
     ) -> Removal:
         for attempt in range(1, _TRIES + 1):
             try:
-                async with self._database.tenant(tenant_id) as connection:
+                async with self._stores.database.tenant(tenant_id) as connection:
                     rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
-                    removal = await rows.remove(self._recent_s, keep_memories=keep_memories)
+                    removal = await rows.remove(self._stores.recent_s, keep_memories=keep_memories)
                     await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)
                     await self._defer(connection, tenant_id, conversation, removal)
                     return removal
@@ -136,7 +115,7 @@ class ConversationErasure:
         keep_memories: bool,
     ) -> None:
         results = {"removed": removal.counts, "keep_memories": keep_memories}
-        await self._operations.append(
+        await self._stores.operations.append(
             connection,
             tenant_id=tenant_id,
             user_id=conversation.user_id,
@@ -149,15 +128,15 @@ class ConversationErasure:
     ) -> None:
         user_id = conversation.user_id
         if removal.episode_ids:
-            await self._jobs.defer(
+            await self._stores.jobs.defer(
                 connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=removal.episode_ids
             )
         if removal.days_left:
-            await defer_days(self._jobs, connection, tenant_id, removal.days_left)
+            await defer_days(self._stores.jobs, connection, tenant_id, removal.days_left)
         # The process of an unfinished turn may write events until it learns that the turn is gone.
-        for turn_ids, delay_s in ((removal.turn_ids, 0.0), (removal.unfinished, self._recent_s)):
+        for turn_ids, delay_s in ((removal.turn_ids, 0.0), (removal.unfinished, self._stores.recent_s)):
             if turn_ids or removal.expert_ids:
-                await self._jobs.defer(
+                await self._stores.jobs.defer(
                     connection,
                     ERASE_CONVERSATION_TRACES,
                     tenant_id=tenant_id,
@@ -172,5 +151,5 @@ class ConversationErasure:
     ) -> None:
         ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
         left = "traces of a removed conversation are left"
-        async with self._jobs.until_done(job, ERASE_CONVERSATION_TRACES, left, **ids):
-            await self._traces.remove(user_id, turn_ids, expert_ids)
+        async with self._stores.jobs.until_done(job, ERASE_CONVERSATION_TRACES, left, **ids):
+            await self._stores.traces.remove(user_id, turn_ids, expert_ids)

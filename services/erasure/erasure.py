@@ -11,13 +11,11 @@ from uuid import UUID
 
 import structlog
 
-from services.conversations.leases import TurnLeases
-from services.erasure.traces import Traces, remove_jobs
+from services.erasure.stores import ErasureStores
+from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
-from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
-from services.memory.episodes.index import EpisodeIndex
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import Connection
 from services.search.vector_index import WRITING
 
 ERASE_TRACES = "erase_traces"
@@ -49,8 +47,6 @@ TABLES = (
     "spaces",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
-
-_LONGEST_TURN_S = 600 + 60
 
 _USER = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
@@ -128,37 +124,14 @@ class Erased:
     """Stores that did not answer; the job goes on trying."""
 
 
-def longest_trace_s(events_keep_s: int) -> float:
-    """Seconds after which a turn that began has no events any more, wherever it runs."""
-    return _LONGEST_TURN_S + events_keep_s
-
-
 class Erasure:
     """Erases users. Every process with a worker has one: it also registers the job that completes an erasure."""
 
-    def __init__(
-        self,
-        database: Database,
-        leases: TurnLeases,
-        traces: Traces,
-        index: EpisodeIndex,
-        jobs: JobQueue,
-        *,
-        events_keep_s: int,
-        on_erased: Callable[[UUID], None] = lambda _: None,
-    ) -> None:
-        """Take the stores; events of turns stay `events_keep_s` seconds behind a turn's end.
-
-        `on_erased` is called with the user's id once the rows are gone.
-        """
+    def __init__(self, stores: ErasureStores, *, on_erased: Callable[[UUID], None] = lambda _: None) -> None:
+        """Take the stores; `on_erased` is called with the user's id once the rows are gone."""
+        self._stores = stores
         self._on_erased = on_erased
-        self._database = database
-        self._leases = leases
-        self._traces = traces
-        self._index = index
-        self._jobs = jobs
-        self._recent_s = longest_trace_s(events_keep_s)
-        jobs.task(ERASE_TRACES)(self._erase_traces)
+        stores.jobs.task(ERASE_TRACES)(self._erase_traces)
 
     async def erase(self, tenant_id: UUID, user: str) -> Erased:
         """Remove a user, with all that is stored for them, from every store.
@@ -169,10 +142,10 @@ class Erasure:
                 broke in the moment of the commit.
         """
         user_id, unfinished = await self._find(tenant_id, user)
-        if await self._leases.stop_all(tenant_id, unfinished):  # what they still write is erased too
+        if await self._stores.leases.stop_all(tenant_id, unfinished):  # what they still write is erased too
             log.warning("turns of a user who is erased do not end", tenant_id=str(tenant_id))
-        values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": self._recent_s}
-        async with self._database.tenant(tenant_id) as connection:
+        values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": self._stores.recent_s}
+        async with self._stores.database.tenant(tenant_id) as connection:
             if await (await connection.execute(_LOCK, values)).fetchone() is None:
                 raise NotFound(f"There is no user {user!r}.")
             turns = await (await connection.execute(_TURNS, values)).fetchall()
@@ -187,11 +160,11 @@ class Erasure:
         removed = {"postgresql": dict(zip(TABLES, counts, strict=True)), "queue": {"jobs": jobs}}
         pending = []
         try:
-            removed["redis"] = await self._traces.remove(user_id, [row[0] for row in turns], experts)
+            removed["redis"] = await self._stores.traces.remove(user_id, [row[0] for row in turns], experts)
         except Unavailable:
             pending.append("redis")
         try:
-            removed["milvus"] = {"units": await self._index.forget(user_id) if indexed else 0}
+            removed["milvus"] = {"units": await self._stores.index.forget(user_id) if indexed else 0}
         except Unavailable:
             pending.append("milvus")
         log.info("user erased", tenant_id=str(tenant_id), user_id=str(user_id), removed=removed, pending=pending)
@@ -203,12 +176,12 @@ class Erasure:
         Raises:
             Unavailable: Milvus or the database does not answer.
         """
-        async with self._database.only_one(WRITING, wait=True):
-            return await self._index.rewrite()
+        async with self._stores.database.only_one(WRITING, wait=True):
+            return await self._stores.index.rewrite()
 
     async def _find(self, tenant_id: UUID, user: str) -> tuple[UUID, list[UUID]]:
         values = {"tenant_id": tenant_id, "user": user, "recent_s": 0}
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._stores.database.tenant(tenant_id) as connection:
             row = await (await connection.execute(_USER, values)).fetchone()
             if row is None:
                 raise NotFound(f"There is no user {user!r}.")
@@ -224,7 +197,7 @@ class Erasure:
         experts: list[UUID],
     ) -> None:
         turn_ids = [turn_id for turn_id, _ in turns]
-        await self._jobs.defer(
+        await self._stores.jobs.defer(
             connection,
             ERASE_TRACES,
             tenant_id=tenant_id,
@@ -234,11 +207,11 @@ class Erasure:
         )
         if unfinished := [turn_id for turn_id, runs in turns if runs]:
             # Whatever its process still writes before it learns that the turn is gone.
-            await self._jobs.defer(
+            await self._stores.jobs.defer(
                 connection,
                 ERASE_TRACES,
                 tenant_id=tenant_id,
-                delay_s=self._recent_s,
+                delay_s=self._stores.recent_s,
                 user_id=user_id,
                 turn_ids=unfinished,
                 expert_ids=experts,
@@ -248,10 +221,10 @@ class Erasure:
         self, job: RunningJob, *, user_id: UUID, turn_ids: list[UUID], expert_ids: Sequence[UUID] = ()
     ) -> None:
         ids: dict[str, Any] = {"user_id": user_id, "turn_ids": list(turn_ids), "expert_ids": list(expert_ids)}
-        async with self._jobs.until_done(job, ERASE_TRACES, "traces of an erased user are left", **ids):
-            removed = await self._traces.remove(user_id, turn_ids, expert_ids)
+        async with self._stores.jobs.until_done(job, ERASE_TRACES, "traces of an erased user are left", **ids):
+            removed = await self._stores.traces.remove(user_id, turn_ids, expert_ids)
             # Who writes into the index now may have read episodes that are gone: it ends first.
-            async with self._database.only_one(WRITING, wait=True):
-                units = await self._index.forget(user_id)
-                await self._index.remove_leftovers(user_id)
+            async with self._stores.database.only_one(WRITING, wait=True):
+                units = await self._stores.index.forget(user_id)
+                await self._stores.index.remove_leftovers(user_id)
             log.info("traces erased", tenant_id=str(job.tenant_id), user_id=str(user_id), units=units, **removed)

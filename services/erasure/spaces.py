@@ -11,16 +11,13 @@ from uuid import UUID
 import structlog
 from psycopg.rows import tuple_row
 
-from services.conversations.leases import TurnLeases
 from services.erasure.conversations import ERASE_CONVERSATION_TRACES
-from services.erasure.erasure import longest_trace_s
-from services.erasure.traces import Traces, remove_jobs
+from services.erasure.stores import ErasureStores
+from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
-from services.jobs.queue import JobQueue
-from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.store import FORGET
-from services.memory.operations import Operation, OperationLog, Trigger
-from services.platform.postgres import Connection, Database
+from services.memory.operations import Operation, Trigger
+from services.platform.postgres import Connection
 
 _FIND: LiteralString = """
 SELECT s.id, s.user_id FROM spaces s JOIN users u ON u.id = s.user_id
@@ -113,29 +110,9 @@ class ErasedSpace:
 class SpaceErasure:
     """Removes spaces."""
 
-    def __init__(
-        self,
-        database: Database,
-        leases: TurnLeases,
-        traces: Traces,
-        index: EpisodeIndex,
-        operations: OperationLog,
-        jobs: JobQueue,
-        *,
-        events_keep_s: int,
-        on_erased: Callable[[UUID], None] = lambda _: None,
-    ) -> None:
-        """Take the stores; events of turns stay `events_keep_s` seconds after a turn's end.
-
-        `on_erased` is called with the user's id once the rows are gone.
-        """
-        self._database = database
-        self._leases = leases
-        self._traces = traces
-        self._index = index
-        self._operations = operations
-        self._jobs = jobs
-        self._recent_s = longest_trace_s(events_keep_s)
+    def __init__(self, stores: ErasureStores, *, on_erased: Callable[[UUID], None] = lambda _: None) -> None:
+        """Take the stores; `on_erased` is called with the user's id once the rows are gone."""
+        self._stores = stores
         self._on_erased = on_erased
 
     async def erase(self, tenant_id: UUID, user: str, space: str) -> ErasedSpace:
@@ -147,15 +124,15 @@ class SpaceErasure:
                 the moment of the commit.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "user": user, "space": space, "recent_s": 0}
-        found = await self._database.fetch(tenant_id, _FIND, values, tuple_row)
+        found = await self._stores.database.fetch(tenant_id, _FIND, values, tuple_row)
         if not found:
             raise NotFound(f"The user {user!r} has no space {space!r}.")
         values["space_id"], values["user_id"] = found[0]
-        turns = await self._database.fetch(tenant_id, _TURNS, values, tuple_row)
-        if await self._leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
+        turns = await self._stores.database.fetch(tenant_id, _TURNS, values, tuple_row)
+        if await self._stores.leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
             log.warning("turns of a removed space do not end", space_id=str(values["space_id"]))
-        values["recent_s"] = self._recent_s
-        async with self._database.tenant(tenant_id) as connection:
+        values["recent_s"] = self._stores.recent_s
+        async with self._stores.database.tenant(tenant_id) as connection:
             experts = [row[0] for row in await _all(connection, _LOCK_CORE_MEMORY, values)]
             await connection.execute(_LOCK_CONVERSATIONS, values)
             if not await _all(connection, _LOCK, values):
@@ -171,7 +148,7 @@ class SpaceErasure:
                 "postgresql": dict(zip(_COUNTED, counts, strict=True)),
                 "queue": {"jobs": jobs},
             }
-            await self._operations.append(
+            await self._stores.operations.append(
                 connection,
                 tenant_id=tenant_id,
                 user_id=values["user_id"],
@@ -182,11 +159,13 @@ class SpaceErasure:
         self._on_erased(values["user_id"])
         pending = []
         try:
-            removed["redis"] = await self._traces.remove(values["user_id"], [row[0] for row in turns], experts)
+            removed["redis"] = await self._stores.traces.remove(
+                values["user_id"], [row[0] for row in turns], experts
+            )
         except Unavailable:
             pending.append("redis")
         try:
-            units = await self._index.forget(values["user_id"], episodes) if episodes else 0
+            units = await self._stores.index.forget(values["user_id"], episodes) if episodes else 0
             removed["milvus"] = {"units": units}
         except Unavailable:
             pending.append("milvus")
@@ -203,12 +182,14 @@ class SpaceErasure:
     ) -> None:
         tenant_id, user_id = values["tenant_id"], values["user_id"]
         if episodes:
-            await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=episodes)
+            await self._stores.jobs.defer(
+                connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=episodes
+            )
         # The process of an unfinished turn may write events until it learns that the turn is gone.
         unfinished = [turn_id for turn_id, runs in turns if runs]
-        for turn_ids, delay_s in (([turn_id for turn_id, _ in turns], 0.0), (unfinished, self._recent_s)):
+        for turn_ids, delay_s in (([turn_id for turn_id, _ in turns], 0.0), (unfinished, self._stores.recent_s)):
             if turn_ids:
-                await self._jobs.defer(
+                await self._stores.jobs.defer(
                     connection,
                     ERASE_CONVERSATION_TRACES,
                     tenant_id=tenant_id,

@@ -7,6 +7,7 @@ from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
+from services.erasure.stores import ErasureStores
 from services.erasure.traces import Traces
 from services.identity.tenants import Tenants
 from services.jobs.queue import JobQueue
@@ -45,7 +46,7 @@ async def open_erasure(
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
         traces = Traces(events, core_cache)
-        stores = (database, TurnLeases(database), traces, index)
-        erasure = Erasure(*stores, jobs, events_keep_s=keep_s)
-        spaces = SpaceErasure(*stores, OperationLog(database), jobs, events_keep_s=keep_s)
-        yield Tenants(database), erasure, spaces
+        stores = ErasureStores(
+            database, TurnLeases(database), traces, index, OperationLog(database), jobs, events_keep_s=keep_s
+        )
+        yield Tenants(database), Erasure(stores), SpaceErasure(stores)

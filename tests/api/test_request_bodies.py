@@ -16,6 +16,8 @@ pytestmark = pytest.mark.anyio
 MB = 1024 * 1024
 _ESTABLISHED = 1
 """A connection's state in TCP_INFO while neither side has closed it."""
+_CLOSED, _CLOSE_WAIT = 7, 8
+"""Its state once the service has reset or closed it."""
 
 
 @pytest.fixture
@@ -132,5 +134,6 @@ async def test_a_client_that_reads_nothing_loses_its_connection(client: httpx.As
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         state = writer.get_extra_info("socket")
-        while state.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _ESTABLISHED:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+        while (found_state := state.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]) == _ESTABLISHED:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)  # `connected` ends the wait with an error
+        assert found_state in {_CLOSED, _CLOSE_WAIT}

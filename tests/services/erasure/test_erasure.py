@@ -17,6 +17,7 @@ from services.conversations.event_log import EventLog
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.erasure.erasure import TABLES, Erasure
+from services.erasure.stores import ErasureStores
 from services.erasure.traces import Traces
 from services.errors import NotFound
 from services.identity.tenants import DEFAULT_TENANT
@@ -83,7 +84,9 @@ def _erasure(services: Services, jobs: JobQueue, client: Redis | None = None) ->
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
     core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
     traces = Traces(events, core)
-    return Erasure(services.database, services.leases, traces, services.memory.index, jobs, events_keep_s=600)
+    memory = services.memory
+    stores = ErasureStores(services.database, services.leases, traces, memory.index, memory.operations, jobs, 600)
+    return Erasure(stores)
 
 
 async def _open_stream(services: Services, turn: OpenTurn) -> None:

@@ -17,6 +17,7 @@ from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.engines import Engines
 from services.erasure.erasure import Erasure
+from services.erasure.stores import ErasureStores
 from services.erasure.traces import Traces
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
@@ -60,14 +61,9 @@ async def removals(services: Services) -> AsyncIterator[JobQueue]:
     memory = services.memory
     async with hurried_queue(services.database) as jobs:
         EpisodeIndexSync(services.database, memory.index, services.embedder, jobs)
-        Erasure(
-            services.database,
-            services.leases,
-            Traces(services.events, memory.core_cache),
-            memory.index,
-            jobs,
-            events_keep_s=600,
-        )
+        traces = Traces(services.events, memory.core_cache)
+        stores = (services.database, services.leases, traces, memory.index, memory.operations, jobs)
+        Erasure(ErasureStores(*stores, events_keep_s=600))
         jobs.start_worker()
         yield jobs
 
