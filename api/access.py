@@ -148,6 +148,7 @@ class StartsTurns:
     def __init__(self, connection: HTTPConnection, caller: Caller) -> None:
         self._connection = connection
         self.caller = caller
+        self.services: Services = connection.state.services
 
     async def caller_for(self, user_id: str) -> Caller:
         """Let one turn for the user begin; call it once for each.
@@ -162,9 +163,8 @@ class StartsTurns:
             caller = await caller_of(self._connection)
             caller.require("chat")
         caller.act_for(user_id)
-        services: Services = self._connection.state.services
-        await services.rate_limits.count_turn(caller.tenant_id, user_id)
-        await services.budgets.check(caller.tenant_id, user_id)
+        await self.services.rate_limits.count_turn(caller.tenant_id, user_id)
+        await self.services.budgets.check(caller.tenant_id, user_id)
         return caller
 
 

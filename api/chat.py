@@ -74,7 +74,7 @@ async def chat_stream(
     `done` and `error` ends it.
     """
     caller = await starter.caller_for(request.user_id)
-    turn_id = await _start(runner, caller, request, key, on_conflict)
+    turn_id = await _start(starter, runner, caller, request, key, on_conflict)
     stop = partial(runner.stop, caller.tenant_id, turn_id)
     cancels = (on_disconnect or request.on_disconnect) == "cancel"
     return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id)), stop if cancels else None)
@@ -92,7 +92,7 @@ async def chat(
 ) -> JSONResponse:
     """Send a message and wait for the whole answer."""
     caller = await starter.caller_for(request.user_id)
-    turn_id = await _start(runner, caller, request, key, on_conflict)
+    turn_id = await _start(starter, runner, caller, request, key, on_conflict)
     answering = asyncio.create_task(last_event(runner.follow(caller.tenant_id, turn_id)))
     waiting: set[asyncio.Task[Any]] = {answering}
     try:
@@ -153,7 +153,7 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
     """Run one request of a socket. It is cancelled when the socket closes."""
     try:
         caller = await starter.caller_for(request.user_id)
-        turn_id = await _start(runner, caller, request, request.idempotency_key, None)
+        turn_id = await _start(starter, runner, caller, request, request.idempotency_key, None)
     except AnamnesisError as error:
         refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
         with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed meanwhile
@@ -178,11 +178,20 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
 
 
 async def _start(
-    runner: TurnRunner, caller: Caller, request: ChatRequest, key: str | None, on_conflict: OnConflict | None
+    starter: StartsTurns,
+    runner: TurnRunner,
+    caller: Caller,
+    request: ChatRequest,
+    key: str | None,
+    on_conflict: OnConflict | None,
 ) -> UUID:
+    asked = request.as_input()
+    if request.without:
+        exclusions = starter.services.memory.exclusions
+        asked["without"] = await exclusions.expanded(caller.tenant_id, request.user_id, request.without)
     turn = TurnRequest(
         caller.tenant_id,
-        request.as_input(),
+        asked,
         idempotency_key=key,
         on_conflict=on_conflict or request.on_conflict,
         stored=not request.temporary,

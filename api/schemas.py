@@ -108,6 +108,12 @@ class ChatRequest(BaseModel):
         description="A turn of the conversation in whose place the message comes: it and what follows it become "
         "a branch. The same message is answered once more.",
     )
+    without: list[UUID] = Field(
+        default_factory=list,
+        max_length=50,
+        description="Ids of memories and messages that this answer goes without, and with each memory the "
+        "messages it was made from. Memory is not changed.",
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -239,6 +245,33 @@ class ListedTurnView(BaseModel):
     feedback: FeedbackView | None
     experiments: dict[str, str] | None = Field(description="Variants by the names of their experiments.")
     branch_id: UUID | None = Field(description="The branch that it is on; null = the conversation as it goes on.")
+
+
+class TurnOfAnyView(BaseModel):
+    """A turn in a list over conversations, without its texts."""
+
+    id: UUID
+    conversation_id: UUID
+    title: str = Field(description="Title of its conversation.")
+    user_id: str
+    expert: str
+    status: TurnStatus
+    route_decision: dict[str, Any] | None
+    usage: dict[str, int] | None
+    timings: dict[str, float] | None
+    degraded: list[str]
+    error: dict[str, Any] | None
+    accepted_at: datetime = Field(description="When its message came.")
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: FeedbackView | None
+
+
+class TurnOfAnyPage(BaseModel):
+    """Turns of any conversation, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[TurnOfAnyView]
+    next: str | None
 
 
 class TurnPage(BaseModel):

@@ -9,9 +9,12 @@ from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
 from api.explanation_schemas import ExplanationView
+from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
-from api.schemas import FeedbackRequest, FeedbackView, TurnView
+from api.schemas import FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
 from api.streams import EventStream, sse_events
+from services.conversations.turn import TurnStatus
+from services.conversations.values import Id
 from services.errors import InvalidInput
 
 router = APIRouter(
@@ -19,6 +22,28 @@ router = APIRouter(
     tags=["turns"],
     responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
 )
+
+
+@router.get("", response_model=TurnOfAnyPage)
+async def turns(
+    services: ServicesOf,
+    caller: MemoryReader,
+    user_id: Id | None = None,
+    status: TurnStatus | None = None,
+    after: After = None,
+    limit: Limit = 50,
+) -> Any:
+    """Turns of the tenant or of one user, newest first, in every conversation."""
+    if user_id is not None:
+        caller.act_for(user_id)
+    items = await services.turns.all(
+        caller.tenant_id,
+        user=user_id or caller.user_id,
+        status=status,
+        after=cursor_of(after),
+        limit=limit,
+    )
+    return {"items": items, "next": next_of([(item.accepted_at, item.id) for item in items], limit)}
 
 
 @router.get("/{turn_id}", response_model=TurnView)

@@ -101,6 +101,8 @@ _FRESH: dict[str, Any] = {
     "quick_tools": [],
     "memory_commands": Recognised(),
     "memory_plan": [],
+    "not_recalled": [],
+    "without": [],
     "memory_changes": [],
     "retrieval_results": [],
     "messages": Overwrite([]),

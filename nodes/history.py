@@ -66,9 +66,11 @@ async def history(
         attached=state.get("attached", ()),
         earlier=state.get("earlier", ()) if context.temporary else (),
         temporary=context.temporary,
+        without=frozenset(state.get("without", ())),
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)
+    update["not_recalled"] = sorted(known.conversation.excluded | turn.without)
     planned = known.of(MemoryCommandSource)
     if planned:
         update["memory_plan"] = planned

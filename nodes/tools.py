@@ -22,5 +22,6 @@ async def tools(
         runtime.stream_writer({"status": status, "content": content})
 
     done = tuple(change["summary"] for change in state.get("memory_changes", []) if change["operation_id"])
-    results = await executor.run(calls, replace(runtime.context, memory_changes=done), on_event)
+    context = replace(runtime.context, memory_changes=done, not_recalled=tuple(state.get("not_recalled", ())))
+    results = await executor.run(calls, context, on_event)
     return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}

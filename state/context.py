@@ -40,3 +40,5 @@ class TurnContext:
     """Whether nodes report what they did in `execution_logs`."""
     memory_changes: tuple[str, ...] = ()
     """What the turn itself does to memory at the user's word, in words: tools do not do it again."""
+    not_recalled: tuple[str, ...] = ()
+    """Ids of memories and messages that tools do not find: the user excluded them."""

@@ -119,6 +119,8 @@ class TurnInput(TypedDict, total=False):
     """The client's own id of the answer."""
     earlier: list[EarlierMessage]
     """What was said before; only where the turn is unstored."""
+    without: list[str]
+    """Ids of memories and messages that the answer goes without."""
 
 
 class ConversationState(TurnInput, total=False):
@@ -183,6 +185,8 @@ class ConversationState(TurnInput, total=False):
     """The same, as the model and the caller see it."""
     sections: list[Section]
     """Sections of the prompt, in order, before anything is dropped for the budget."""
+    not_recalled: list[str]
+    """Ids of memories and messages that no search of this turn may find."""
     history: list[HistoryMessage]
     """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
     epoch: Epoch

@@ -150,7 +150,15 @@ class Conversation(Source[FetchedConversation]):
             epoch = Epoch(**{**epoch, "persona_card": last_talk(known, turn.now, turn.timezone, language)})
         full, jobs = self._due(turn, whole, epoch, shown, summary, late, language)
         return ShownConversation(
-            epoch, shown, budget, language, changes, full, jobs, fetched.beginning.cut_off or ""
+            epoch,
+            shown,
+            budget,
+            language,
+            changes,
+            full,
+            jobs,
+            fetched.beginning.cut_off or "",
+            frozenset(map(str, fetched.beginning.excluded or ())),
         )
 
     async def load(self, turn: PromptTurn) -> FetchedConversation:

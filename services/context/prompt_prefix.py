@@ -7,10 +7,11 @@ from uuid import UUID
 
 from services.context import epochs
 from services.context.epochs import NewestSummary
+from services.memory.exclusions import EXCLUDED_IDS
 from state.prompt import Epoch, TopicSummary
 
 # What the next epoch would begin with, and what the present one is.
-BEGINNING: LiteralString = """
+BEGINNING: LiteralString = f"""
 SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e.summary_version AS epoch_version,
        e.topics AS epoch_topics, e.history_from_created_at, e.history_from_message_id, e.prefix,
        e.core_memory, e.core_versions, e.persona_card, e.ended_by,
@@ -25,12 +26,13 @@ SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e
        (SELECT CASE WHEN NOT a.completed THEN a.content END FROM messages a
         WHERE a.conversation_id = c.id AND a.tenant_id = c.tenant_id AND a.role = 'assistant'
           AND a.retracted_at IS NULL AND a.branch_id IS NULL
-        ORDER BY a.created_at DESC, a.id DESC LIMIT 1) AS cut_off
+        ORDER BY a.created_at DESC, a.id DESC LIMIT 1) AS cut_off,
+       ({EXCLUDED_IDS}) AS excluded
 FROM conversations c
 LEFT JOIN context_epochs e ON e.conversation_id = c.id
 LEFT JOIN conversation_summaries s ON s.conversation_id = c.id
 WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
-"""
+"""  # noqa: S608 — our own text only
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class StoredPrefix:
     topics: list[TopicSummary] | None = None
     cut_off: str | None = None
     """The partial last answer, if it broke off."""
+    excluded: list[UUID] | None = None
+    """Ids of the memories and messages that the conversation never uses."""
 
     def epoch(self) -> Epoch | None:
         """The present epoch; None = none has begun."""

@@ -68,6 +68,8 @@ class PromptTurn:
     """What was said before, of a temporary turn."""
     temporary: bool = False
     """Whether nothing of it is kept."""
+    without: frozenset[str] = frozenset()
+    """Ids of memories and messages that this answer goes without."""
 
     @property
     def message_tokens(self) -> int:
@@ -93,6 +95,8 @@ class ShownConversation:
     """Names of the tasks that keep it bounded, once the turn has completed."""
     cut_off: str = ""
     """The partial last answer, if it broke off."""
+    excluded: frozenset[str] = frozenset()
+    """Ids of memories and messages that the conversation never uses."""
 
 
 class Source(Generic[Loaded]):

@@ -203,6 +203,30 @@ class StoredTurn:
 
 
 @dataclass(frozen=True)
+class TurnOfAny:
+    """A turn in a list over conversations."""
+
+    id: UUID
+    conversation_id: UUID
+    title: str
+    """Title of its conversation."""
+    user_id: str
+    """The caller's own name for the user."""
+    expert: str
+    status: TurnStatus
+    route_decision: Any
+    usage: Any
+    timings: Any
+    degraded: list[str]
+    error: Any
+    accepted_at: datetime
+    """When its message came."""
+    started_at: datetime
+    finished_at: datetime | None
+    feedback: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
 class ListedTurn:
     """A turn of a conversation, without its texts."""
 

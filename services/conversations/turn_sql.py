@@ -260,6 +260,20 @@ WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
 ORDER BY t.id DESC LIMIT 1
 """
 
+ALL: LiteralString = f"""
+SELECT t.id, t.conversation_id, c.title, u.external_id AS user_id, e.name AS expert, t.status, t.route_decision,
+       t.usage, t.timings, t.degraded, t.error, t.accepted_at, t.started_at, t.finished_at, ({OF_TURN}) AS feedback
+FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN users u ON u.id = c.user_id
+JOIN experts e ON e.id = c.expert_id
+WHERE t.tenant_id = %(tenant_id)s
+  AND (%(user)s::text IS NULL OR t.conversation_id IN (
+      SELECT o.id FROM conversations o JOIN users p ON p.id = o.user_id
+      WHERE p.tenant_id = %(tenant_id)s AND p.external_id = %(user)s))
+  AND (%(status)s::text IS NULL OR t.status = %(status)s)
+  AND (%(after_at)s::timestamptz IS NULL OR (t.accepted_at, t.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY t.accepted_at DESC, t.id DESC LIMIT %(limit)s
+"""  # noqa: S608 — our own text only
+
 PAGE: LiteralString = f"""
 SELECT t.id, t.status, t.user_message_id, t.assistant_message_id, t.route_decision, t.usage, t.timings, t.degraded,
        coalesce(t.context_report->'sources', '[]') AS sources, coalesce(t.memory_changes, '[]') AS memory_changes,

@@ -27,7 +27,9 @@ from services.conversations.turn import (
     NewTurn,
     OpenTurn,
     StoredTurn,
+    TurnOfAny,
     TurnOutcome,
+    TurnStatus,
 )
 from services.errors import Conflict, InvalidInput, NotFound
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
@@ -390,6 +392,31 @@ class Turns:
         values = {"tenant_id": tenant_id, "user": user, "session": session}
         rows = await self._database.fetch(tenant_id, turn_sql.UNDER_WAY, values, tuple_row)
         return rows[0][0] if rows else None
+
+    async def all(
+        self,
+        tenant_id: UUID,
+        *,
+        user: str | None,
+        status: TurnStatus | None,
+        after: tuple[datetime, UUID] | None,
+        limit: int,
+    ) -> list[TurnOfAny]:
+        """Turns of the tenant, or of one of its users, newest first; with `status`, only those of it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        after_at, after_id = after or (None, None)
+        values = {
+            "tenant_id": tenant_id,
+            "user": user,
+            "status": status,
+            "after_at": after_at,
+            "after_id": after_id,
+            "limit": limit,
+        }
+        return await self._database.fetch(tenant_id, turn_sql.ALL, values, class_row(TurnOfAny))
 
     async def page(
         self, tenant_id: UUID, conversation_id: UUID, *, after: tuple[datetime, UUID] | None, limit: int

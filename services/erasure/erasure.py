@@ -45,6 +45,7 @@ TABLES = (
     "conversation_branches",
     "usage",
     "spaces",
+    "recall_exclusions",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -86,7 +87,8 @@ SELECT 1, (SELECT count(*) FROM his),
         JOIN his ON his.id = m.conversation_id),
        (SELECT count(*) FROM conversation_branches JOIN his ON his.id = conversation_id),
        (SELECT count(*) FROM usage WHERE user_id = %(user_id)s),
-       (SELECT count(*) FROM spaces WHERE user_id = %(user_id)s)
+       (SELECT count(*) FROM spaces WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM recall_exclusions JOIN his ON his.id = conversation_id)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

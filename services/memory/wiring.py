@@ -16,6 +16,7 @@ from services.memory.editor import MemoryEditor
 from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
+from services.memory.exclusions import Exclusions
 from services.memory.operations import OperationLog
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
@@ -47,6 +48,7 @@ class Memory:
     undo: Undo
     branching: BranchMemory
     editor: MemoryEditor
+    exclusions: Exclusions
 
 
 def make_memory(
@@ -99,4 +101,5 @@ def make_memory(
         branching=BranchMemory(core, retraction, operations),
         resolution=resolution,
         retraction=retraction,
+        exclusions=Exclusions(database),
     )

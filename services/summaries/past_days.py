@@ -6,8 +6,8 @@ background.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import chain, groupby
 from operator import attrgetter
@@ -78,6 +78,17 @@ class DaysResult:
     def is_empty(self) -> bool:
         """Whether nothing was said."""
         return self.known and not self.days and not self.said
+
+    def without(self, message_ids: Collection[str]) -> "DaysResult":
+        """The same without these messages; summaries of days stay as they are."""
+        if not message_ids:
+            return self
+        days = [replace(day, said=_but(day.said, message_ids)) for day in self.days]
+        return replace(self, days=days, said=_but(self.said, message_ids))
+
+
+def _but(said: Sequence[SaidMessage], message_ids: Collection[str]) -> list[SaidMessage]:
+    return [message for message in said if str(message.id) not in message_ids]
 
 
 def not_known(asked: DaysQuery) -> DaysResult:

@@ -8,8 +8,17 @@ from uuid import UUID
 
 from services.conversations.messages import title_of
 from services.platform.postgres import Connection
-from services.transfer.lines import CoreMemoryLine, EpisodeLine, Line, MessageLine, SessionLine, UserLine, instant
-from services.transfer.memory_store import ImportedEpisode, ImportedMemory, ImportedSection
+from services.transfer.lines import (
+    CoreMemoryLine,
+    EpisodeLine,
+    ExclusionLine,
+    Line,
+    MessageLine,
+    SessionLine,
+    UserLine,
+    instant,
+)
+from services.transfer.memory_store import ImportedEpisode, ImportedExclusion, ImportedMemory, ImportedSection
 from services.transfer.message_store import ImportedMessages
 from services.transfer.messages import ImportedMessage, exchanges_of
 from services.transfer.owners import (
@@ -60,6 +69,7 @@ class Batch:
         self._count_made()
         await self._store_messages(times, episodes=episodes)
         await self._store_memory()
+        await self._store_exclusions()
         return self._report
 
     async def _find_experts(self) -> None:
@@ -75,7 +85,7 @@ class Batch:
         named = {
             (self._users[line.user_id].id, line.space)
             for _, line in self._lines
-            if not isinstance(line, UserLine) and line.space is not None
+            if not isinstance(line, UserLine | ExclusionLine) and line.space is not None
         }
         if named:
             self._spaces = await self._owners.spaces(named)
@@ -85,7 +95,7 @@ class Batch:
         self._keep(
             (number, "space: the conversation belongs to another space, or to none")
             for number, line in self._lines
-            if not isinstance(line, UserLine | CoreMemoryLine)
+            if not isinstance(line, UserLine | CoreMemoryLine | ExclusionLine)
             and line.space is not None
             and line.session_id is not None
             and self._conversations[self._session(line.user_id, line.session_id)].space_id != self._space(line)
@@ -110,7 +120,7 @@ class Batch:
         spaces = {
             self._session(line.user_id, line.session_id): space_id
             for _, line in reversed(self._lines)
-            if not isinstance(line, UserLine | CoreMemoryLine)
+            if not isinstance(line, UserLine | CoreMemoryLine | ExclusionLine)
             and line.session_id is not None
             and (space_id := self._space(line)) is not None
         }
@@ -190,6 +200,20 @@ class Batch:
         self._report.imported += made
         self._report.skipped += len(sections) + len(written) - made
 
+    async def _store_exclusions(self) -> None:
+        excluded = [
+            ImportedExclusion(number, self._users[line.user_id].id, line)
+            for number, line in self._only(ExclusionLine)
+        ]
+        stored = await self._memory.add_exclusions(excluded) if excluded else {}
+        self._report.imported += sum(stored.values())
+        self._report.skipped += len(stored) - sum(stored.values())
+        self._keep(
+            (each.number, "its conversation, or what it excludes, is not stored")
+            for each in excluded
+            if each.number not in stored
+        )
+
     def _keep(self, wrong: Iterable[tuple[int, str]]) -> None:
         """Refuse these and go on with the others."""
         refused = dict(wrong)
@@ -220,7 +244,7 @@ class Batch:
 
 
 def _expert_of(line: Line) -> str | None:
-    return None if isinstance(line, UserLine) else line.expert
+    return None if isinstance(line, UserLine | ExclusionLine) else line.expert
 
 
 def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:

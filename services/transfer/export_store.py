@@ -87,6 +87,34 @@ ORDER BY p.created_at, p.id
 """
 
 
+# Of a turn, its messages: its episode is made again from them.
+_EXCLUSIONS: LiteralString = """
+WITH excluded AS (
+    SELECT x.created_at, c.session_key, c.space_id, coalesce(m.id, x.message_id) AS message_id,
+           CASE WHEN e.episode_type <> 'turn' THEN e.id END AS episode_id
+    FROM recall_exclusions x JOIN conversations c ON c.id = x.conversation_id
+    LEFT JOIN episodes e ON e.id = x.episode_id
+    LEFT JOIN messages m ON e.episode_type = 'turn' AND m.id = ANY(e.source_message_ids)
+    WHERE c.user_id = %(user_id)s AND x.tenant_id = %(tenant_id)s
+)
+SELECT x.session_key,
+       CASE WHEN e.id IS NOT NULL THEN jsonb_build_object(
+           'created_at', e.created_at, 'sha256', encode(sha256(convert_to(e.content, 'UTF8')), 'hex')
+       ) END AS memory,
+       CASE WHEN m.id IS NOT NULL THEN jsonb_build_object(
+           'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
+           'role', m.role, 'sha256', encode(sha256(convert_to(m.content, 'UTF8')), 'hex')
+       ) END AS message
+FROM (SELECT DISTINCT ON (session_key, message_id, episode_id) * FROM excluded) AS x
+LEFT JOIN episodes e ON e.id = x.episode_id AND e.superseded_by IS NULL AND e.retracted_at IS NULL
+LEFT JOIN messages m ON m.id = x.message_id LEFT JOIN conversations k ON k.id = m.conversation_id
+WHERE (e.id IS NOT NULL OR m.id IS NOT NULL)
+  AND (%(space)s::text IS NULL OR (x.space_id = coalesce(e.space_id, k.space_id) AND x.space_id = (
+      SELECT s.id FROM spaces s WHERE s.user_id = %(user_id)s AND s.name = %(space)s)))
+ORDER BY x.session_key, coalesce(e.created_at, m.created_at), coalesce(e.id, m.id)
+"""
+
+
 @dataclass(frozen=True)
 class ExportedUser:
     """A user, and how much there is to export."""
@@ -162,6 +190,15 @@ class ExportedEpisode:
     sources: list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class ExportedExclusion:
+    """A message, or a written memory, that a conversation never uses."""
+
+    session_key: str
+    memory: dict[str, Any] | None
+    message: dict[str, Any] | None
+
+
 class ExportStore:
     """Reads one tenant's users for export."""
 
@@ -218,3 +255,8 @@ class ExportStore:
         while page := await self._database.fetch(tenant_id, _EPISODES, values, class_row(ExportedEpisode)):
             yield page
             values |= {"at": page[-1].created_at, "id": page[-1].id}
+
+    async def exclusions(self, tenant_id: UUID, user_id: UUID, space: str | None) -> list[ExportedExclusion]:
+        """What the user's conversations never use, or those of one space."""
+        values = {"tenant_id": tenant_id, "user_id": user_id, "space": space}
+        return await self._database.fetch(tenant_id, _EXCLUSIONS, values, class_row(ExportedExclusion))

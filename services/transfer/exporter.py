@@ -13,6 +13,7 @@ from uuid import UUID
 from services.errors import NotFound
 from services.transfer.export_store import (
     ExportedEpisode,
+    ExportedExclusion,
     ExportedMessage,
     ExportedSection,
     ExportedSession,
@@ -54,8 +55,8 @@ class Exporter:
     ) -> AsyncIterator[list[str]]:
         """Yield the lines, some at a time, each with its end; with `space`, only what belongs to that space.
 
-        First the user, then each conversation with its messages, oldest first, then core memory and episodes.
-        What is stored meanwhile may be in it or not.
+        First the user, then each conversation with its messages, oldest first, then core memory and episodes, and
+        last what conversations exclude. What is stored meanwhile may be in it or not.
 
         Raises:
             DatabaseUnavailable: the database does not answer; the export is not whole.
@@ -68,6 +69,7 @@ class Exporter:
         yield [_section_line(user, each) for each in await self._store.core_memory(tenant_id, user.id, space)]
         async for episodes in self._store.episodes(tenant_id, user.id, space):
             yield [_episode_line(user, episode) for episode in episodes]
+        yield [_exclusion_line(user, each) for each in await self._store.exclusions(tenant_id, user.id, space)]
 
 
 def _user_line(user: ExportedUser) -> str:
@@ -157,6 +159,19 @@ def _episode_line(user: ExportedUser, episode: ExportedEpisode) -> str:
         origin=episode.origin,
         created_at=_moment(episode.created_at),
         sources=[_source(source) for source in episode.sources],
+    )
+
+
+def _exclusion_line(user: ExportedUser, exclusion: ExportedExclusion) -> str:
+    if exclusion.message is not None:
+        return _line("exclusion", user, session_id=exclusion.session_key, message=_source(exclusion.message))
+    memory = exclusion.memory or {}
+    moment = _moment(datetime.fromisoformat(memory["created_at"]))
+    return _line(
+        "exclusion",
+        user,
+        session_id=exclusion.session_key,
+        memory={"created_at": moment, "sha256": memory["sha256"]},
     )
 
 

@@ -244,7 +244,31 @@ class EpisodeLine(_OfUser):
     sources: list[SourceLine] = Field(default_factory=list, max_length=1000)
 
 
-Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine
+class MemoryReference(_Strict):
+    """A written memory: by when it was made, and what it says."""
+
+    created_at: Moment
+    sha256: _Digest
+    """SHA-256 of the content in UTF-8."""
+
+
+class ExclusionLine(_OfUser):
+    """A message, or a written memory, that a conversation never uses."""
+
+    kind: Literal["exclusion"]
+    session_id: Id
+    """The conversation that goes without it."""
+    message: SourceLine | None = None
+    memory: MemoryReference | None = None
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if (self.message is None) == (self.memory is None):
+            raise PydanticCustomError("exclusion", "needs either message or memory")
+        return self
+
+
+Line = MessageLine | UserLine | SessionLine | CoreMemoryLine | EpisodeLine | ExclusionLine
 
 _KINDS: dict[str, type[Line]] = {
     "message": MessageLine,
@@ -252,6 +276,7 @@ _KINDS: dict[str, type[Line]] = {
     "session": SessionLine,
     "core_memory": CoreMemoryLine,
     "episode": EpisodeLine,
+    "exclusion": ExclusionLine,
 }
 
 

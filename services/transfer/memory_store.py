@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
-from services.transfer.lines import CoreMemoryLine, EpisodeLine, SourceLine
+from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, SourceLine
 from services.transfer.messages import import_key
 from services.transfer.statements import BatchStatements
 
@@ -82,6 +82,32 @@ FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(con
 """
 
 
+_WRITTEN: LiteralString = """
+SELECT g.number, e.id
+FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(ats)s::timestamptz[], %(digests)s::bytea[])
+    AS g (number, user_id, at, digest)
+JOIN episodes e ON e.user_id = g.user_id AND e.created_at = g.at AND e.episode_type <> 'turn'
+    AND sha256(convert_to(e.content, 'UTF8')) = g.digest
+"""
+
+_ADD_EXCLUSIONS: LiteralString = """
+WITH given AS (
+    SELECT g.*, c.id AS conversation_id
+    FROM unnest(%(numbers)s::bigint[], %(ids)s::uuid[], %(user_ids)s::uuid[], %(session_keys)s::text[],
+                %(episode_ids)s::uuid[], %(message_ids)s::uuid[])
+        AS g (number, id, user_id, session_key, episode_id, message_id)
+    JOIN conversations c
+        ON c.tenant_id = %(tenant_id)s AND c.user_id = g.user_id AND c.session_key = g.session_key
+), added AS (
+    INSERT INTO recall_exclusions (id, tenant_id, conversation_id, episode_id, message_id)
+    SELECT id, %(tenant_id)s, conversation_id, episode_id, message_id FROM given
+    ON CONFLICT (conversation_id, episode_id, message_id) DO NOTHING
+    RETURNING id
+)
+SELECT number, id IN (SELECT id FROM added) FROM given
+"""
+
+
 @dataclass(frozen=True)
 class ImportedSection:
     """A section of core memory that is to be stored."""
@@ -104,6 +130,16 @@ class ImportedEpisode:
     conversation_id: UUID | None
     line: EpisodeLine
     id: UUID = field(default_factory=uuid7)
+
+
+@dataclass(frozen=True)
+class ImportedExclusion:
+    """What a conversation is never to use."""
+
+    number: int
+    """Number of its line."""
+    user_id: UUID
+    line: ExclusionLine
 
 
 class ImportedMemory(BatchStatements):
@@ -130,7 +166,9 @@ class ImportedMemory(BatchStatements):
         known = {row[0] for row in await self._rows(_KNOWN_EPISODES, _values(episodes))}
         first_of = {_identity(each): each for each in reversed(episodes)}
         new = [each for each in episodes if each.number not in known and first_of[_identity(each)] is each]
-        sources = await self._sources(new)
+        sources = await self._sources(
+            [(each.number, each.user_id, source) for each in new for source in each.line.sources]
+        )
         values = {
             **_values(new),
             "ids": [each.id for each in new],
@@ -141,16 +179,45 @@ class ImportedMemory(BatchStatements):
         await self._run(_ADD_EPISODES, values)
         return len(new)
 
-    async def _sources(self, episodes: Sequence[ImportedEpisode]) -> dict[int, list[UUID]]:
-        named = [(each, source) for each in episodes for source in each.line.sources]
-        values = {
+    async def add_exclusions(self, exclusions: Sequence[ImportedExclusion]) -> dict[int, bool]:
+        """Store what conversations never use.
+
+        Returns:
+            By the number of its line, whether it was not stored before; without the lines whose conversation,
+            message or memory is not stored.
+        """
+        messages = await self._sources(
+            [(each.number, each.user_id, each.line.message) for each in exclusions if each.line.message]
+        )
+        named = [(each, each.line.memory) for each in exclusions if each.line.memory]
+        values: dict[str, Any] = {
             "numbers": [each.number for each, _ in named],
             "user_ids": [each.user_id for each, _ in named],
-            "session_keys": [source.session_id for _, source in named],
-            "keys": [_key_of(source) for _, source in named],
-            "ats": [source.created_at for _, source in named],
-            "roles": [source.role for _, source in named],
-            "digests": [source.sha256 and bytes.fromhex(source.sha256) for _, source in named],
+            "ats": [memory.created_at for _, memory in named],
+            "digests": [bytes.fromhex(memory.sha256) for _, memory in named],
+        }
+        memories: dict[int, UUID] = dict(await self._rows(_WRITTEN, values)) if named else {}
+        found = [each for each in exclusions if each.number in messages or each.number in memories]
+        values = {
+            "numbers": [each.number for each in found],
+            "ids": [uuid7() for _ in found],
+            "user_ids": [each.user_id for each in found],
+            "session_keys": [each.line.session_id for each in found],
+            "episode_ids": [memories.get(each.number) for each in found],
+            "message_ids": [next(iter(messages.get(each.number, ())), None) for each in found],
+        }
+        return dict(await self._rows(_ADD_EXCLUSIONS, values))
+
+    async def _sources(self, named: Sequence[tuple[int, UUID, SourceLine]]) -> dict[int, list[UUID]]:
+        """Ids of the stored messages, by the numbers of the lines that name them."""
+        values = {
+            "numbers": [number for number, _, _ in named],
+            "user_ids": [user_id for _, user_id, _ in named],
+            "session_keys": [source.session_id for _, _, source in named],
+            "keys": [_key_of(source) for _, _, source in named],
+            "ats": [source.created_at for _, _, source in named],
+            "roles": [source.role for _, _, source in named],
+            "digests": [source.sha256 and bytes.fromhex(source.sha256) for _, _, source in named],
         }
         found: dict[int, list[UUID]] = {}
         for number, message_id in await self._rows(_SOURCES, values):

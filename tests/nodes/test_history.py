@@ -109,6 +109,7 @@ async def test_history_is_the_completed_messages_before_this_one(services: Servi
         "prompt_language",
         "after_turn",
         "tone",
+        "not_recalled",
     }
     shown = [(message["role"], message["content"]) for message in update["history"]]
     # The equal earlier message stays, the broken answer does not enter, nor does the message itself.

@@ -193,6 +193,9 @@ WITH summary AS (
     SELECT tenant_id, current_date, user_id, expert_id, 'turn', 'm', 1, 10, 5, 0
     FROM conversations WHERE id = %(conversation_id)s
     ON CONFLICT DO NOTHING
+), exclusion AS (
+    INSERT INTO recall_exclusions (id, tenant_id, conversation_id, message_id)
+    SELECT gen_random_uuid(), tenant_id, id, %(user_message_id)s FROM conversations WHERE id = %(conversation_id)s
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s

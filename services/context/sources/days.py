@@ -94,8 +94,9 @@ class DaysSource(Source[DaysResult]):
         asked = days_asked(turn)
         if asked is None:
             return ()
-        found = known.of(DaysSource) or not_known(asked)
-        recalled = known.of(RecallSource) or RecallResult()
+        excluded = known.conversation.excluded | turn.without
+        found = (known.of(DaysSource) or not_known(asked)).without(excluded)
+        recalled = (known.of(RecallSource) or RecallResult()).without(excluded)
         told = shown_days(asked, found, recalled, turn.tokens, most_tokens=self._days.most_tokens)
         return (
             Section(

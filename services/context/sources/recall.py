@@ -9,7 +9,9 @@ from services.context.source import History, Known, PromptTurn, Source
 from services.context.sources.core_memory import CoreMemorySource
 from services.context.wording import MEMORY, inert
 from services.llm.token_estimates import TokenEstimator
+from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.index import Scope
+from services.memory.exclusions import is_excluded
 from services.memory.recall.recall import Recall, RecallResult, TurnQuery
 from services.memory.recall.superseded import Superseded, superseded
 from services.platform.metrics import RECALLED
@@ -24,6 +26,8 @@ from services.time_reference.zones import time_zone
 from state.prompt import RecalledEpisode, RecallLimits, TimeReference
 from state.section import Item, Section
 
+NEVER_USED_HERE = "never used here"
+LEFT_OUT_ONCE = "left out of this answer"
 _DEPTH = 20
 _RECENT_MESSAGES = 6
 _MOST_SAID = 500
@@ -123,6 +127,8 @@ class RecallSource(Source[RecallResult]):
             tokens=turn.tokens,
             timezone=turn.timezone,
             limits=turn.recall_limits,
+            not_here=known.conversation.excluded,
+            not_now=turn.without,
         )
         return (recall_section(episodes, report, known.conversation.language),)
 
@@ -135,6 +141,8 @@ class RecallSource(Source[RecallResult]):
         tokens: TokenEstimator,
         timezone: str,
         limits: RecallLimits | None = None,
+        not_here: Collection[str] = (),
+        not_now: Collection[str] = (),
     ) -> tuple[list[RecalledEpisode], dict[str, Any]]:
         """The episodes that the prompt shows, best first, and the report.
 
@@ -145,10 +153,14 @@ class RecallSource(Source[RecallResult]):
             tokens: the model's estimator.
             timezone: the user's, for the dates.
             limits: other ones than the configured.
+            not_here: ids of memories and messages that the conversation never uses.
+            not_now: ids of those that this answer goes without.
         """
         best = likeliest(found.ranking, _DEPTH)
-        outdated = superseded([found.units[ranked.unit.id] for ranked in best], core_memory)
-        holding = _instead(best, outdated)
+        excluded = _excluded([found.units[ranked.unit.id] for ranked in best], not_here, not_now)
+        usable = [ranked for ranked in best if ranked.unit.id not in excluded]
+        outdated = superseded([found.units[ranked.unit.id] for ranked in usable], core_memory)
+        holding = _instead(usable, outdated)
         asked = {term for query in found.queries for term in terms(query.text)}
         short = [_shortened(ranked, asked, tokens) for ranked in holding]
         selection = select(
@@ -162,14 +174,24 @@ class RecallSource(Source[RecallResult]):
         )
         RECALLED.inc(sum(len(recalled.units) for recalled in selection.recalled))
         language = language_of([found.queries[0].text])
-        episodes = [_shown(recalled, found, language, timezone) for recalled in selection.recalled]
-        reasons = {unit: each.reason for unit, each in outdated.items()}
+        hidden = {*not_here, *not_now}
+        episodes = [_shown(recalled, found, language, timezone, hidden) for recalled in selection.recalled]
+        reasons = excluded | {unit: each.reason for unit, each in outdated.items()}
         reasons |= {excluded.unit_id: excluded.reason for excluded in selection.excluded}
         return episodes, _report(found, best, reasons)
 
 
 def _asks_for_last_visit(reference: TimeReference | None) -> bool:
     return reference is not None and reference["plain"] and reference["kind"] == "last_visit"
+
+
+def _excluded(units: Sequence[StoredUnit], not_here: Collection[str], not_now: Collection[str]) -> dict[str, str]:
+    """Why each of the units that the user excluded is left out, by the unit's id."""
+    return {
+        str(unit.unit_id): NEVER_USED_HERE if is_excluded(unit, not_here) else LEFT_OUT_ONCE
+        for unit in units
+        if is_excluded(unit, not_here) or is_excluded(unit, not_now)
+    }
 
 
 def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> list[Ranked]:
@@ -215,9 +237,11 @@ def _shortened(ranked: Ranked, asked: Collection[str], tokens: TokenEstimator) -
     return ranked if text == ranked.unit.text else replace(ranked, unit=replace(ranked.unit, text=text))
 
 
-def _shown(recalled: Recalled, found: RecallResult, language: Language, timezone: str) -> RecalledEpisode:
+def _shown(
+    recalled: Recalled, found: RecallResult, language: Language, timezone: str, hidden: Collection[str]
+) -> RecalledEpisode:
     lines = []
-    shown = {ranked.unit.message_id for ranked in recalled.units}
+    shown = {ranked.unit.message_id for ranked in recalled.units} | set(hidden)
     for ranked in recalled.units:
         stored = found.units[ranked.unit.id]
         if stored.question and str(stored.question_id) not in shown:

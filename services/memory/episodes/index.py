@@ -41,6 +41,8 @@ class Scope:
     """Not included."""
     space_id: UUID | None = None
     """The space whose units are searched beside those that all spaces share; None = the shared ones alone."""
+    without: frozenset[str] = frozenset()
+    """Ids of memories and messages that are not found."""
 
     @classmethod
     def of(
@@ -51,6 +53,7 @@ class Scope:
         episode_type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        without: Iterable[str] = (),
     ) -> "Scope":
         """What an owner of memory knows, or a part of it."""
         return cls(
@@ -62,6 +65,7 @@ class Scope:
             since,
             until,
             owner.space_id,
+            frozenset(without),
         )
 
     @property

@@ -5,7 +5,7 @@ nothing that was removed, or is somebody else's, can come up. What is not indexe
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,6 +20,7 @@ from services.llm.embeddings import Embedder
 from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.index import EpisodeIndex, Scope
 from services.memory.episodes.store import EpisodeStore
+from services.memory.exclusions import is_excluded
 from services.memory.recall.index_search import IndexSearch
 from services.memory.recall.request import SearchRequest
 from services.memory.recall.working_set_search import find_in_set
@@ -97,6 +98,13 @@ class RecallResult:
     """The embedding of the message, where one was made."""
     floor: Floor = _USUAL
     """From where on something is relevant at all."""
+
+    def without(self, excluded: Collection[str]) -> "RecallResult":
+        """The same without what comes from these memories and messages."""
+        if not excluded:
+            return self
+        left = [each for each in self.ranking.results if not is_excluded(self.units[each.unit.id], excluded)]
+        return replace(self, ranking=replace(self.ranking, results=tuple(left)))
 
 
 class Recall:
@@ -197,6 +205,7 @@ class Recall:
                 if within is not None and queries and not found.ranking.results:
                     found = await self._find(within, queries, now, kept=kept, depth=depth)
             _note_found(current, found)
+        found = found.without(scope.without)
         return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
 
     async def close(self) -> None:

@@ -46,7 +46,7 @@ def _over(archive: Archive) -> BaseTool:
         """Search the episodes of archival memory."""
         context = runtime.context
         owner = owner_of(context)
-        scope = Scope.of(owner, episode_type=episode_type)
+        scope = Scope.of(owner, episode_type=episode_type, without=context.not_recalled)
         try:
             found = await archive.search(scope, query.replace("\x00", ""), top_k=top_k, now=datetime.now(UTC))
             await note_search(archive, runtime, query, found.items)

@@ -1,5 +1,6 @@
 """`search_chat_history`: what was said in a time that the model names, told by days and word for word."""
 
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 from typing import Annotated
 from uuid import UUID
@@ -57,11 +58,11 @@ def _over(past_days: PastDays, archive: Archive) -> BaseTool:
             timezone=context.timezone,
         )
         try:
-            found = await past_days.read(asked)
+            found = (await past_days.read(asked)).without(context.not_recalled)
         except Unavailable as error:
             raise ToolException("The records cannot be read at the moment.") from error
         try:
-            said = await _said(archive, asked, query) if query.strip() else []
+            said = await _said(archive, asked, query, context.not_recalled) if query.strip() else []
             if query.strip():
                 await note_search(archive, runtime, query, said)
         except AnamnesisError as error:
@@ -92,13 +93,13 @@ def _reference(words: str, start: date, end: date, *, detail: bool) -> TimeRefer
     )
 
 
-async def _said(archive: Archive, asked: DaysQuery, query: str) -> list[FoundEpisode]:
+async def _said(archive: Archive, asked: DaysQuery, query: str, without: Collection[str]) -> list[FoundEpisode]:
     """What was said of the query in that time, in order."""
     start, end = asked.reference["start_date"], asked.reference["end_date"]
     assert start is not None and end is not None  # noqa: S101, PT018 — this tool names both
     since, until = bounds(start, end, asked.timezone)
     owner = asked.owner
-    scope = Scope.of(owner, since=since, until=until)
+    scope = Scope.of(owner, since=since, until=until, without=without)
     found = await archive.search(scope, query.replace("\x00", ""), top_k=_MOST_SAID, now=asked.now)
     return sorted(found.items, key=lambda each: each.created_at)
 

@@ -55,7 +55,7 @@ def _over(archive: Archive) -> BaseTool:
         context, now = runtime.context, datetime.now(UTC)
         owner = owner_of(context)
         lower, upper = _between(days, since, until, now, context.timezone)
-        scope = Scope.of(owner, since=lower, until=upper)
+        scope = Scope.of(owner, since=lower, until=upper, without=context.not_recalled)
         try:
             text = query.replace("\x00", "")[:_LONGEST_QUERY]
             found = await archive.search(scope, text, top_k=_GATHERED, now=now, timezone=context.timezone)

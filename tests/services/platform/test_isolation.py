@@ -55,6 +55,7 @@ ISOLATED = (
     "conversation_branches",
     "usage",
     "spaces",
+    "recall_exclusions",
 )
 
 

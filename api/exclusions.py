@@ -1,0 +1,74 @@
+"""Memories and messages that a conversation never uses."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from api.access import MemoryReader, MemoryWriter, ServicesOf
+from api.problems import documented
+
+router = APIRouter(
+    prefix="/api/v1/conversations/{conversation_id}/exclusions",
+    tags=["conversations"],
+    responses=documented(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE),
+)
+
+
+class ExclusionRequest(BaseModel):
+    """A memory or a message that is not to be used."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    what: UUID = Field(description="Id of a memory (`memory_id` or `episode_id` elsewhere), or of a message.")
+
+
+class ExclusionView(BaseModel):
+    """A memory, or a message, that a conversation never uses."""
+
+    id: UUID
+    memory_id: UUID | None
+    message_id: UUID | None
+    text: str | None = Field(description="What it says; null where memory has lost it since.")
+    created_at: datetime
+
+
+class ExclusionList(BaseModel):
+    """All exclusions of a conversation, oldest first; there is no second page."""
+
+    items: list[ExclusionView]
+    next: None = None
+
+
+@router.get("", response_model=ExclusionList)
+async def exclusions(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
+    """What a conversation never uses."""
+    found = await services.memory.exclusions.of_conversation(
+        caller.tenant_id, conversation_id, user=caller.user_id
+    )
+    return {"items": found}
+
+
+@router.post("", response_model=ExclusionView, status_code=HTTPStatus.CREATED)
+async def exclude(
+    conversation_id: UUID, body: ExclusionRequest, services: ServicesOf, caller: MemoryWriter
+) -> Any:
+    """Never use a memory, or a message, in a conversation, from its next turn on.
+
+    With a memory go the messages it was made from, and other memories made from those. Memory itself is not
+    changed, and other conversations use all of it. Sent again, it stays as it is.
+    """
+    return await services.memory.exclusions.add(caller.tenant_id, conversation_id, body.what, user=caller.user_id)
+
+
+@router.delete(
+    "/{exclusion_id}",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+)
+async def use_again(conversation_id: UUID, exclusion_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
+    """Use it again, from the conversation's next turn on."""
+    await services.memory.exclusions.remove(caller.tenant_id, conversation_id, exclusion_id, user=caller.user_id)
