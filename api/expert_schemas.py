@@ -110,7 +110,7 @@ class ExpertChangeRequest(TypedDict, total=False):
 
 
 class ExpertPromptView(BaseModel):
-    """The instructions that a model is sent in the expert's name."""
+    """The instructions that the expert gives the model."""
 
     text: str
     tokens: int = Field(description="Estimated, without the tools' descriptions.")

@@ -54,7 +54,7 @@ async def get(name: Name, services: ServicesOf, caller: Chatter) -> Any:
 async def prompt(
     name: Name, services: ServicesOf, caller: Chatter, language: Annotated[Language, Query()] = "en"
 ) -> ExpertPromptView:
-    """What a model is told in the expert's name, in a conversation in this language."""
+    """The instructions that an expert gives the model in a conversation in this language."""
     expert = await services.experts.get(caller.tenant_id, name)
     remembers = not {"core_memory", "recall"} <= set(expert.parts_off)
     own = "\n\n".join(part for part in (expert.system_prompt.strip(), expert.persona) if part)

@@ -58,9 +58,9 @@ class Planted:
 
     contents: list[str] = field(default_factory=list)
     repeated: list[list[int]] = field(default_factory=list)
-    """Places of what says the same."""
+    """Indices of duplicates."""
     changed: list[list[int]] = field(default_factory=list)
-    """Places of what says the same and at last the contrary."""
+    """Indices of duplicates, the last of which contradicts the others."""
 
 
 def planted(episodes: int, seed: int) -> Planted:

@@ -53,7 +53,7 @@ class Played:
 def stable_part(prompt: Prompt) -> Prompt:
     """What stands before the new message and a system message directly before it.
 
-    A system message that follows another one, or begins the prompt, is none that is made anew every turn.
+    A system message that follows another one, or begins the prompt, is not one that changes every turn.
     """
     end = len(prompt) - 1
     if end > 1 and prompt[end - 1][0] in _SYSTEM and prompt[end - 2][0] not in _SYSTEM:

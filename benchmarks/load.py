@@ -84,7 +84,7 @@ def allow_files(streams: int) -> None:
 
 
 def load_once(client: "subprocess.Popen[str]", server: Server, streams: int) -> tuple[Samples, float]:
-    """Open so many streams at once; return what the client saw, and how much the server grew, in KB."""
+    """Open this many streams at once; return what the client saw, and how much the server grew, in KB."""
     if client.stdin is None or client.stdout is None:
         raise AssertionError("the client is piped")
     asked = server.load(fresh_lanes(streams), streams)

@@ -151,7 +151,7 @@ async def _at_rate(
     spans: list[tuple[float, float]],
     without: list[bytes],
 ) -> None:
-    """Begin a lane whenever it is due, each over a connection of its own."""
+    """Begin a lane whenever it is due, each over a new connection."""
     loop = asyncio.get_running_loop()
     begun = loop.time()
     async with asyncio.TaskGroup() as group:

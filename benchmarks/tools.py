@@ -25,7 +25,7 @@ from services.tools.tool import RegisteredTool, ToolServices
 from state.context import TurnContext
 
 _MOST_RATIO = 1.5
-"""All tools at once may take so many times as long as one."""
+"""How many times as long all tools at once may take as one."""
 _MOST_LOOKING_MS = 1.0
 _MESSAGES = {
     "a question that calls two": "今天北京天气怎么样，上海呢？",

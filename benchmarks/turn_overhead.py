@@ -231,7 +231,7 @@ def _asking(group: Group, turns: int) -> list[list[dict[str, str]]]:
 def measure_conversations(conversations: int, server: Server, client: Client) -> list[Reach]:
     """Compare conversations of different lengths, side by side.
 
-    Each reach has conversations of its own, brought to its beginning first. Then the reaches take
+    Each reach has separate conversations, brought to its beginning first. Then the reaches take
     turns, one turn at a time, so that whatever else the machine does falls on all alike.
     """
     for first, _ in _REACHES:
@@ -259,7 +259,7 @@ def _speak(
 
 
 def run(plan: Plan, api: Api) -> Results:
-    """Measure everything; each mode has servers of its own."""
+    """Measure everything, with separate servers for each mode."""
     results = Results(api)
     with stand_in() as llm_port, child(["-m", "benchmarks.load_client"], piped=True) as process:
         client = Client(process)

@@ -40,7 +40,7 @@ class Section:
     keeps: int = 0
     """Items that are never dropped."""
     most_tokens: int | None = None
-    """Tokens of its own limit."""
+    """Tokens that this section may use by itself."""
     dropped: Sequence[Mapping[str, Any]] = ()
     """What was left out when it was made, each with `section`, `items` and `reason`."""
     message_ids: frozenset[str] = frozenset()

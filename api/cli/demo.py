@@ -18,7 +18,7 @@ def demo(
     remove: Annotated[bool, typer.Option("--remove", help="Remove the demo, with all that came of it.")] = False,
     tenant: OfTenant = "default",
 ) -> None:
-    """Load a month of made-up conversations in two languages, of a user of their own.
+    """Load a month of invented conversations in two languages, as a separate user.
 
     Example: `anamnesis demo`, and afterwards `anamnesis demo --remove`
     """

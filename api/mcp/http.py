@@ -66,7 +66,7 @@ class McpOverHttp:
             if self._manager is None:
                 manager = await asyncio.to_thread(self._make, self._services)
                 started = asyncio.get_running_loop().create_future()
-                # The task that opens it must close it, so it is none of a request's.
+                # The task that opens it must also close it, so no request's task may be the one.
                 self._running = asyncio.create_task(self._run(manager, started))
                 await started
                 self._manager = manager

@@ -1,7 +1,7 @@
-"""Removing a user from everywhere, and telling what was removed from where.
+"""Remove a user from every store, and report what was removed from each.
 
 PostgreSQL in one transaction, which also defers the job that removes what is elsewhere: a store that is
-away at this moment does not keep an erasure from being completed. The same is tried at once, too.
+down at this moment does not keep an erasure from being completed. The same is tried at once, too.
 """
 
 from collections.abc import Callable, Sequence

@@ -91,7 +91,7 @@ def secrets_of(settings: Settings) -> list[str]:
 def for_log(message: str, secrets: Iterable[str], prompt: Iterable[str]) -> str:
     """The message without keys, credentials and quotations of the prompt, at most 300 characters long.
 
-    In a temporary turn nothing of it is told: what an endpoint says may come from the prompt in other words.
+    A temporary turn reports none of it: an endpoint's message may quote the prompt in other words.
     """
     if confidential.get():
         return "withheld"

@@ -28,7 +28,7 @@ _REFUSED: dict[RefusalTopic, ModelFailure] = {
     "schema": "llm_rejected",
 }
 _WITH_ANY_STATUS: frozenset[RefusalTopic | None] = frozenset({"context", "tools", "messages", "schema"})
-"""Refusals that some servers report as failures of their own, or in the stream."""
+"""Refusals that some servers report as server errors, or inside the stream."""
 
 
 def failure_of(

@@ -38,7 +38,7 @@ class TokenEstimator:
     """The tokens of texts as one model counts them: linear in their wide and their other characters.
 
     The two rates minimise the relative errors over the reported prompts, newer ones weighing more, with the
-    static rates as regulariser: one prompt corrects prompts of its own mixture of scripts, prompts of
+    static rates as regulariser: one prompt corrects prompts with the same mixture of scripts, prompts of
     different mixtures tell the rates apart, and a script that is never seen keeps the static rate.
     """
 

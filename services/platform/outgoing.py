@@ -65,5 +65,5 @@ class OutgoingHttp:
 
 
 def _open() -> httpx.AsyncClient:
-    # Each request has a limit for all of it, so reading needs none of its own.
+    # The limit covers the whole request, so reading needs no separate one.
     return httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_CONNECT_TIMEOUT_S), follow_redirects=False)

@@ -45,7 +45,7 @@ class TermMatrix(TermCounts):
         super().__init__(units)
         present = np.zeros(len(units.vocabulary) + 1, dtype=np.bool_)
         present[units.numbers] = True
-        # The terms that are here, by numbers of their own: the last stands for those that are not.
+        # Terms that occur here are numbered; the last number stands for all others.
         self._own = np.where(present, np.cumsum(present) - 1, -1)
         self._width = int(present.sum())
         self._terms = self._own[units.numbers]

@@ -259,7 +259,7 @@ def _other_clauses(statement: str, subject: Subject) -> str:
     matter = _matters(f"{named[0]} {' '.join(subject.terms)}")
     place = clauses.index(named[0])
     before = [each for each in clauses[:place] if tells_of_another(each, matter)]
-    # What follows without a matter or a time of its own goes on about what is gone.
+    # A following clause that names no other matter or time continues the removed one.
     after = [
         each
         for each in clauses[place + 1 :]

@@ -1,4 +1,4 @@
-"""Vectors of words: how near two words are in meaning, where the table of concepts knows nothing of them.
+"""Word vectors: how similar two words are in meaning, for words that the table of concepts does not cover.
 
 The vectors (`word_vectors.npz`, see `word_vectors.md` for their source and licence) are those of some 40,000 stems
 of English and words of Chinese in one space, 4 bits a number.

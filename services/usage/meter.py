@@ -72,7 +72,7 @@ _SPENDING: ContextVar[tuple[UsageMeter, Spender] | None] = ContextVar("spending"
 
 
 def note_spent(model: str, spent: Spent) -> None:
-    """Count a call of a model, whoever caused it; outside of any `spending` nothing is counted."""
+    """Count a model call against the current `spending`; outside of one, count nothing."""
     if (current := _SPENDING.get()) is not None:
         meter, spender = current
         meter.add(spender, model, spent)

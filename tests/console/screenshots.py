@@ -1,6 +1,6 @@
 """`make screenshots`: every screen of the console, in both languages, wide and narrow, light and dark.
 
-Against a service of its own, with the demo loaded and the offline model.
+It starts a service with the demo loaded and the offline model.
 """
 
 import asyncio

@@ -33,7 +33,7 @@ HOSTILE = """<script>alert(1)</script><img src=x onerror="alert(2)">
 
 @pytest.fixture
 def settings(model_server: ModelServer) -> Settings:
-    """Settings with the scripted model; work behind the answers has a model of its own that says nothing."""
+    """Settings with the scripted model; background work has a separate model that says nothing."""
     return load_settings(
         llm_model="scripted", llm_base_url=model_server.base_url, llm_api_key="k", llm_timeout_s=5
     )

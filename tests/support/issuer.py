@@ -1,4 +1,4 @@
-"""An issuer of tokens, with keys of its own and an address where they are."""
+"""An issuer of tokens that publishes its keys."""
 
 import json
 import threading

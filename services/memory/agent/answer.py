@@ -270,7 +270,7 @@ def _where(text: str, known: Known) -> tuple[str, str]:
 
 
 def _of_patch(op: str, section: str, patch: Mapping[str, Any]) -> Iterator[CoreChange]:
-    """Yield the item changes of a merge patch, which models write of their own accord."""
+    """Yield the item changes of a merge patch, which models write unasked."""
     if not patch:
         raise BadModelOutput("there is nothing to store")
     if len(canonical(patch)) > _LONGEST_PATCH:

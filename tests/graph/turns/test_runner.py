@@ -1,4 +1,4 @@
-"""Whole turns: the compiled graph over real stores, and a model server that does as it is told."""
+"""Whole turns: the compiled graph over real stores, and a scripted model server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

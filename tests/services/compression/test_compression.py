@@ -1,4 +1,4 @@
-"""A user's memory is compressed: what says the same becomes one, reversibly, and nothing is lost on the way."""
+"""A user's memory is compressed: duplicates are merged, reversibly, and nothing is lost."""
 
 import asyncio
 from dataclasses import replace

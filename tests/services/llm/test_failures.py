@@ -1,4 +1,4 @@
-"""How failures are told apart, and that nothing of the endpoint's words reaches a caller."""
+"""How failures are distinguished, and that nothing of the endpoint's words reaches a caller."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Requests to other servers: how each way of failing is told."""
+"""Requests to other servers: how each way of failing is reported."""
 
 from collections.abc import AsyncIterator
 

@@ -5,7 +5,7 @@ from alembic import op
 revision = "0003"
 down_revision = "0002"
 
-# No tenant of its own: it is one with the job's row, whose arguments name the tenant.
+# No tenant column: the job's row, whose arguments name the tenant, owns this one.
 FAILURES = """
 CREATE TABLE job_failures (
     job_id    bigint PRIMARY KEY REFERENCES procrastinate_jobs ON DELETE CASCADE,

@@ -81,7 +81,7 @@ CREATE INDEX episodes_to_index ON episodes (tenant_id, id) WHERE indexed_at IS N
 CREATE INDEX episodes_of_tenant ON episodes (tenant_id, id);
 """
 
-# The index is kept by a job of no tenant; it is told whose episodes wait, and no more.
+# The index is kept by a job of no tenant; it may see whose episodes wait, and nothing else.
 TO_INDEX = """
 CREATE POLICY owner_finds_unindexed ON episodes FOR SELECT TO CURRENT_USER USING (true);
 CREATE FUNCTION tenants_to_index() RETURNS SETOF uuid

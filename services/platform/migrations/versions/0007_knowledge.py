@@ -70,7 +70,7 @@ CREATE POLICY one_tenant ON {table}
     USING (tenant_id = (SELECT nullif(current_setting('anamnesis.tenant_id', true), '')::uuid));
 """
 
-# The index is kept by a job of no tenant; it is told whose passages wait, and no more.
+# The index is kept by a job of no tenant; it may see whose passages wait, and nothing else.
 TO_INDEX = """
 CREATE POLICY owner_finds_unindexed ON kb_chunks FOR SELECT TO CURRENT_USER USING (true);
 CREATE FUNCTION tenants_with_passages_to_index() RETURNS SETOF uuid

@@ -5,7 +5,7 @@ from alembic import op
 revision = "0008"
 down_revision = "0007"
 
-# `opinion` is a model's of the same message, where one is asked; it comes behind the turn.
+# `opinion` is a model's reading of the same message, where one is configured; it arrives after the turn.
 STATES = """
 CREATE TABLE tone_states (
     turn_id         uuid PRIMARY KEY REFERENCES turns ON DELETE CASCADE,

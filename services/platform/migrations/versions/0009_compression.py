@@ -14,7 +14,7 @@ CREATE TABLE compression_runs (
     status       text NOT NULL CHECK (status IN ('waiting', 'running', 'done', 'failed', 'undone')),
     reason       text NOT NULL CHECK (reason IN ('night', 'request')),
     dry_run      boolean NOT NULL,
-    token        uuid,  -- of whoever works on it
+    token        uuid,  -- of the worker that holds it
     lease_until  timestamptz NOT NULL,
     report       jsonb NOT NULL DEFAULT '{}',
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),

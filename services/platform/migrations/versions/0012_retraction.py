@@ -27,7 +27,7 @@ ALTER TABLE turns ADD COLUMN memory_changes jsonb NOT NULL DEFAULT '[]';
 ALTER TABLE context_epochs ADD COLUMN ended_by text;  -- why the next prompt begins another one
 """
 
-# What prompts, recall and summaries read of the messages. The rights of whoever reads it apply, not the owner's.
+# What prompts, recall and summaries read of the messages. The reader's rights apply, not the owner's.
 VIEW = """
 CREATE VIEW remembered_messages WITH (security_invoker = true) AS
 SELECT id, tenant_id, conversation_id, turn_id, role, coalesce(memory_text, content) AS content, parts, completed,

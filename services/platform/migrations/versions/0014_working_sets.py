@@ -26,7 +26,7 @@ CREATE POLICY one_tenant ON memory_generations
     USING (tenant_id = (SELECT nullif(current_setting('anamnesis.tenant_id', true), '')::uuid));
 """
 
-# The transaction that changed the row last: whoever knows a snapshot finds what that did not see.
+# The transaction that changed the row last: a reader that knows a snapshot finds what the snapshot did not see.
 EPISODES = """
 ALTER TABLE episodes ADD COLUMN changed_in xid8 NOT NULL DEFAULT '0';
 CREATE INDEX episodes_changed ON episodes (user_id, changed_in);

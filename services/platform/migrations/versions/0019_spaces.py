@@ -27,7 +27,7 @@ ALTER TABLE {table} ADD COLUMN space_id uuid REFERENCES spaces ON DELETE CASCADE
 CREATE INDEX {table}_of_space ON {table} (space_id) WHERE space_id IS NOT NULL;
 """
 
-# A space has a section of its own beside the shared one, and a summary of a day likewise.
+# A space has its own sections beside the shared ones, and its own summaries of days.
 KEYS = """
 ALTER TABLE core_memory_blocks DROP CONSTRAINT core_memory_blocks_user_id_expert_id_section_key;
 ALTER TABLE core_memory_blocks ADD UNIQUE NULLS NOT DISTINCT (user_id, expert_id, section, space_id);
