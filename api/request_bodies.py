@@ -31,8 +31,8 @@ STREAMED = {"/api/v1/import": MAX_IMPORT_BYTES}
 """Bytes, by path, of bodies that are read as they arrive and never held as a whole."""
 
 SMALL_BYTES = 64 * 1024
-"""Bodies up to this size are not counted: the server buffers as much for every connection, and a caller that sends large
-ones can still chat."""
+"""Bodies up to this size are not counted: the server buffers as much for every connection, and a caller that
+sends large ones can still chat."""
 _IN_MEMORY_BYTES = 1024 * 1024
 _PIECE_BYTES = 256 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
