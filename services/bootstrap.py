@@ -31,6 +31,8 @@ from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
 from services.jobs.queue import JobQueue
+from services.lineage.audit import LineageAudit
+from services.lineage.tracing import Lineage
 from services.llm.token_estimates import TokenEstimators
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
@@ -100,6 +102,8 @@ class Services:
     branches: Branches
     known_conversations: KnownConversations
     explanations: Explanations
+    lineage: Lineage
+    lineage_audit: LineageAudit
     experts: Experts
     knowledge: "Knowledge"
     routing: "KnowledgeRouting"
@@ -207,6 +211,8 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             branches=Branches(database, memory.branching),
             known_conversations=KnownConversations(database),
             explanations=Explanations(database),
+            lineage=Lineage(database),
+            lineage_audit=LineageAudit(database, jobs),
             experts=Experts(database),
             knowledge=knowledge,
             routing=routing,

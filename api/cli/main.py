@@ -16,6 +16,7 @@ from api.cli import (
     jobs,
     keys,
     knowledge,
+    lineage,
     mcp,
     memory,
     migrate,
@@ -41,6 +42,7 @@ app.command(name="init")(configuration.init)
 app.command(name="top")(top.top)
 app.command(name="config")(configuration.config)
 app.add_typer(memory.app, name="memory")
+app.add_typer(lineage.app, name="lineage")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(users.app, name="users")
 app.add_typer(experts.app, name="experts")

@@ -23,6 +23,7 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.memory.blocks import Owner
+from services.platform.authorship import authoring
 from services.platform.postgres import Database
 
 _LONGEST_S = 420.0
@@ -163,18 +164,19 @@ class Compression:
             if _since(begun) > _LONGEST_S or silent >= _MOST_FAILURES:
                 report.left_for_later = len(groups) - number
                 break
-            try:
-                refined = await refining.refine(group)
-                silent = 0
-            except (BadModelOutput, Unavailable) as error:
-                silent += isinstance(error, Unavailable)
-                report.failures.append({"episodes": len(group), "reason": error.message})
-                log.warning("memories stay as they are", run_id=str(run.id), reason=error.message)
-                refined = None
-            if refined is not None:
-                made.append(refined)
-                if not run.dry_run:
-                    await self.store.stage(run, refined)
+            with authoring():
+                try:
+                    refined = await refining.refine(group)
+                    silent = 0
+                except (BadModelOutput, Unavailable) as error:
+                    silent += isinstance(error, Unavailable)
+                    report.failures.append({"episodes": len(group), "reason": error.message})
+                    log.warning("memories stay as they are", run_id=str(run.id), reason=error.message)
+                    refined = None
+                if refined is not None:
+                    made.append(refined)
+                    if not run.dry_run:
+                        await self.store.stage(run, refined)
             await self.store.keep(run)
             on_step(number + 1, len(groups))
         return made

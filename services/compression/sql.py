@@ -93,8 +93,8 @@ AND NOT EXISTS (SELECT FROM compression_sources s JOIN compression_runs r ON r.i
 COUNT_FADED: LiteralString = f"SELECT count(*) FROM episodes WHERE {FADED} AND NOT (id = ANY(%(but)s))"  # noqa: S608
 
 STAGE: LiteralString = """
-INSERT INTO compression_drafts (id, tenant_id, user_id, run_id, content)
-SELECT %(draft_id)s, tenant_id, user_id, id, %(content)s FROM compression_runs
+INSERT INTO compression_drafts (id, tenant_id, user_id, run_id, content, made_by)
+SELECT %(draft_id)s, tenant_id, user_id, id, %(content)s, %(made_by)s FROM compression_runs
 WHERE id = %(run_id)s AND tenant_id = %(tenant_id)s AND status = 'running' AND token = %(token)s
 RETURNING id
 """
@@ -141,7 +141,7 @@ RETURNING d.id
 # As old as the newest that it represents: a text that is written again says nothing new. All are of one space.
 CONSOLIDATE: LiteralString = """
 INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
-    importance, origin, source_message_ids, created_at, last_recalled_at, recall_count)
+    importance, origin, source_message_ids, created_at, last_recalled_at, recall_count, made_by)
 SELECT d.id, d.tenant_id, d.user_id, %(expert_id)s, (array_agg(e.space_id))[1],
     CASE WHEN count(DISTINCT e.conversation_id) = 1 AND count(e.conversation_id) = count(*)
          THEN (array_agg(e.conversation_id))[1] END,
@@ -149,7 +149,8 @@ SELECT d.id, d.tenant_id, d.user_id, %(expert_id)s, (array_agg(e.space_id))[1],
         SELECT DISTINCT each.id FROM compression_sources own JOIN episodes o ON o.id = own.episode_id
         CROSS JOIN LATERAL unnest(o.source_message_ids) AS each (id)
         WHERE own.draft_id = d.id ORDER BY each.id
-    ), max(e.created_at) FILTER (WHERE s.outcome = 'represented'), max(e.last_recalled_at), sum(e.recall_count)
+    ), max(e.created_at) FILTER (WHERE s.outcome = 'represented'), max(e.last_recalled_at), sum(e.recall_count),
+    d.made_by
 FROM compression_drafts d JOIN compression_sources s ON s.draft_id = d.id JOIN episodes e ON e.id = s.episode_id
 WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s
 GROUP BY d.id

@@ -17,6 +17,7 @@ from services.errors import NotFound
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.platform.authorship import made_by
 from services.platform.postgres import Connection, Database
 
 COMPRESS = "compress_memory"
@@ -120,6 +121,7 @@ class CompressionStore:
             **run.values,
             "draft_id": uuid7(),
             "content": refined.text,
+            "made_by": Jsonb(made_by(actor="compression", run_id=run.id)),
             "ids": [member.id for member, _ in outcomes],
             "outcomes": [outcome for _, outcome in outcomes],
             "counts": [member.source_count for member, _ in outcomes],

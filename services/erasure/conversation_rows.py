@@ -93,6 +93,7 @@ class ConversationRows:
         experts = [] if keep_memories else await self._core_memory()
         if keep_memories:
             await self._run(sql.DETACH_OPERATIONS)
+            await self._run(sql.DETACH_CORE_MEMORY)
         counts["core_memory_sections"] = len(experts)
         await self._run(sql.SCRUB_COMMANDS)
         days = await self._all(sql.REMOVE_DAYS)

@@ -104,8 +104,15 @@ UPDATE episodes e SET
         SELECT s.id FROM unnest(e.source_message_ids) WITH ORDINALITY AS s (id, place)
         WHERE NOT EXISTS (SELECT FROM messages m
             WHERE m.id = s.id AND m.conversation_id = %(conversation_id)s) ORDER BY s.place),
-    indexed_at = NULL
+    made_by = e.made_by || '{"kept_from_removed": true}', indexed_at = NULL
 WHERE e.id = ANY(%(ids)s) AND e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.content IS NOT NULL
+"""
+
+# Core memory that is kept names no message that goes.
+DETACH_CORE_MEMORY: LiteralString = """
+UPDATE core_memory_history h SET trigger_message_id = NULL, made_by = h.made_by || '{"kept_from_removed": true}'
+FROM messages m
+WHERE m.id = h.trigger_message_id AND m.conversation_id = %(conversation_id)s AND h.tenant_id = %(tenant_id)s
 """
 
 # Why something was remembered is kept with what is kept; what was searched for goes with the conversation.

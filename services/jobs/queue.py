@@ -36,6 +36,7 @@ from services.jobs.tasks import (
     reason_of,
 )
 from services.platform import span_names as names
+from services.platform.authorship import authoring_job
 from services.platform.metrics import JOB_SECONDS
 from services.platform.postgres import Connection, Database
 from services.platform.tracing import Attributes, cause, span, taken_links
@@ -120,6 +121,7 @@ class JobQueue:
                 with (
                     span(f"job {name}", about, kind=SpanKind.CONSUMER, links=links),
                     self._meter.spending(_spender(name, job.tenant_id, ids)),
+                    authoring_job(name, job.id),
                 ):
                     await task(job, **ids)
 

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import structlog
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, ValidationError
 
 from services.errors import BadModelOutput, ModelFailed, ModelFailure
 from services.llm.chat_models import ChatModels
 from services.llm.json_text import json_values, without_reasoning
+from services.platform.authorship import note_call
 from services.text.language import Language, language_of
 
 Made = TypeVar("Made")
@@ -52,6 +53,7 @@ async def ask_for(
     """
     asked = list(messages)
     response_format = _response_format(schema, purpose) if schema else None
+    note_call(models.small_model, purpose, messages[0].text if isinstance(messages[0], SystemMessage) else "")
     for tries_left in reversed(range(_TRIES)):
         answer = ""
         try:

@@ -142,7 +142,7 @@ class Archive:
         new = replace(new, content=checked_content(new.content))
         try:
             async with self._database.tenant(owner.tenant_id) as connection:
-                episode_id = await self._episodes.add(connection, owner, new)
+                episode_id = await self._episodes.add(connection, owner, new, trigger)
                 value = {"id": str(episode_id), **_logged(new)}
                 operation = Operation("episode_insert", field=new.episode_type, new_value=value)
                 await self._append(connection, owner, operation, trigger)

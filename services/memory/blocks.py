@@ -16,6 +16,7 @@ from services.memory.content import MAX_SECTIONS, check_size
 from services.memory.items import ItemChange
 from services.memory.merge import overlay
 from services.memory.operations import Operation, OperationLog, Trigger
+from services.platform.authorship import made_by
 from services.platform.postgres import Connection
 from state.prompt import CoreMemoryBlock, CoreMemorySections
 
@@ -146,6 +147,7 @@ class SectionChange:
             "whole": whole,
             "message_id": trigger.message_id,
             "actor": trigger.actor,
+            "made_by": Jsonb(made_by(turn_id=trigger.turn_id)),
         }
         await self.connection.execute(core_sql.WRITE, values)
         await self._note(Operation(what, self._section, old, new), trigger)

@@ -63,8 +63,8 @@ WITH block AS (
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
     RETURNING id
 )
-INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, trigger_message_id, actor)
-SELECT id, %(version)s, %(tenant_id)s, %(old)s, %(content)s, %(message_id)s, %(actor)s FROM block
+INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by)
+SELECT id, %(version)s, %(tenant_id)s, %(old)s, %(content)s, %(message_id)s, %(actor)s, %(made_by)s FROM block
 """
 
 CHANGED = """

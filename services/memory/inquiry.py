@@ -4,11 +4,11 @@ The records are core memory, written episodes and what recall finds. A small mod
 records by number; a statement that names none is left out. Without a model the records themselves are the answer.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 import structlog
@@ -19,11 +19,12 @@ from services.errors import BadModelOutput, ModelFailed
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
-from services.memory.blocks import Change, Owner
+from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import Source
 from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
+from services.memory.origins import origin_of, values_of
 from services.memory.recall.recall import Recall
 from services.search.selection import select
 from services.text.language import Language, language_of
@@ -180,8 +181,8 @@ class MemoryInquiry:
         ]
         for whose, block in held:
             history = await self._core.history(whose, block.section, limit=_MOST_VERSIONS)
-            for name, item in _items(block.content):
-                origin = _origin(history, name, item)
+            for name, item in values_of(block.content):
+                origin = origin_of(history, name, item)
                 records.append(
                     Record(
                         "core_memory",
@@ -275,26 +276,6 @@ def _is_about_everything(question: str) -> bool:
 @lru_cache(maxsize=1)
 def _whole_terms() -> frozenset[str]:
     return frozenset(terms(_WHOLE))  # not at import: the dictionaries take half a second
-
-
-def _items(content: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Each item of a section with its field; what is nested has a path of names."""
-    for name, value in content.items():
-        if isinstance(value, dict):
-            for inner, text in _items(value):
-                yield f"{name}.{inner}", text
-        else:
-            for item in value if isinstance(value, list) else [value]:
-                if item not in (None, ""):
-                    yield name, str(item)
-
-
-def _origin(history: Sequence[Change], name: str, item: str) -> Change | None:
-    """The change that brought an item in; the history is the newest first."""
-    for change in history:
-        if (name, item) not in set(_items(change.old or {})) and (name, item) in set(_items(change.new)):
-            return change
-    return None
 
 
 def _sentence(name: str, item: str) -> str:

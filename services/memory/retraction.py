@@ -222,7 +222,7 @@ class Retraction:
             source_message_ids=[exchange.message_id] if exchange else [],
             conversation_id=exchange.conversation_id if exchange else trigger.conversation_id,
         )
-        return await self._episodes.add(connection, owner, new)
+        return await self._episodes.add(connection, owner, new, trigger)
 
 
 def _own(planned: PlannedChange, exchange: EndedExchange) -> dict[UUID, str | None]:

@@ -110,6 +110,13 @@ JOBS_OLDEST_SECONDS = Gauge(
     multiprocess_mode="livemostrecent",
 )
 
+# Set by a nightly job.
+LINEAGE_ORPHANS = Gauge(
+    "anamnesis_lineage_orphans",
+    "Derived things without parents, or with a missing one, at the last nightly audit.",
+    multiprocess_mode="livemostrecent",
+)
+
 
 def registry() -> CollectorRegistry:
     """The metrics of this process; where several serve one port, of all of them together."""

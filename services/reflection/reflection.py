@@ -5,6 +5,7 @@ shows it as a private note; no answer, export or other prompt does.
 """
 
 import json
+from datetime import datetime
 from typing import Annotated, LiteralString
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
+from services.platform.authorship import authoring, made_by
 from services.platform.postgres import Database
 from services.reflection.schedule import REFLECT
 from services.text.language import Language, language_of
@@ -59,7 +61,7 @@ WITH unretracted AS (
     SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
       AND retracted_at IS NOT DISTINCT FROM %(retracted_at)s::timestamptz FOR SHARE
 )
-UPDATE messages SET inner_voice = %(voice)s
+UPDATE messages SET inner_voice = %(voice)s, voice_made_by = %(made_by)s
 WHERE id = %(message_id)s AND tenant_id = %(tenant_id)s AND inner_voice IS NULL
   AND conversation_id IN (SELECT id FROM unretracted)
 """
@@ -103,7 +105,19 @@ class Reflection:
         found = await self._database.fetch(tenant_id, _TURN, values, tuple_row)
         if not found:
             return False
-        said, answer, message_id, conversation_id, retracted_at = found[0]
+        with authoring():
+            return await self._reflect(tenant_id, turn_id, *found[0])
+
+    async def _reflect(
+        self,
+        tenant_id: UUID,
+        turn_id: UUID,
+        said: str,
+        answer: str,
+        message_id: UUID,
+        conversation_id: UUID,
+        retracted_at: datetime | None,
+    ) -> bool:
         try:
             voice = await ask_for(
                 self._models, _about(said, answer), checked, schema=InnerVoice, purpose="reflection"
@@ -117,6 +131,7 @@ class Reflection:
             "conversation_id": conversation_id,
             "retracted_at": retracted_at,
             "voice": Jsonb(voice.model_dump()),
+            "made_by": Jsonb(made_by(turn_id=turn_id)),
         }
         async with self._database.tenant(tenant_id) as connection:
             return (await connection.execute(_KEEP, kept)).rowcount > 0

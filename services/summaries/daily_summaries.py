@@ -15,6 +15,7 @@ import structlog
 
 from services.errors import AnamnesisError, BadModelOutput, Conflict, DatabaseUnavailable
 from services.memory.blocks import Owner
+from services.platform.authorship import authoring
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit, NewDay, StoredDay
 from services.summaries.day_writer import DayWriter, WrittenSummary
@@ -91,10 +92,11 @@ class DailySummaries:
             Conflict: something said on it was retracted again and again meanwhile; the day stays as it was.
             DatabaseUnavailable: the database does not answer.
         """
-        for _ in range(RETRIES):
-            with contextlib.suppress(Conflict):
-                return await self._make(owner, day, timezone)
-        return await self._make(owner, day, timezone)
+        with authoring():
+            for _ in range(RETRIES):
+                with contextlib.suppress(Conflict):
+                    return await self._make(owner, day, timezone)
+            return await self._make(owner, day, timezone)
 
     async def _make(self, owner: Owner, day: date, timezone: str) -> bool:
         found = await self.days(owner, day, day, timezone)

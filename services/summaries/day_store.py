@@ -10,6 +10,7 @@ from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
 from services.memory.blocks import Owner
+from services.platform.authorship import made_by
 from services.platform.postgres import Database, Query
 
 _BREAK = timedelta(minutes=30)
@@ -82,7 +83,7 @@ WITH unretracted AS (
 # Only if nothing was said in it since.
 _SUMMARISED: LiteralString = f"""{_UNRETRACTED}
 UPDATE visits SET summary = %(summary)s, key_topics = %(key_topics)s, summary_generated_at = now(),
-    summarised_count = message_count
+    summarised_count = message_count, made_by = %(made_by)s
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND message_count = %(message_count)s
   AND conversation_id IN (SELECT id FROM unretracted)
 RETURNING id
@@ -90,14 +91,14 @@ RETURNING id
 
 _WRITE: LiteralString = f"""{_UNRETRACTED}
 INSERT INTO daily_summaries (user_id, expert_id, space_id, date, tenant_id, timezone, summary, key_topics,
-    session_count, message_count, visit_ids)
+    session_count, message_count, visit_ids, made_by)
 SELECT %(user_id)s, %(expert_id)s, %(space_id)s, %(date)s, %(tenant_id)s, %(timezone)s, %(summary)s,
-    %(key_topics)s, %(session_count)s, %(message_count)s, %(visit_ids)s
+    %(key_topics)s, %(session_count)s, %(message_count)s, %(visit_ids)s, %(made_by)s
 WHERE (SELECT count(*) FROM unretracted) = cardinality(%(conversation_ids)s::uuid[])
 ON CONFLICT (user_id, expert_id, date, space_id) DO UPDATE SET
     timezone = EXCLUDED.timezone, summary = EXCLUDED.summary, key_topics = EXCLUDED.key_topics,
     session_count = EXCLUDED.session_count, message_count = EXCLUDED.message_count,
-    visit_ids = EXCLUDED.visit_ids, updated_at = clock_timestamp()
+    visit_ids = EXCLUDED.visit_ids, made_by = EXCLUDED.made_by, updated_at = clock_timestamp()
 RETURNING date
 """  # noqa: S608 — our own text only
 
@@ -271,6 +272,7 @@ class DayStore:
             "message_count": visit.message_count,
             "summary": summary,
             "key_topics": Jsonb(list(key_topics)),
+            "made_by": Jsonb(made_by()),
         }
         return bool(await self._database.fetch(tenant_id, _SUMMARISED, values, tuple_row))
 
@@ -286,6 +288,7 @@ class DayStore:
             "session_count": len(day.visits),
             "message_count": sum(visit.message_count for visit in day.visits),
             "visit_ids": [visit.id for visit in day.visits],
+            "made_by": Jsonb(made_by()),
         }
         return bool(await self._database.fetch(owner.tenant_id, _WRITE, values, tuple_row))
 

@@ -16,6 +16,7 @@ from services.errors import BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
 from services.llm.tokens import count_tokens
+from services.platform.authorship import authoring
 from services.platform.metrics import SUMMARIES
 from services.summaries.prompts import Said
 from services.summaries.schedule import SUMMARISE, SummarySchedule
@@ -81,8 +82,10 @@ class RollingSummaries:
             through = _further(state.through, old)
             if through is None:
                 return False
-            new = await self._summarise(conversation, state, old, through)
-            if await self.store.write(tenant_id, conversation_id, new):
+            with authoring():
+                new = await self._summarise(conversation, state, old, through)
+                written = await self.store.write(tenant_id, conversation_id, new)
+            if written:
                 kind = "full" if new.increments == 0 else "increment"
                 SUMMARIES.labels(kind).inc()
                 log.info("summary written", conversation_id=str(conversation_id), kind=kind, covered=new.count)

@@ -7,7 +7,9 @@ from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
+from psycopg.types.json import Jsonb
 
+from services.platform.authorship import made_by
 from services.platform.postgres import Database
 
 Place = tuple[datetime, UUID]
@@ -62,9 +64,9 @@ WHERE conversation_id = %(conversation_id)s AND completed AND (created_at, id) <
 _WRITE = """
 INSERT INTO conversation_summaries AS s (conversation_id, tenant_id, summary, summary_version,
     covered_through_created_at, covered_through_message_id, covered_message_count, increments_since_full,
-    rewritten_version)
+    rewritten_version, made_by)
 VALUES (%(conversation_id)s, %(tenant_id)s, %(summary)s, %(expected)s + 1, %(at)s, %(message_id)s, %(count)s,
-    %(increments)s, CASE WHEN %(rewritten)s THEN %(expected)s + 1 ELSE 0 END)
+    %(increments)s, CASE WHEN %(rewritten)s THEN %(expected)s + 1 ELSE 0 END, %(made_by)s)
 ON CONFLICT (conversation_id) DO UPDATE SET
     summary = EXCLUDED.summary,
     summary_version = EXCLUDED.summary_version,
@@ -73,6 +75,7 @@ ON CONFLICT (conversation_id) DO UPDATE SET
     covered_message_count = EXCLUDED.covered_message_count,
     increments_since_full = EXCLUDED.increments_since_full,
     rewritten_version = greatest(s.rewritten_version, EXCLUDED.rewritten_version),
+    made_by = EXCLUDED.made_by,
     updated_at = now()
 WHERE s.summary_version = %(expected)s
   AND (
@@ -99,8 +102,8 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s ORDER 
 
 _ADD_PART = """
 INSERT INTO summary_parts (conversation_id, part, tenant_id, summary, through_created_at, through_message_id,
-    message_count)
-SELECT id, %(part)s, tenant_id, %(summary)s, %(at)s, %(message_id)s, %(count)s FROM conversations
+    message_count, made_by)
+SELECT id, %(part)s, tenant_id, %(summary)s, %(at)s, %(message_id)s, %(count)s, %(made_by)s FROM conversations
 WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s
   AND retracted_at IS NOT DISTINCT FROM %(retracted_at)s::timestamptz FOR SHARE
 ON CONFLICT DO NOTHING RETURNING part
@@ -258,6 +261,7 @@ class SummaryStore:
             "count": new.count,
             "increments": new.increments,
             "retracted_at": new.retracted_at,
+            "made_by": Jsonb(made_by()),
         }
         async with self._database.tenant(tenant_id) as connection:
             if await (await connection.execute(_LOCK, values)).fetchone() is None:
@@ -294,6 +298,7 @@ class SummaryStore:
             "message_id": part.through_message_id,
             "count": part.message_count,
             "retracted_at": retracted_at,
+            "made_by": Jsonb(made_by()),
         }
         await self._database.fetch(tenant_id, _ADD_PART, values, tuple_row)
 

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.errors import Conflict
+from services.platform.authorship import made_by
 from services.platform.postgres import Connection, Database, Query
 
 _CONVERSATION = """
@@ -55,9 +56,9 @@ WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
 
 _ADD = """
 INSERT INTO topics (id, tenant_id, conversation_id, user_id, expert_id, title, summary, keywords, message_count,
-    first_message_id, last_message_id, first_message_at, last_message_at)
+    first_message_id, last_message_id, first_message_at, last_message_at, made_by)
 SELECT %(id)s, c.tenant_id, c.id, c.user_id, c.expert_id, %(title)s, %(summary)s, %(keywords)s, %(count)s,
-    %(first_id)s, %(last_id)s, %(first_at)s, %(last_at)s
+    %(first_id)s, %(last_id)s, %(first_at)s, %(last_at)s, %(made_by)s
 FROM conversations c WHERE c.id = %(conversation_id)s
 """
 
@@ -222,4 +223,5 @@ def _values(conversation_id: UUID, topic: NewTopic) -> dict[str, Any]:
         "first_at": first.created_at,
         "last_at": last.created_at,
         "message_ids": [message.id for message in topic.messages],
+        "made_by": Jsonb(made_by()),
     }

@@ -18,6 +18,7 @@ from services.llm.structured_output import ask_for, json_answer
 from services.memory.agent.user_information import Stretch, UserInformation
 from services.memory.agent.user_information_answer import ToldItem, UserMessage, told_items
 from services.memory.blocks import Owner
+from services.platform.authorship import authoring
 from services.platform.metrics import TOPICS
 from services.platform.postgres import Connection
 from services.summaries import prompts
@@ -113,10 +114,11 @@ class TopicArchive:
             Conflict: something in the conversation was retracted again and again meanwhile.
             DatabaseUnavailable: the database does not answer.
         """
-        for _ in range(_RETRIES):
-            with contextlib.suppress(Conflict):
-                return await self._archive(tenant_id, conversation_id)
-        return await self._archive(tenant_id, conversation_id)
+        with authoring():
+            for _ in range(_RETRIES):
+                with contextlib.suppress(Conflict):
+                    return await self._archive(tenant_id, conversation_id)
+            return await self._archive(tenant_id, conversation_id)
 
     async def _archive(self, tenant_id: UUID, conversation_id: UUID) -> int:
         found = await self.store.unarchived(tenant_id, conversation_id)

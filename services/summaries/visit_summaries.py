@@ -7,6 +7,7 @@ import structlog
 from services.errors import BadModelOutput, Conflict
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.platform.authorship import authoring
 from services.platform.metrics import VISIT_SUMMARIES
 from services.summaries.day_store import DayStore, DayVisit
 from services.summaries.day_writer import DayWriter, WrittenSummary, by_rule
@@ -47,8 +48,10 @@ class VisitSummaries:
         long_enough = self._schedule.is_summarised(len(said)) and characters >= self._schedule.shortest_characters
         if visit.ended_at is None or not long_enough:
             return by_rule(said)
-        written = await self._writer.visit(said)
-        if await self._store.write_visit(tenant_id, visit, written.summary, written.key_topics):
+        with authoring():
+            written = await self._writer.visit(said)
+            stored = await self._store.write_visit(tenant_id, visit, written.summary, written.key_topics)
+        if stored:
             VISIT_SUMMARIES.labels("visit").inc()
             log.info("visit summarised", visit_id=str(visit.id), messages=len(said))
         else:

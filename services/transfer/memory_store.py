@@ -71,9 +71,9 @@ ORDER BY g.place
 
 _ADD_EPISODES: LiteralString = """
 INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
-    importance, origin, source_message_ids, created_at)
+    importance, origin, source_message_ids, created_at, made_by)
 SELECT g.id, %(tenant_id)s, g.user_id, g.expert_id, g.space_id, g.conversation_id, g.episode_type, g.content,
-    g.importance, g.origin, g.sources::uuid[], g.at
+    g.importance, g.origin, g.sources::uuid[], g.at, '{"actor": "import"}'
 FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
             %(types)s::text[], %(contents)s::text[], %(importances)s::real[], %(origins)s::text[],
             %(sources)s::text[], %(ats)s::timestamptz[], %(space_ids)s::uuid[])

@@ -34,6 +34,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.operations import Trigger
 from services.memory.recall.superseded import contradicted
 from services.memory.retraction import Retraction
+from services.platform.authorship import authoring
 from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS
 from services.text.language import language_of
 from state.memory import Recognised
@@ -102,6 +103,11 @@ class MemoryAgent:
         exchange = await self._store.exchange(tenant_id, turn_id) if self._on else None
         if exchange is None or not _is_looked_at(exchange):
             return 0
+        with authoring():
+            return await self._remember(exchange)
+
+    async def _remember(self, exchange: Exchange) -> int:
+        tenant_id, turn_id = exchange.tenant_id, exchange.turn_id
         noted = await self._store.noted(exchange)
         if noted.plan_id is not None and noted.plan is None:
             return 0

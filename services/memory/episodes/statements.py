@@ -151,9 +151,9 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND indexed_at IS NULL
 
 ADD = """
 INSERT INTO episodes (id, tenant_id, user_id, expert_id, space_id, conversation_id, episode_type, content,
-    importance, origin, source_message_ids, created_at)
+    importance, origin, source_message_ids, created_at, made_by)
 SELECT %(id)s, %(tenant_id)s, %(user_id)s, %(expert_id)s, %(space_id)s, %(conversation_id)s, %(episode_type)s,
-    %(content)s, %(importance)s, %(origin)s, %(source_message_ids)s, clock_timestamp()
+    %(content)s, %(importance)s, %(origin)s, %(source_message_ids)s, clock_timestamp(), %(made_by)s
 """
 
 CHANGE = """

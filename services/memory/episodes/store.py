@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
+from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
@@ -20,6 +21,8 @@ from services.memory.episodes.episode import (
 )
 from services.memory.episodes.index import Scope
 from services.memory.episodes.removal import remove_with_merged
+from services.memory.operations import Trigger
+from services.platform.authorship import made_by
 from services.platform.postgres import Connection, Database
 
 FORGET = "forget_episodes"
@@ -74,8 +77,8 @@ class EpisodeStore:
         rows = await self._database.fetch(tenant_id, sql.TIMEZONE, values, tuple_row)
         return rows[0][0] if rows else None
 
-    async def add(self, connection: Connection, owner: Owner, new: NewEpisode) -> UUID:
-        """Write a memory, in the caller's transaction; return its id.
+    async def add(self, connection: Connection, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
+        """Write a memory, in the caller's transaction; return its id. `trigger` says who writes it.
 
         Raises:
             InvalidInput: its content is empty or too long.
@@ -90,6 +93,7 @@ class EpisodeStore:
             "importance": new.importance,
             "origin": new.origin,
             "source_message_ids": list(new.source_message_ids),
+            "made_by": Jsonb(made_by(actor=trigger.actor, turn_id=trigger.turn_id)),
         }
         await connection.execute(sql.ADD, values)
         return episode_id

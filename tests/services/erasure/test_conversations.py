@@ -86,8 +86,8 @@ async def test_nothing_of_a_removed_conversation_is_left_in_any_table(services: 
     }  # fmt: skip
     tables = await _rows(
         services.database,
-        "SELECT table_name FROM information_schema.columns"
-        " WHERE table_schema = 'public' AND column_name = 'tenant_id'",
+        "SELECT table_name FROM information_schema.columns JOIN information_schema.tables USING (table_name)"
+        " WHERE columns.table_schema = 'public' AND column_name = 'tenant_id' AND table_type = 'BASE TABLE'",
     )
     for (table,) in tables:
         if table in {"compression_runs", "compression_drafts", "daily_summaries"}:  # of the user, by hand

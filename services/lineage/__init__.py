@@ -1,0 +1,1 @@
+"""Lineage: what everything derived was made from, and by which job, prompt and model."""

@@ -1,0 +1,74 @@
+"""Authorship: the job, prompt and model by which something derived is made, noted while it is being made."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+_DIGEST_CHARACTERS = 8
+
+
+@dataclass
+class Authorship:
+    """The maker of one derived thing."""
+
+    job: str | None = None
+    """Name of the background task; None = outside of any, such as in a turn or a command."""
+    job_id: int | None = None
+    prompt: str | None = None
+    """Purpose and version of the last call's prompt, as `merged_memory@1f2e3d4c`; None = no model was asked."""
+    model: str | None = None
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The fields that are known, as they are stored."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+_CURRENT: ContextVar[Authorship | None] = ContextVar("authorship", default=None)
+
+
+@contextmanager
+def authoring_job(job: str, job_id: int) -> Iterator[None]:
+    """Note that what is made within the block, and in tasks that begin in it, is made by a job."""
+    with _set(Authorship(job, job_id)):
+        yield
+
+
+@contextmanager
+def authoring() -> Iterator[Authorship]:
+    """Note what makes one derived thing: calls of models within the block count for it, earlier ones do not."""
+    with _set(replace(_CURRENT.get() or Authorship(), prompt=None, model=None)) as made:
+        yield made
+
+
+@contextmanager
+def _set(authorship: Authorship) -> Iterator[Authorship]:
+    token = _CURRENT.set(authorship)
+    try:
+        yield authorship
+    finally:
+        _CURRENT.reset(token)
+
+
+def note_call(model: str, purpose: str, instructions: str) -> None:
+    """Note that a model was asked by a prompt; its version is a digest of its instructions."""
+    if (current := _CURRENT.get()) is not None:
+        current.model = model
+        current.prompt = f"{purpose}@{sha256(instructions.encode()).hexdigest()[:_DIGEST_CHARACTERS]}"
+
+
+def made_by(**more: Any) -> Mapping[str, Any]:
+    """The maker of what is stored now, with further fields such as `actor` and `turn_id`.
+
+    Ids are written as text; a field that is None is left out.
+    """
+    current = _CURRENT.get()
+    known = {} if current is None else current.stored
+    return known | {
+        name: value if isinstance(value, (int, str)) else str(value)
+        for name, value in more.items()
+        if value is not None
+    }

@@ -1,0 +1,80 @@
+"""A user of whom everything is derived that can be, all of it from one fact that they told."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+import httpx
+
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
+from services.memory.blocks import Owner
+from tests.support.archiving import answer, topic
+from tests.support.compressing import compress, merging
+from tests.support.filing import core, episode, reply
+from tests.support.model_server import ModelServer, Received, Reply
+from tests.support.retracting import WHOLE, repeating, retelling
+from tests.support.talks import new_expert
+from tests.support.turns import exchange
+from tests.support.visits import import_lines, said, talk_at
+
+DAY = date(2026, 3, 10)
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+KINDS = {
+    *("episode", "core_memory", "summary", "topic", "visit", "day", "persona_card", "private_note", "tone"),
+}
+
+
+async def derive_everything(services: Services, client: httpx.AsyncClient, model_server: ModelServer) -> Owner:
+    """Have a summary, topic, visit, day, value, memory, merged memory, note, tone and card made of `WHOLE`.
+
+    The expert `archivist` has the topic and the note, `guide` the card, `default` the rest. All models repeat what
+    they are shown.
+    """
+    new = new_expert("archivist", context_strategy="topics", reflection=True)
+    await services.experts.create(DEFAULT_TENANT, new)
+    await services.experts.create(DEFAULT_TENANT, new_expert("guide"))
+    for session, expert in (("s-1", "default"), ("guided", "guide")):
+        where = {"session_id": session, "expert": expert}
+        skiing = talk_at(NOON + timedelta(minutes=1), "skiing", **where)
+        await import_lines(services, said(NOON, WHOLE, **where), *skiing)
+    owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
+    guide = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "guide")
+    model_server.default = retelling
+    for whose in (owner, guide):
+        assert await services.daily.make(whose, DAY, "UTC")
+
+    model_server.default = repeating
+    turn = await exchange(services.turns, WHOLE, f"Noted: {WHOLE}", session_key="long")
+    for number in range(8):
+        await exchange(services.turns, f"question {number}", f"answer {number}", session_key="long")
+    await services.summaries.update(DEFAULT_TENANT, turn.conversation_id)
+    model_server.default = reply(core(health=[WHOLE]), episode(WHOLE, "context"))
+    assert await services.memory_agent.remember(DEFAULT_TENANT, turn.turn_id) == 2
+
+    model_server.default = merging()
+    for end in ".!…;":
+        await exchange(services.turns, f"I love green tea for my asthma{end}", "Good to know.", session_key="tea")
+    _, report = await compress(services, owner)
+    assert report.consolidated, report
+
+    def found(received: Received) -> Reply:
+        return Reply([answer(topic(1, 12, summary=received.prompt[-1][1][:900]))])
+
+    kept = await exchange(services.turns, WHOLE, "Take care.", session_key="kept", expert="archivist")
+    for number in range(14):
+        await exchange(
+            services.turns, f"point {number}", f"reply {number}", session_key="kept", expert="archivist"
+        )
+    model_server.default = found
+    assert await services.topics.archive(DEFAULT_TENANT, kept.conversation_id) == 1
+    voice = {"thoughts": "He has asthma.", "feeling": "warm", "intention": "Ask about the asthma."}
+    model_server.default = Reply([json.dumps(voice)])
+    assert await services.reflection.reflect(DEFAULT_TENANT, kept.turn_id)
+
+    model_server.default = lambda received: Reply([f"You said: {received.said[-1]}"])
+    for message in ("I am worried about my asthma since Hamburg!", "What did I say about Hamburg?"):
+        body = {"user_id": "u-1", "session_id": "asks", "expert": "guide", "message": message}
+        answered = await client.post("/api/v1/chat", json=body)
+        assert answered.status_code == 200, answered.text
+    await services.memory.indexing.index_waiting()
+    return owner
