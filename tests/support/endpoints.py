@@ -334,6 +334,11 @@ def _forget(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, body={"what": _of(me, more, chance)})
 
 
+def _lineage(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    of = chance.choice((f"episode:{ids.pick('episode', chance)}", "core_memory:human"))
+    return Ask(_core_memory(me, ids, more, chance).path, {"of": of, "direction": chance.choice(("up", "down"))})
+
+
 def _mcp(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     episode, text = ids.pick("episode", chance), _of(me, more, chance)
     tool, arguments = chance.choice(
@@ -538,6 +543,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/forget"): Entry(_forget, OK, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/lineage"): Entry(_lineage, FOUND, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-operations/{operation_id}/undo"): Entry(
         _undo_operation, GONE, GONE, GONE
     ),
