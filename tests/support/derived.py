@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import httpx
 
@@ -34,7 +35,7 @@ async def derive_everything(services: Services, client: httpx.AsyncClient, model
     await services.experts.create(DEFAULT_TENANT, new)
     await services.experts.create(DEFAULT_TENANT, new_expert("guide"))
     for session, expert in (("s-1", "default"), ("guided", "guide")):
-        where = {"session_id": session, "expert": expert}
+        where: dict[str, Any] = {"session_id": session, "expert": expert}
         skiing = talk_at(NOON + timedelta(minutes=1), "skiing", **where)
         await import_lines(services, said(NOON, WHOLE, **where), *skiing)
     owner = await services.memory.core.owner(DEFAULT_TENANT, "u-1", "default")
