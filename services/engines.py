@@ -43,11 +43,12 @@ async def open_postgres(settings: Settings) -> AsyncIterator[tuple[str, str | No
         yield settings.database_url.get_secret_value(), owner.get_secret_value() if owner else None
         return
     postgres = EmbeddedPostgres(settings.data_dir)
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(postgres.stop)
         await postgres.start()
+        supervising = asyncio.create_task(postgres.supervise(), name="supervision of PostgreSQL")
+        stack.callback(supervising.cancel)
         yield postgres.url(SERVICE_ROLE), postgres.url(OWNER_ROLE)
-    finally:
-        await postgres.stop()
 
 
 async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:

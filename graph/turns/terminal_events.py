@@ -27,7 +27,7 @@ STOPPING: dict[str, Any] = {
 }
 LOST_PROCESS: dict[str, Any] = {
     "code": "interrupted",
-    "message": "The service was interrupted.",
+    "message": "The service was interrupted; please try again.",
     "retryable": True,
 }
 

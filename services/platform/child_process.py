@@ -1,5 +1,6 @@
 """Processes of the embedded engines: they live no longer than the service that started them."""
 
+import asyncio
 import ctypes
 import os
 import pwd
@@ -12,8 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import structlog
 
 _PR_SET_PDEATHSIG = 1
+_LOOK_S = 0.25
+_FIRST_WAIT_S = 0.5
+_LONG_LIFE_S = 60.0
+"""A process that lived this long did not end because of how it was started."""
+
+logger = structlog.get_logger(__name__)
 
 
 def spawn(
@@ -48,6 +56,41 @@ def spawn(
 def as_account(account: pwd.struct_passwd | None) -> dict[str, Any]:
     """Arguments for `subprocess` that run a program as a system account; none for ourselves."""
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
+
+
+async def keep_running(
+    name: str,
+    process: Callable[[], "subprocess.Popen[bytes] | None"],
+    start: Callable[[], None],
+    *,
+    log: Path,
+    longest_wait_s: float,
+) -> None:
+    """Start an engine again whenever it ends by itself; until cancelled, or until there is none of ours.
+
+    It waits half a second, and after each further end in a row twice as long.
+
+    Args:
+        name: of the engine, for the log.
+        process: the one that runs now; None when it was stopped, or when another process started it.
+        start: starts another.
+        log: where the engine writes.
+        longest_wait_s: seconds to wait at the most.
+    """
+    wait_s = _FIRST_WAIT_S
+    while (running := process()) is not None:
+        begun = asyncio.get_running_loop().time()
+        while (code := running.poll()) is None:  # noqa: ASYNC110 — no event announces a process's end
+            await asyncio.sleep(_LOOK_S)
+        if asyncio.get_running_loop().time() - begun > _LONG_LIFE_S:
+            wait_s = _FIRST_WAIT_S
+        logger.warning(f"{name} ended and is started again", code=code, in_s=wait_s, log=str(log))
+        await asyncio.sleep(wait_s)
+        wait_s = min(2 * wait_s, longest_wait_s)
+        try:
+            await asyncio.to_thread(start)
+        except OSError as error:
+            logger.warning(f"{name} cannot be started", reason=str(error))
 
 
 def stop(process: subprocess.Popen[bytes], how: signal.Signals, *, seconds: float) -> None:

@@ -14,19 +14,12 @@ import sys
 import threading
 from pathlib import Path
 
-import structlog
-
 from services.errors import ConfigurationError
 from services.platform import child_process
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 4.0
-_LOOK_SECONDS = 0.25
-_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.5, 30.0
-_LONG_LIFE_SECONDS = 60.0
-"""One that lived so long did not end because of how it was started."""
-
-log = structlog.get_logger(__name__)
+_LONGEST_WAIT_SECONDS = 30.0
 
 
 class EmbeddedMilvus:
@@ -66,23 +59,11 @@ class EmbeddedMilvus:
     async def supervise(self) -> None:
         """Start the server again, on its port, whenever it ends by itself; until cancelled.
 
-        After each end in a row it waits twice as long, 30 s at the most. Does nothing about one that another
-        process started.
+        Does nothing about one that another process started.
         """
-        wait_s = _FIRST_WAIT_SECONDS
-        while self._process is not None:
-            begun = asyncio.get_running_loop().time()
-            while (code := self._process.poll()) is None:  # noqa: ASYNC110 — no event announces a process's end
-                await asyncio.sleep(_LOOK_SECONDS)
-            if asyncio.get_running_loop().time() - begun > _LONG_LIFE_SECONDS:
-                wait_s = _FIRST_WAIT_SECONDS
-            log.warning("Milvus ended and is started again", code=code, in_s=wait_s, log=str(self._log))
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_SECONDS)
-            try:
-                await asyncio.to_thread(self._start)
-            except OSError as error:
-                log.warning("Milvus cannot be started", reason=str(error))
+        await child_process.keep_running(
+            "Milvus", lambda: self._process, self._start, log=self._log, longest_wait_s=_LONGEST_WAIT_SECONDS
+        )
 
     async def stop(self) -> None:
         """Stop the server, if we started it; it is not started again."""

@@ -14,6 +14,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 from urllib.parse import quote
 
@@ -36,6 +37,8 @@ _DISCREET = ("log_error_verbosity=terse", "log_min_error_statement=panic", "log_
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 4.0
+_LONGEST_WAIT_SECONDS = 5.0
+"""Before it is started again; short, as nothing works without it."""
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +57,8 @@ class EmbeddedPostgres:
         self._account: pwd.struct_passwd | None = None
         self._programs = _programs()
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
+        self._stopped = False
         self._log = self._parent / "postgres.log"
         self._sockets = self._folder
 
@@ -69,16 +74,31 @@ class EmbeddedPostgres:
         """
         await asyncio.to_thread(self._start)
 
+    async def supervise(self) -> None:
+        """Start the server again whenever it ends by itself; until cancelled.
+
+        Does nothing about one that another process started.
+        """
+        await child_process.keep_running(
+            "PostgreSQL", lambda: self._process, self._spawn, log=self._log, longest_wait_s=_LONGEST_WAIT_SECONDS
+        )
+
     async def stop(self) -> None:
-        """Stop the server, if we started it."""
-        if self._process is not None:
-            # SIGINT is PostgreSQL's fast shutdown: roll back what runs, write all, end.
-            await asyncio.to_thread(child_process.stop, self._process, signal.SIGINT, seconds=_STOP_SECONDS)
-            self._process = None
+        """Stop the server, if we started it; supervision does not start it again."""
+        await asyncio.to_thread(self._stop)
 
     def _start(self) -> None:
+        self._stopped = False
         self._prepare()
         if not self._attach():
+            self._spawn()
+        self._wait_until_it_answers()
+        self._create_roles()
+
+    def _spawn(self) -> None:
+        with self._starting:
+            if self._stopped:
+                return
             self._process = child_process.spawn(
                 [
                     self._programs / "postgres",
@@ -90,8 +110,14 @@ class EmbeddedPostgres:
                 death_signal=signal.SIGINT,
                 account=self._account,
             )
-        self._wait_until_it_answers()
-        self._create_roles()
+
+    def _stop(self) -> None:
+        with self._starting:  # one that is just being started is stopped as well
+            self._stopped = True
+            if self._process is not None:
+                # SIGINT is PostgreSQL's fast shutdown: roll back what runs, write all, end.
+                child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
+                self._process = None
 
     def _prepare(self) -> None:
         try:

@@ -16,9 +16,9 @@ _LIBRARIES = {
     "httpx2": logging.WARNING,
     "alembic": logging.WARNING,
     "procrastinate": logging.WARNING,
-    # A job's failure is logged by us, once; the worker's own troubles are those of the second name.
+    # We log a job's failure and a worker's end, once and without a traceback.
     "procrastinate.worker": logging.CRITICAL,
-    "procrastinate.worker.worker": logging.WARNING,
+    "procrastinate.utils": logging.CRITICAL,
     "uvicorn": logging.WARNING,
     "uvicorn.access": logging.ERROR,
     # It reports each connection that a database restart broke, with a traceback; we report the turn.

@@ -84,6 +84,8 @@ class Database:
             min_size=2,
             max_size=_POOL_SIZE,
             timeout=_WAIT_FOR_CONNECTION_S,
+            # The pool doubles its pauses between tries; given up, the next request begins with short ones again.
+            reconnect_timeout=_WAIT_FOR_CONNECTION_S,
             open=False,
             configure=_begin_by_hand,
             check=_still_there,

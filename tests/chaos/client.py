@@ -28,6 +28,8 @@ class Told:
     connections: int = 0
     resumed: int = 0
     broken: int = 0
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    """Problem documents of requests that were to be sent again."""
     wrong: list[str] = field(default_factory=list)
     """What must never happen, in words."""
 
@@ -85,6 +87,7 @@ class Client:
             self._http.stream(method, url, headers=headers, json=body if method == "POST" else None) as response,
         ):
             if response.status_code in {409, 503}:  # too many wait; the database or the process goes away
+                told.refused.append(orjson.loads(await response.aread()))
                 return seen, False
             if response.status_code != 200:
                 told.wrong.append(f"{method} {response.status_code}: {(await response.aread()).decode()}")

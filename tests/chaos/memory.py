@@ -6,10 +6,9 @@ from collections import Counter
 from typing import Any, LiteralString
 
 import httpx
-import psycopg
 
-from services.identity.tenants import DEFAULT_TENANT
 from services.text.tokenizer import terms
+from tests.chaos.checks import query
 from tests.chaos.cluster import Cluster
 from tests.support.milvus_server import indexed
 
@@ -34,11 +33,11 @@ async def check_memory(cluster: Cluster, http: httpx.AsyncClient) -> tuple[dict[
     begun = time.monotonic()
     waiting = 1
     while waiting and time.monotonic() - begun < _INDEXED_WITHIN_S:
-        waiting = query(cluster, "SELECT count(*) FROM episodes WHERE indexed_at IS NULL")[0][0]
+        waiting = query(cluster.database_url, "SELECT count(*) FROM episodes WHERE indexed_at IS NULL")[0][0]
         await asyncio.sleep(0.2)
     broken = [f"{waiting} episodes are not indexed"] if waiting else []
-    broken += [f"turn {turn} is {count} episodes" for turn, count in query(cluster, _EPISODES)]
-    units = query(cluster, _UNITS)
+    broken += [f"turn {turn} is {count} episodes" for turn, count in query(cluster.database_url, _EPISODES)]
+    units = query(cluster.database_url, _UNITS)
     expected = {unit for unit, content, *_ in units if terms(content)}
     there = Counter(row.id for row in await asyncio.to_thread(indexed, cluster.milvus.uri))
     broken += [f"message {unit} is in the index {there[unit]} times" for unit in expected if there[unit] != 1]
@@ -55,10 +54,3 @@ async def check_memory(cluster: Cluster, http: httpx.AsyncClient) -> tuple[dict[
         "indexed after (s)": round(time.monotonic() - begun, 1),
     }
     return figures, broken
-
-
-def query(cluster: Cluster, statement: LiteralString) -> list[tuple[Any, ...]]:
-    """Rows of the default tenant."""
-    with psycopg.connect(cluster.database_url) as connection:
-        connection.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
-        return connection.execute(statement).fetchall()

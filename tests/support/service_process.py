@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class ServiceProcess:
         arguments: Sequence[str] = (),
         program: Sequence[str] = (),
         measured: bool = False,
+        environment: Mapping[str, str] | None = None,
         **variables: str,
     ) -> None:
         """Take the settings.
@@ -40,6 +41,7 @@ class ServiceProcess:
             arguments: of the command.
             program: an installed `anamnesis` to start; empty = the checkout's.
             measured: count the process for coverage, which makes it slower.
+            environment: other variables, by their whole names.
             variables: settings, without their prefix.
         """
         self._argv = [*(program or (sys.executable, "-m", "api.cli.main")), command, *arguments]
@@ -50,6 +52,7 @@ class ServiceProcess:
             "ANAMNESIS_DATA_DIR": str(data_dir),
             "ANAMNESIS_PORT": str(port),
             **{f"ANAMNESIS_{name.upper()}": value for name, value in variables.items()},
+            **(environment or {}),
         }
         self._data_dir = data_dir
         self.output: list[str] = []

@@ -246,3 +246,26 @@ async def test_milvus_that_dies_is_started_again_on_its_port_until_it_is_stopped
     assert [
         process.pid for process in psutil.process_iter() if child_process.is_running(process.pid, folder)
     ] == []
+
+
+async def test_postgresql_that_dies_is_started_again_until_it_is_stopped(tmp_path: Path) -> None:
+    server = EmbeddedPostgres(tmp_path, options=("fsync=off",))
+    await server.start()
+    supervising = asyncio.create_task(server.supervise())
+    note = tmp_path / "postgres" / "postmaster.pid"
+    first = int(note.read_text().split("\n", 1)[0])
+    os.kill(first, signal.SIGKILL)
+
+    async def answers() -> bool:
+        with contextlib.suppress(psycopg.OperationalError, OSError):
+            psycopg.connect(server.url("postgres", "postgres")).close()
+            return int(note.read_text().split("\n", 1)[0]) != first
+        return False
+
+    await until(answers, seconds=30)
+    supervising.cancel()
+    await server.stop()
+    folder = str(tmp_path / "postgres")
+    assert [
+        process.pid for process in psutil.process_iter() if child_process.is_running(process.pid, folder)
+    ] == []

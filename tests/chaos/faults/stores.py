@@ -1,0 +1,71 @@
+"""Faults of the service's process and of its stores: killed, or stopped without ending."""
+
+import asyncio
+import signal
+from collections.abc import Sequence
+
+import psutil
+
+from tests.chaos.faults.rig import Rig
+
+_HANGS_S = 30.0
+_MOST_WAIT_S = 35.0
+"""For an answer or an error while a store hangs."""
+
+
+async def kill_service(rig: Rig) -> None:
+    """The process and, with it, its engines; then a new one, as a supervisor would start it."""
+    rig.service.kill()
+    await asyncio.to_thread(rig.service.start)
+
+
+async def kill_back_end(rig: Rig) -> None:
+    """One connection's process, at which PostgreSQL ends all the others and recovers."""
+    back_end = next(each for each in rig.postmaster.children() if " anamnesis " in " ".join(each.cmdline()))
+    back_end.kill()
+
+
+async def kill_postmaster(rig: Rig) -> None:
+    """PostgreSQL's first process; its others end by themselves."""
+    rig.postmaster.kill()
+
+
+async def kill_milvus(rig: Rig) -> None:
+    """The index."""
+    rig.milvus.kill()
+
+
+async def stop_postgres(rig: Rig) -> None:
+    """All of PostgreSQL's processes: connections are accepted by the kernel and never answered."""
+    await _hang(rig.postgres)
+    slowest = rig.findings.slowest_s
+    rig.findings.expect(f"somebody waited {slowest:.0f} s", slowest <= _MOST_WAIT_S)
+
+
+async def stop_redis(rig: Rig) -> None:
+    """Redis, where turns' events are kept for other processes."""
+    assert rig.redis
+    await _hang([psutil.Process(rig.redis.pid)])
+    _expect_answers(rig)
+
+
+async def stop_milvus(rig: Rig) -> None:
+    """The index."""
+    await _hang([rig.milvus])
+    _expect_answers(rig)
+
+
+async def _hang(processes: Sequence[psutil.Process]) -> None:
+    for each in processes:
+        each.send_signal(signal.SIGSTOP)
+    try:
+        await asyncio.sleep(_HANGS_S)
+    finally:
+        for each in processes:
+            each.send_signal(signal.SIGCONT)
+
+
+def _expect_answers(rig: Rig) -> None:
+    """Turns go on without this store."""
+    failed = {one.problem["code"] for one in rig.findings.asked if one.problem}
+    rig.findings.expect(f"turns failed: {failed}", not failed)
