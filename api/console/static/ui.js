@@ -1,15 +1,15 @@
 // What every screen is built of.
 
-import { Component, html, useCallback, useEffect, useLayoutEffect, useReducer, useRef, useState } from './vendor/preact.js'
+import { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from './vendor/preact.js'
 import { Problem } from './api.js'
 import { ago, dateTime, t } from './i18n.js'
 
-export { Component, html, useCallback, useEffect, useLayoutEffect, useReducer, useRef, useState }
+export { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState }
 
 const ICONS = {
   add: 'M12 5v14M5 12h14', back: 'M15 5l-7 7 7 7', chat: 'M4 5h16v11H9l-5 4z', check: 'M5 12.5l4.5 4.5L19 7',
   clock: 'M12 7v5l3.5 2M21 12a9 9 0 11-18 0 9 9 0 0118 0z', close: 'M6 6l12 12M18 6L6 18',
-  copy: 'M9 9h10v11H9zM15 9V4H5v11h4', down: 'M6 9l6 6 6-6', edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
+  columns: 'M4 5h7v14H4zM13 5h7v14h-7z', copy: 'M9 9h10v11H9zM15 9V4H5v11h4', down: 'M6 9l6 6 6-6', edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
   experts: 'M12 12a4 4 0 100-8 4 4 0 000 8zM4 20c1-4 4-6 8-6s7 2 8 6', file: 'M6 3h8l4 4v14H6zM14 3v4h4',
   flask: 'M9 3h6M10 3v6L4.5 19a1.5 1.5 0 001.4 2h12.2a1.5 1.5 0 001.4-2L14 9V3M7.5 15h9',
   ghost: 'M5 21V10a7 7 0 0114 0v11l-2.4-2-2.3 2-2.3-2-2.3 2-2.3-2zM9.5 10v1M14.5 10v1',
@@ -65,9 +65,11 @@ export function useLoad(load, inputs = []) {
 /** A list that grows page by page: `fetchPage(after)` answers `{items, next}`. */
 export function usePages(fetchPage, inputs = []) {
   const { data, error, loading, reload, setData } = useLoad(() => fetchPage(undefined), inputs)
+  const shown = useRef()
+  shown.current = data
   const more = async () => {
     const page = await fetchPage(data.next)
-    setData({ ...page, items: [...data.items, ...page.items] })
+    if (shown.current === data) setData({ ...page, items: [...data.items, ...page.items] })
   }
   return { items: data?.items, data, error, loading, reload, setData, more: data?.next ? more : null }
 }
@@ -101,11 +103,21 @@ export const Failure = ({ error, retry }) => html`
     ${retry && error.status !== 403 && html`<${Button} kind="quiet" onClick=${retry}>${t('try_again')}<//>`}
   </div>`
 
-const toasts = new EventTarget()
+const toasts = Object.assign(new EventTarget(), { shown: [], dialogs: 0 })
+
+function changeToasts(values) {
+  Object.assign(toasts, values)
+  toasts.dispatchEvent(new Event('change'))
+}
+
+const dropToast = (gone) => changeToasts({ shown: toasts.shown.filter((each) => each !== gone) })
 
 /** Say something for a few seconds; `action` is `{label, run}`. */
-export const toast = (text, { action, kind = '' } = {}) =>
-  toasts.dispatchEvent(new CustomEvent('toast', { detail: { text, action, kind, key: Math.random() } }))
+export function toast(text, { action, kind = '' } = {}) {
+  const made = { text, action, kind, key: Math.random() }
+  changeToasts({ shown: [...toasts.shown, made] })
+  setTimeout(() => dropToast(made), action ? 9000 : 5000)
+}
 
 /** Run what may fail; show the failure, and answer whether it went well. */
 export async function attempt(run) {
@@ -120,32 +132,35 @@ export async function attempt(run) {
   }
 }
 
-export function Toasts() {
-  const [shown, setShown] = useState([])
+/** The toasts: in the newest dialog where one is open, as all else is inert then. */
+export function Toasts({ level = 0 }) {
+  const [, draw] = useReducer((count) => count + 1, 0)
   useEffect(() => {
-    const add = ({ detail }) => {
-      setShown((before) => [...before, detail])
-      setTimeout(() => setShown((before) => before.filter(({ key }) => key !== detail.key)), detail.action ? 9000 : 5000)
-    }
-    toasts.addEventListener('toast', add)
-    return () => toasts.removeEventListener('toast', add)
+    toasts.addEventListener('change', draw)
+    return () => toasts.removeEventListener('change', draw)
   }, [])
   const act = (each) => {
-    setShown((before) => before.filter(({ key }) => key !== each.key))
+    dropToast(each)
     attempt(each.action.run)
   }
   return html`<div class="toasts" role="status">
-    ${shown.map((each) => html`<div key=${each.key} class=${`toast ${each.kind}`}>${each.text}${each.action && html`<button type="button" class="link" onClick=${() => act(each)}>${each.action.label}</button>`}</div>`)}
+    ${level === toasts.dialogs && toasts.shown.map((each) => html`<div key=${each.key} class=${`toast ${each.kind}`}>${each.text}${each.action && html`<button type="button" class="link" onClick=${() => act(each)}>${each.action.label}</button>`}</div>`)}
   </div>`
 }
 
 /** A native dialog; `side` makes it a drawer. */
 export function Dialog({ title, onClose, children, side = false, wide = false }) {
   const ref = useRef()
+  const [level, setLevel] = useState(null)
   useEffect(() => {
     const dialog = ref.current
     dialog.showModal()
-    return () => dialog.close()
+    changeToasts({ dialogs: toasts.dialogs + 1 })
+    setLevel(toasts.dialogs)
+    return () => {
+      dialog.close()
+      changeToasts({ dialogs: toasts.dialogs - 1 })
+    }
   }, [])
   const cancel = (event) => {
     event.preventDefault()
@@ -156,6 +171,7 @@ export function Dialog({ title, onClose, children, side = false, wide = false })
       <header><h2>${title}</h2><${IconButton} icon="close" label=${t('close')} onClick=${onClose} /></header>
       ${children}
     </div>
+    <${Toasts} level=${level} />
   </dialog>`
 }
 

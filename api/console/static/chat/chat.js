@@ -5,6 +5,7 @@ import { t } from '../i18n.js'
 import { attempt, Button, Chip, Confirm, Failure, html, Icon, IconButton, Skeleton, useEffect, useLayoutEffect, useReducer, useRef, useState } from '../ui.js'
 import { go } from '../shell.js'
 import { DEMO, loadDemo } from '../demo.js'
+import { Compare, NotUsedHere } from './compare.js'
 import { Composer } from './composer.js'
 import { Conversation, newSession } from './conversation.js'
 import { Turn } from './turn.js'
@@ -20,10 +21,10 @@ export function Screen({ service, user, rest, may, conversations }) {
   const [failure, setFailure] = useState(null)
   const [conversation, setConversation] = useState(() => new Conversation(user))
   const [why, setWhy] = useState(null)
+  const [dialog, setDialog] = useState(null)
   const [earlier, setEarlier] = useState(SHOWN_AT_FIRST)
   const [options, setOptions] = useState({})
   const [prefill, setPrefill] = useState({ text: '' })
-  const [removing, setRemoving] = useState(false)
   const follows = useRef(true)
   const scroller = useRef()
   const thread = useRef()
@@ -92,9 +93,10 @@ export function Screen({ service, user, rest, may, conversations }) {
     conversations.reload()
     go('chat')
   }
-  const reread = async () => {
+  const again = (turn, without = [], text = '') => {
     setWhy(null)
-    await attempt(() => conversation.load(conversation.id))
+    if (without.length) setDialog({ kind: 'compare', place: conversation.turns.indexOf(turn), before: turn, without: text })
+    return ask(turn.message, { images: turn.images, replaces: turn.id, without })
   }
 
   const { turns } = conversation
@@ -108,7 +110,8 @@ export function Screen({ service, user, rest, may, conversations }) {
       ${(conversation.stored?.space ?? (turns.length > 0 && options.space)) && html`<${Chip}>${conversation.stored?.space ?? options.space}<//>`}
       ${conversation.temporary && html`<${Chip} kind="note">${t('temporary_note')}<//>`}
       <span class="grow"></span>
-      ${conversation.id && !conversation.temporary && may('memory:write') && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setRemoving(true)} />`}
+      ${conversation.excluded.length > 0 && html`<button type="button" class="button quiet small" onClick=${() => setDialog({ kind: 'excluded' })}>${t('exclusions.count', { n: conversation.excluded.length })}</button>`}
+      ${conversation.id && !conversation.temporary && may('memory:write') && html`<${IconButton} icon="trash" label=${t('remove_conversation')} onClick=${() => setDialog({ kind: 'remove' })} />`}
     </header>
     <div class="scroller" ref=${scroller} onScroll=${scrolled}>
       <div class="thread" ref=${thread} role="log" aria-label=${t('conversation')}>
@@ -117,7 +120,7 @@ export function Screen({ service, user, rest, may, conversations }) {
         ${loading && html`<${Skeleton} rows=${6} />`}
         ${!loading && !failure && !turns.length && html`<${Welcome} onTry=${(text) => setPrefill({ text })} mayLoad=${may('memory:write') && !service.user_id && user !== DEMO} />`}
         ${turns.length > earlier && html`<button type="button" class="button quiet" onClick=${() => setEarlier(earlier + 200)}>${t('show_earlier', { n: turns.length - earlier })}</button>`}
-        ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} isLast=${n === shown.length - 1} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => ask(one.message, { images: one.images, replaces: one.id })} />`)}
+        ${!loading && shown.map((turn, n) => html`<${Turn} key=${turn.key} turn=${turn} place=${turns.length - shown.length + n} conversation=${conversation} may=${may} onWhy=${setWhy} onEdit=${(one, text) => ask(text, { images: one.images, replaces: one.id })} onRegenerate=${(one) => again(one)} onCompare=${(place) => setDialog({ kind: 'compare', place })} />`)}
       </div>
     </div>
     <div class="dock">
@@ -125,8 +128,10 @@ export function Screen({ service, user, rest, may, conversations }) {
       <${Composer} draftKey=${id ?? `new.${user}`} isNew=${!conversation.id && !turns.length} underWay=${conversation.underWay} temporary=${conversation.temporary} user=${user} mayRead=${may('memory:read')} hasTalked=${conversations.items?.length > 0} onTemporary=${setTemporary} options=${options} onOptions=${setOptions} onSend=${ask} onStop=${() => attempt(() => conversation.stop())} prefill=${prefill} />
       <p class="small-print">${t('small_print')}</p>
     </div>
-    ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${() => { setWhy(null); ask(why.message, { images: why.images, replaces: why.id }) }} onChanged=${reread} />`}
-    ${removing && html`<${Confirm} title=${t('remove_conversation')} action=${t('remove')} onConfirm=${removeAll} onClose=${() => setRemoving(false)}><p>${t('remove_conversation_note')}</p><//>`}
+    ${why && html`<${Why} turn=${why} user=${conversation.user} may=${may} onClose=${() => setWhy(null)} onAnswerAgain=${conversation.underWay ? null : (without, text) => again(why, without, text)} onExcluded=${() => conversation.loadExcluded()} />`}
+    ${dialog?.kind === 'compare' && conversation.turns[dialog.place] && html`<${Compare} conversation=${conversation} ...${dialog} onClose=${() => setDialog(null)} />`}
+    ${dialog?.kind === 'excluded' && html`<${NotUsedHere} conversation=${conversation} mayChange=${may('memory:write')} onClose=${() => setDialog(null)} />`}
+    ${dialog?.kind === 'remove' && html`<${Confirm} title=${t('remove_conversation')} action=${t('remove')} onConfirm=${removeAll} onClose=${() => setDialog(null)}><p>${t('remove_conversation_note')}</p><//>`}
   </div>`
 }
 

@@ -18,6 +18,7 @@ export class Conversation extends EventTarget {
     this.stored = null
     this.turns = []
     this.branches = []
+    this.excluded = [] // what it never uses
     this.closing = new AbortController()
   }
 
@@ -46,7 +47,7 @@ export class Conversation extends EventTarget {
     this.turns = [...shown.values()]
     for (const turn of this.turns.filter(isUnderWay)) this.#follow(turn, null)
     this.changed()
-    await this.loadBranches()
+    await Promise.all([this.loadBranches(), this.loadExcluded()])
   }
 
   #turnOf(message, row) {
@@ -82,6 +83,15 @@ export class Conversation extends EventTarget {
     this.changed()
   }
 
+  async loadExcluded() {
+    try {
+      this.excluded = (await get(`/api/v1/conversations/${this.id}/exclusions`)).items
+    } catch (error) {
+      if (error.status !== 403) throw error
+    }
+    this.changed()
+  }
+
   /** The versions of a turn: its own id and those of the branches in whose place it stands, oldest first. */
   versions(place) {
     const before = place > 0 ? this.turns[place - 1].id : null
@@ -102,7 +112,7 @@ export class Conversation extends EventTarget {
   }
 
   /** Send a message; with `replaces`, in the place of a turn and all that follow it. */
-  async ask(message, { images = [], replaces = null, interrupt = false, session, expert, base, space } = {}) {
+  async ask(message, { images = [], replaces = null, without = [], interrupt = false, session, expert, base, space } = {}) {
     const place = replaces ? this.turns.findIndex((turn) => turn.id === replaces) : this.turns.length
     const before = this.turns
     const turn = {
@@ -124,6 +134,7 @@ export class Conversation extends EventTarget {
         ...(this.temporary ? { temporary: true, earlier: earlier(before) } : {}),
         ...(!this.stored && space ? { space } : {}),
         ...(replaces ? { replaces } : {}),
+        ...(without.length ? { without } : {}),
         ...(!this.stored && expert ? { expert } : {}),
         ...(base ? { kb_prefix: base } : {}),
       }, { raw: true, signal: this.closing.signal })

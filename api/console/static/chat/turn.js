@@ -6,7 +6,7 @@ import { linkCitations, Markdown, showMarkdown } from '../markdown.js'
 import { attempt, Button, Chip, html, Icon, IconButton, toast, useEffect, useRef, useState } from '../ui.js'
 import { isUnderWay } from './conversation.js'
 
-export function Turn({ turn, conversation, place, isLast, may, onWhy, onEdit, onRegenerate }) {
+export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenerate, onCompare }) {
   const [editing, setEditing] = useState(false)
   const versions = turn.id ? conversation.versions(place) : []
   const busy = conversation.underWay
@@ -16,7 +16,7 @@ export function Turn({ turn, conversation, place, isLast, may, onWhy, onEdit, on
         ? html`<${Edit} text=${turn.message} onCancel=${() => setEditing(false)} onSend=${(text) => { setEditing(false); onEdit(turn, text) }} />`
         : html`<div class="bubble">${turn.images.map((image) => html`<${Shown} image=${image} />`)}${turn.message}</div>`}
       ${!editing && html`<div class="tools-row">
-        <${Versions} versions=${versions} current=${turn.id} conversation=${conversation} disabled=${busy} />
+        <${Versions} versions=${versions} current=${turn.id} conversation=${conversation} disabled=${busy} onCompare=${() => onCompare(place)} />
         <${IconButton} icon="copy" label=${t('copy')} onClick=${() => copy(turn.message)} />
         ${turn.id && !turn.imported && !conversation.temporary && html`<${IconButton} icon="edit" label=${t('edit')} disabled=${busy} onClick=${() => setEditing(true)} />`}
       </div>`}
@@ -138,11 +138,11 @@ function Rating({ turn }) {
   return html`<${IconButton} icon="thumbup" label=${t('good_answer')} aria-pressed=${rating === 'up'} onClick=${() => rate('up')} /><${IconButton} icon="thumbdown" label=${t('bad_answer')} aria-pressed=${rating === 'down'} onClick=${() => rate('down')} />`
 }
 
-function Versions({ versions, current, conversation, disabled }) {
+function Versions({ versions, current, conversation, disabled, onCompare }) {
   if (versions.length < 2) return null
   const at = versions.findIndex((version) => version.id === current)
   const to = (step) => attempt(() => conversation.switchTo(versions[at + step].branch))
-  return html`<span class="versions"><${IconButton} icon="left" label=${t('version_before')} disabled=${disabled || at === 0} onClick=${() => to(-1)} />${at + 1}/${versions.length}<${IconButton} icon="right" label=${t('version_after')} disabled=${disabled || at === versions.length - 1} onClick=${() => to(1)} /></span>`
+  return html`<span class="versions"><${IconButton} icon="left" label=${t('version_before')} disabled=${disabled || at === 0} onClick=${() => to(-1)} />${at + 1}/${versions.length}<${IconButton} icon="right" label=${t('version_after')} disabled=${disabled || at === versions.length - 1} onClick=${() => to(1)} /><${IconButton} icon="columns" label=${t('compare.open')} disabled=${disabled} onClick=${onCompare} /></span>`
 }
 
 function Edit({ text, onCancel, onSend }) {

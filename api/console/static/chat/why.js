@@ -2,21 +2,28 @@
 
 import { get, patch, post, userPath } from '../api.js'
 import { date, milliseconds, number, percent, t, word } from '../i18n.js'
-import { Chip, Confirm, Dialog, Field, html, Icon, Loaded, Meter, toast, useLoad, useState, When } from '../ui.js'
+import { Button, Chip, Confirm, Dialog, Field, html, Icon, Loaded, Meter, toast, useLoad, useState, When } from '../ui.js'
+import { neverUse } from './compare.js'
 import { noted } from './turn.js'
 
-export function Why({ turn, user, may, onClose, onAnswerAgain, onChanged }) {
+export function Why({ turn, user, may, onClose, onAnswerAgain, onExcluded }) {
   const found = useLoad(() => get(`/api/v1/turns/${turn.id}/why`), [turn.id])
   const why = found.data
+  const exclusions = useLoad(async () => (why ? (await get(`/api/v1/conversations/${why.conversation_id}/exclusions`)).items : []), [why?.conversation_id])
   const changed = () => {
     found.reload()
-    toast(t('why.changed'), { action: { label: t('why.answer_again'), run: onAnswerAgain } })
+    toast(t('why.changed'), onAnswerAgain && { action: { label: t('why.answer_again'), run: () => onAnswerAgain() } })
+  }
+  const here = {
+    never: (what) => neverUse(why.conversation_id, what, () => Promise.all([exclusions.reload(), onExcluded?.()])),
+    excludes: (what) => exclusions.data?.some((each) => each.memory_id === what || each.message_id === what),
+    again: onAnswerAgain && ((item) => onAnswerAgain([item.episode_id], item.text)),
   }
   return html`<${Dialog} side title=${t('why.title')} onClose=${onClose}>
     <${Loaded} of=${found} rows=${8}>
       ${why && html`
         <${Sent} why=${why} />
-        <${Recalled} why=${why} user=${user} may=${may} onChanged=${changed} />
+        <${Recalled} why=${why} user=${user} may=${may} here=${here} onChanged=${changed} />
         <${LeftOut} why=${why} />
         <${Sources} why=${why} />
         <${Times} why=${why} />
@@ -47,7 +54,7 @@ function Sent({ why }) {
   </section>`
 }
 
-function Recalled({ why, user, may, onChanged }) {
+function Recalled({ why, user, may, here, onChanged }) {
   const [all, setAll] = useState(false)
   if (!why.recall.items.length) return html`<section><h3>${t('why.recalled')}</h3><p class="muted">${t('why.nothing_recalled')}</p></section>`
   const shown = why.recall.items.filter((item) => item.shown)
@@ -55,13 +62,13 @@ function Recalled({ why, user, may, onChanged }) {
   return html`<section>
     <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, found: why.recall.found })}</small></h3>
     ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip} title=${word('query', query.kind)}>${query.text}<//> `)}</p>`}
-    <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} onChanged=${onChanged} />`)}</ul>
+    <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>
     ${others.length > 0 && html`<button type="button" class="button quiet small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? t('why.hide_others') : t('why.show_others', { n: others.length })}</button>`}
-    ${all && html`<ul class="recalled">${others.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} onChanged=${onChanged} />`)}</ul>`}
+    ${all && html`<ul class="recalled">${others.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>`}
   </section>`
 }
 
-export function Item({ item, user, may, onChanged }) {
+function Item({ item, user, may, here, onChanged }) {
   const [more, setMore] = useState(false)
   const [wrong, setWrong] = useState(false)
   const [forgetting, setForgetting] = useState(false)
@@ -69,7 +76,8 @@ export function Item({ item, user, may, onChanged }) {
   return html`<li class=${item.shown ? 'item' : 'item hidden-item'}>
     <p>${gone ? html`<em class="muted">${t('why.gone')}</em>` : item.text}</p>
     <div class="facts">
-      ${item.shown ? html`<${Chip} kind="good">${t('why.shown')}<//>` : html`<${Chip} title=${item.reason ?? ''}>${word('reason', item.reason ?? 'over the budget')}<//>`}
+      ${item.shown ? html`<${Chip} kind="good">${t('why.shown')}<//>` : html`<${Chip} title=${item.reason ?? ''}>${reasonOf(item)}<//>`}
+      ${here.excludes(item.episode_id) && html`<${Chip} kind="note">${t('reason.never used here')}<//>`}
       ${item.created_at && html`<small class="muted">${date(item.created_at)}</small>`}
       <small class="muted">${word('type', item.episode_type ?? '')}</small>
       <span class="grow"></span>
@@ -77,7 +85,8 @@ export function Item({ item, user, may, onChanged }) {
     </div>
     <div class="row">
       <button type="button" class="link" aria-expanded=${more} onClick=${() => setMore(!more)}>${more ? t('why.less') : t('why.details')}</button>
-      ${!gone && may('memory:write') && html`<button type="button" class="link" onClick=${() => setWrong(true)}>${t('why.wrong')}</button><button type="button" class="link" onClick=${() => setForgetting(true)}>${t('forget')}…</button>`}
+      ${!gone && may('memory:write') && html`<button type="button" class="link" onClick=${() => setWrong(true)}>${t('why.wrong')}</button><button type="button" class="link" onClick=${() => setForgetting(true)}>${t('forget')}…</button>${!here.excludes(item.episode_id) && html`<${Button} kind="link" onClick=${() => here.never(item.episode_id)}>${t('why.never_here')}<//>`}`}
+      ${!gone && item.shown && here.again && html`<button type="button" class="link" onClick=${() => here.again(item)}>${t('why.without')}</button>`}
     </div>
     ${more && html`<div class="details">
       <table><tbody>
@@ -86,12 +95,14 @@ export function Item({ item, user, may, onChanged }) {
         <tr><th>${t('why.relevance')}</th><td class="num">${number(item.relevance)}</td></tr>
         ${item.cosine !== null && html`<tr><th>${t('why.cosine')}</th><td class="num">${number(item.cosine)}</td></tr>`}
       </tbody></table>
-      <${Messages} messages=${item.sources} conversation=${item.conversation_id} />
+      <${Messages} messages=${item.sources} conversation=${item.conversation_id} here=${may('memory:write') ? here : null} />
     </div>`}
     ${wrong && html`<${Wrong} item=${item} user=${user} onClose=${() => setWrong(false)} onChanged=${onChanged} />`}
     ${forgetting && html`<${Forget} what=${item.episode_id} text=${item.text} expert=${item.expert} user=${user} onClose=${() => setForgetting(false)} onChanged=${onChanged} />`}
   </li>`
 }
+
+const reasonOf = ({ reason }) => word('reason', reason?.startsWith('superseded by') ? 'superseded' : (reason ?? 'over the budget'))
 
 export const legName = (leg) => {
   const [name, query] = leg.split(':')
@@ -99,10 +110,10 @@ export const legName = (leg) => {
 }
 
 /** The messages that a memory comes from, each with the way to its conversation. */
-export function Messages({ messages, conversation }) {
+export function Messages({ messages, conversation, here }) {
   if (!messages.length) return html`<p class="muted">${t('no_sources')}</p>`
   return html`<ul class="source-messages">${messages.map((message) => html`<li key=${message.message_id}>
-    <small class="muted">${message.speaker ?? t(`role.${message.role}`)} · <${When} at=${message.created_at} />${conversation && html` · <a href=${`#/chat/${conversation}`}>${t('open_conversation')}</a>`}</small>
+    <small class="muted">${message.speaker ?? t(`role.${message.role}`)} · <${When} at=${message.created_at} />${conversation && html` · <a href=${`#/chat/${conversation}`}>${t('open_conversation')}</a>`}${here && (here.excludes(message.message_id) ? html` <${Chip} kind="note">${t('reason.never used here')}<//>` : html` · <${Button} kind="link" onClick=${() => here.never(message.message_id)}>${t('why.never_here')}<//>`)}</small>
     <blockquote>${message.content}</blockquote>
   </li>`)}</ul>`
 }

@@ -1,39 +1,41 @@
-// Turns of a conversation, and the work that goes on behind the answers.
+// Turns of every conversation, and the work that goes on behind the answers.
 
 import { get, post } from '../api.js'
 import { milliseconds, number, t, word } from '../i18n.js'
-import { Button, Chip, html, Loaded, More, Page, Select, Tabs, useLoad, usePages, useState, When } from '../ui.js'
+import { Button, Chip, html, Loaded, More, Page, Select, Tabs, usePages, useState, When } from '../ui.js'
 import { useRefresh } from './parts.js'
 import { Why } from '../chat/why.js'
 
 export const screen = 'jobs'
+const TURN_STATUSES = ['', 'waiting', 'running', 'completed', 'partial', 'failed', 'cancelled']
+const UNDER_WAY = new Set(['waiting', 'running'])
 const STATUSES = ['', 'waiting', 'running', 'succeeded', 'failed', 'cancelled']
 
-export function Screen({ user, may }) {
+export function Screen({ service, user, may }) {
   const [tab, setTab] = useState('turns')
   return html`<${Page} wide title=${t('nav.jobs')} lead=${t('jobs.lead')}>
     <${Tabs} value=${tab} onChange=${setTab} options=${['turns', 'jobs'].map((each) => [each, t(`jobs.${each}`)])} />
-    ${tab === 'turns' ? html`<${Turns} user=${user} may=${may} />` : html`<${Jobs} />`}
+    ${tab === 'turns' ? html`<${Turns} service=${service} user=${user} may=${may} />` : html`<${Jobs} />`}
   <//>`
 }
 
-function Turns({ user, may }) {
-  const conversations = useLoad(() => get('/api/v1/conversations', { user_id: user, limit: 50 }), [user])
-  const [chosen, setChosen] = useState(null)
-  const id = chosen ?? conversations.data?.items[0]?.id
-  const list = useLoad(async () => (id ? get(`/api/v1/conversations/${id}/turns`, { limit: 200 }) : { items: [] }), [id])
+function Turns({ service, user, may }) {
+  const [status, setStatus] = useState('')
+  const [whose, setWhose] = useState('user')
+  const list = usePages((after) => get('/api/v1/turns', { user_id: whose === 'user' ? user : undefined, status, after, limit: 50 }), [user, whose, status])
   const [why, setWhy] = useState(null)
-  useRefresh(list.reload, list.data?.items.some((turn) => turn.status === 'running' || turn.status === 'waiting'))
+  useRefresh(list.reload, list.items?.length <= 50 && list.items.some((turn) => UNDER_WAY.has(turn.status)))
   const cancel = (turn) => post(`/api/v1/turns/${turn.id}/cancel`).then(list.reload)
-  return html`<${Loaded} of=${conversations} empty=${t('jobs.no_turns')}>
-    <div class="filters"><${Select} aria-label=${t('conversation')} value=${id} onChange=${setChosen} options=${(conversations.data?.items ?? []).map((each) => [each.id, each.title || each.session_id])} /></div>
+  return html`<div class="filters">
+      <${Select} aria-label=${t('jobs.status')} value=${status} onChange=${setStatus} options=${TURN_STATUSES.map((each) => [each, each ? word('status', each) : t('jobs.every')])} />
+      ${!service.user_id && html`<${Select} aria-label=${t('user')} value=${whose} onChange=${setWhose} options=${[['user', t('jobs.of_user', { name: user })], ['all', t('jobs.everyone')]]} />`}
+    </div>
     <${Loaded} of=${list} empty=${t('jobs.no_turns')}>
-      <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('jobs.status')}</th><th>${t('jobs.at')}</th><th>${t('jobs.first_token')}</th><th>${t('jobs.total')}</th><th>${t('jobs.tokens')}</th><th>${t('why.route')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
-        ${list.data?.items.toReversed().map((turn) => html`<tr key=${turn.id}><td><span class=${`state ${turn.status}`}>${word('status', turn.status)}</span>${turn.error && html`<br /><small class="bad">${turn.error.code}</small>`}${turn.degraded.map((name) => html` <${Chip} kind="note">${word('degraded', name)}<//>`)}</td><td><${When} at=${turn.accepted_at} /></td><td class="num">${turn.timings?.first_token_ms ? milliseconds(turn.timings.first_token_ms) : '–'}</td><td class="num">${turn.timings?.total_ms ? milliseconds(turn.timings.total_ms) : '–'}</td><td class="num">${turn.usage ? number(turn.usage.total_tokens) : '–'}</td><td>${turn.route_decision ? word('worker', turn.route_decision.worker_name) : '–'}</td><td>${turn.status === 'running' || turn.status === 'waiting' ? html`<${Button} kind="small" onClick=${() => cancel(turn)}>${t('stop')}<//>` : html`<button type="button" class="link" onClick=${() => setWhy(turn)}>${t('why')}</button>`}</td></tr>`)}
-      </tbody></table></div>
+      <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('jobs.status')}</th><th>${t('conversation')}</th>${whose === 'all' && html`<th>${t('user')}</th>`}<th>${t('jobs.at')}</th><th>${t('jobs.first_token')}</th><th>${t('jobs.total')}</th><th>${t('jobs.tokens')}</th><th>${t('why.route')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
+        ${list.items?.map((turn) => html`<tr key=${turn.id}><td><span class=${`state ${turn.status}`}>${word('status', turn.status)}</span>${turn.error && html`<br /><small class="bad">${word('failure', turn.error.code)}</small>`}${turn.degraded.map((name) => html` <${Chip} kind="note">${word('degraded', name)}<//>`)}</td><td class="title"><a href=${`#/chat/${turn.conversation_id}`} dir="auto">${turn.title || t('untitled')}</a></td>${whose === 'all' && html`<td>${turn.user_id}</td>`}<td><${When} at=${turn.accepted_at} /></td><td class="num">${turn.timings?.first_token_ms ? milliseconds(turn.timings.first_token_ms) : '–'}</td><td class="num">${turn.timings?.total_ms ? milliseconds(turn.timings.total_ms) : '–'}</td><td class="num">${turn.usage ? number(turn.usage.total_tokens) : '–'}</td><td>${turn.route_decision ? word('worker', turn.route_decision.worker_name) : '–'}</td><td>${UNDER_WAY.has(turn.status) ? html`<${Button} kind="small" onClick=${() => cancel(turn)}>${t('stop')}<//>` : html`<button type="button" class="link" onClick=${() => setWhy(turn)}>${t('why')}</button>`}</td></tr>`)}
+      </tbody></table></div><${More} of=${list} />
     <//>
-    ${why && html`<${Why} turn=${why} user=${user} may=${may} onClose=${() => setWhy(null)} />`}
-  <//>`
+    ${why && html`<${Why} turn=${why} user=${why.user_id} may=${may} onClose=${() => setWhy(null)} />`}`
 }
 
 function Jobs() {

@@ -2,11 +2,13 @@
 
 import { get, patch, post, userPath } from '../api.js'
 import { date, number, percent, t, word } from '../i18n.js'
-import { attempt, Button, Chip, Confirm, Dialog, Field, html, Loaded, Meter, More, Page, Select, toast, useLoad, usePages, useSettled, useState, When } from '../ui.js'
+import { attempt, Button, Chip, Confirm, Dialog, Field, html, Loaded, Meter, Page, Select, toast, useLoad, usePages, useSettled, useState, When } from '../ui.js'
+import { VirtualList } from '../virtual-list.js'
 import { Affected, Forget, Messages } from '../chat/why.js'
 import { Said } from './parts.js'
 
 export const screen = 'memory'
+const PAGE = 200
 const TYPES = ['', 'turn', 'preference', 'decision', 'context', 'outcome', 'consolidated']
 const ORIGINS = ['', 'user_said', 'assistant_said', 'tool', 'document', 'derived']
 
@@ -15,7 +17,7 @@ export function Screen({ user, may }) {
   const [picked, setPicked] = useState(new Map())
   const [dialog, setDialog] = useState(null)
   const contains = useSettled(filter.contains)
-  const list = usePages((after) => get(userPath(user, 'episodes'), { ...filter, contains, after, limit: 40 }), [user, contains, filter.episode_type, filter.origin, filter.superseded])
+  const list = usePages((after) => get(userPath(user, 'episodes'), { ...filter, contains, after, limit: PAGE }), [user, contains, filter.episode_type, filter.origin, filter.superseded])
   const changed = () => {
     setPicked(new Map())
     list.reload()
@@ -25,6 +27,13 @@ export function Screen({ user, may }) {
     if (!next.delete(each.id)) next.set(each.id, each)
     setPicked(next)
   }
+  const keys = (event, each) => {
+    if (event.key === 'Enter') setDialog({ kind: 'one', each })
+    else if (event.key === ' ' && may('memory:write') && !isPast(each)) {
+      event.preventDefault()
+      pick(each)
+    }
+  }
   return html`<${Page} title=${t('nav.memory')} lead=${t('memory.lead')} actions=${may('memory:write') && html`<button type="button" class="button primary" onClick=${() => setDialog({ kind: 'new' })}>${t('memory.write')}</button>`}>
     <div class="filters">
       <input type="search" placeholder=${t('memory.search')} aria-label=${t('memory.search')} value=${filter.contains} onInput=${(event) => setFilter({ ...filter, contains: event.target.value })} />
@@ -33,8 +42,8 @@ export function Screen({ user, may }) {
       <label class="check"><input type="checkbox" checked=${filter.superseded} onChange=${(event) => setFilter({ ...filter, superseded: event.target.checked })} />${t('memory.past')}</label>
     </div>
     <${Loaded} of=${list} rows=${8} empty=${contains ? t('memory.none_found') : t('memory.none')} emptyText=${contains ? '' : t('memory.none_hint')}>
-      <ul class="cards">${list.items?.map((each) => html`<${Card} key=${each.id} each=${each} picked=${picked.has(each.id)} onPick=${() => pick(each)} onOpen=${() => setDialog({ kind: 'one', each })} may=${may} />`)}</ul>
-      <${More} of=${list} />
+      <p class="muted small-text">${t(list.more ? 'memory.count' : 'memory.count_all', { n: number(list.items?.length ?? 0) })} · ${t('memory.list_keys')}</p>
+      <${VirtualList} items=${list.items ?? []} more=${list.more} label=${t('memory.list')} onKey=${keys} classOf=${(each) => `card${picked.has(each.id) ? ' selected' : ''}${isPast(each) ? ' past' : ''}`} draw=${(each) => html`<${Card} each=${each} picked=${picked.has(each.id)} onPick=${() => pick(each)} onOpen=${() => setDialog({ kind: 'one', each })} may=${may} />`} />
     <//>
     ${picked.size > 0 && html`<div class="bulk"><span class="grow">${t('memory.picked', { n: picked.size })}</span><button type="button" class="link" onClick=${() => setPicked(new Map())}>${t('cancel')}</button><button type="button" class="button" onClick=${() => setDialog({ kind: 'bulk' })}>${t('forget')}…</button></div>`}
     ${dialog?.kind === 'new' && html`<${Write} user=${user} onClose=${() => setDialog(null)} onDone=${changed} />`}
@@ -44,10 +53,12 @@ export function Screen({ user, may }) {
   <//>`
 }
 
+const isPast = (each) => Boolean(each.superseded_by || each.retracted_at)
+
 function Card({ each, picked, onPick, onOpen, may }) {
-  const past = each.superseded_by || each.retracted_at
-  return html`<li class=${`card${picked ? ' selected' : ''}${past ? ' past' : ''}`}>
-    <${Said} text=${each.content} most=${420} />
+  const past = isPast(each)
+  return html`
+    <div id=${`text-${each.id}`} dir="auto"><${Said} text=${each.content} most=${420} /></div>
     <div class="facts">
       <${Chip}>${word('type', each.episode_type)}<//>
       <${When} at=${each.created_at} />
@@ -57,8 +68,7 @@ function Card({ each, picked, onPick, onOpen, may }) {
       <span class="grow"></span>
       <button type="button" class="link" onClick=${onOpen}>${t('memory.open')}</button>
       ${may('memory:write') && !past && html`<label class="check"><input type="checkbox" checked=${picked} onChange=${onPick} aria-label=${t('memory.pick')} /></label>`}
-    </div>
-  </li>`
+    </div>`
 }
 
 function One({ id, user, may, onClose, onChanged, onForget }) {
