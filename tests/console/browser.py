@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, Request, async_playwright
 
 SCREENS = (
     *("chat", "memory", "core", "timeline", "recall", "operations"),
@@ -24,6 +24,33 @@ class Watched:
     url: str
     faults: list[str] = field(default_factory=list)
 
+    async def tab(self) -> "Watched":
+        """Another tab of the same browser, watched as well."""
+        other = Watched(await self.page.context.new_page(), self.url, self.faults)
+        other.watch()
+        return other
+
+    def watch(self) -> None:
+        """Note what goes wrong in the page from now on."""
+        self.page.set_default_timeout(30_000)
+        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
+        self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
+        self.page.on("request", self._note_foreign)
+
+    def _note_foreign(self, asked: Request) -> None:
+        if not asked.url.startswith((self.url, "data:", "blob:")):
+            self.faults.append(f"asked for {asked.url}")
+
+    def expect_faults(self, *words: str) -> None:
+        """Take back the faults that hold one of the words: the test brought them about."""
+        self.faults[:] = [fault for fault in self.faults if not any(word in fault for word in words)]
+
+    async def say(self, message: str) -> None:
+        """Send a message, and do not wait."""
+        await self.page.locator(".composer textarea").fill(message)
+        await self.page.keyboard.press("Enter")
+
     async def open(self, place: str = "") -> None:
         """Open a screen, and wait until it has its heading."""
         await self.page.goto(f"{self.url}/console#/{place}")
@@ -32,8 +59,7 @@ class Watched:
     async def ask(self, message: str) -> None:
         """Send a message, and wait until it is answered."""
         answers = await self.page.locator(".why-button").count()
-        await self.page.locator(".composer textarea").fill(message)
-        await self.page.keyboard.press("Enter")
+        await self.say(message)
         await self.page.locator(".why-button").nth(answers).wait_for()
 
 
@@ -62,16 +88,8 @@ async def watched(
     )
     await context.add_init_script(_NOTE_REPORTS)
     page = await context.new_page()
-    page.set_default_timeout(30_000)
     seen = Watched(page, url)
-    page.on("pageerror", lambda error: seen.faults.append(f"error: {error}"))
-    page.on("console", lambda said: seen.faults.append(said.text) if said.type == "error" else None)
-    page.on(
-        "request",
-        lambda asked: (
-            None if asked.url.startswith((url, "data:", "blob:")) else seen.faults.append(f"asked for {asked.url}")
-        ),
-    )
+    seen.watch()
     yield seen
     await context.close()
     assert not seen.faults, seen.faults

@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from services.platform.settings import Settings, load_settings
-from tests.console.browser import SCREENS, chromium, watched
+from tests.console.browser import SCREENS, watched
 from tests.support.model_server import ModelServer, Reply
 
 pytestmark = pytest.mark.anyio
@@ -39,9 +39,11 @@ def settings(model_server: ModelServer) -> Settings:
     )
 
 
-async def test_a_new_user_talks_sees_why_and_makes_it_forget(url: str, model_server: ModelServer) -> None:
+async def test_a_new_user_talks_sees_why_and_makes_it_forget(
+    browser: Browser, url: str, model_server: ModelServer
+) -> None:
     model_server.default = Reply(["**Bruno** is", " a fine name.\n\n```python\nprint('woof')\n", "```\n\nWoof."])
-    async with chromium() as browser, watched(browser, url) as seen:
+    async with watched(browser, url) as seen:
         page = seen.page
         await seen.open()
         await page.get_by_role("button", name="Tell something").click()
@@ -64,11 +66,10 @@ async def test_a_new_user_talks_sees_why_and_makes_it_forget(url: str, model_ser
             await seen.open(screen)
 
 
-async def test_hostile_text_stays_text(url: str, model_server: ModelServer) -> None:
+async def test_hostile_text_stays_text(browser: Browser, url: str, model_server: ModelServer) -> None:
     model_server.default = Reply([HOSTILE])
-    async with chromium() as browser, watched(browser, url) as seen:
+    async with watched(browser, url) as seen:
         page = seen.page
-        page.on("dialog", lambda dialog: seen.faults.append(f"alert {dialog.message}"))
         await seen.open()
         await seen.ask(f"Hello {HOSTILE}")
         prose = page.locator(".prose")
@@ -83,9 +84,11 @@ async def test_hostile_text_stays_text(url: str, model_server: ModelServer) -> N
         await expect(page.locator(".card").first).to_contain_text("<script>alert(1)</script>")
 
 
-async def test_an_answer_goes_on_after_a_reload_in_its_middle(url: str, model_server: ModelServer) -> None:
+async def test_an_answer_goes_on_after_a_reload_in_its_middle(
+    browser: Browser, url: str, model_server: ModelServer
+) -> None:
     model_server.default = Reply([f"word{n} " for n in range(40)], gap_s=0.1)
-    async with chromium() as browser, watched(browser, url) as seen:
+    async with watched(browser, url) as seen:
         page = seen.page
         await seen.open()
         await page.locator(".composer textarea").fill("Tell me a lot")
@@ -98,8 +101,8 @@ async def test_an_answer_goes_on_after_a_reload_in_its_middle(url: str, model_se
 
 
 @pytest.mark.soak
-async def test_edited_and_repeated_messages_can_be_switched(url: str) -> None:
-    async with chromium() as browser, watched(browser, url) as seen:
+async def test_edited_and_repeated_messages_can_be_switched(browser: Browser, url: str) -> None:
+    async with watched(browser, url) as seen:
         page = seen.page
         await seen.open()
         await seen.ask("First words")
@@ -115,10 +118,12 @@ async def test_edited_and_repeated_messages_can_be_switched(url: str) -> None:
 
 
 @pytest.mark.soak
-async def test_a_long_answer_is_shown_in_linear_time(url: str, model_server: ModelServer) -> None:
+async def test_a_long_answer_is_shown_in_linear_time(
+    browser: Browser, url: str, model_server: ModelServer
+) -> None:
     text = "\n\n".join(f"Paragraph {n} with **bold** words and `code`, and some more to read." for n in range(750))
     model_server.default = Reply([text[at : at + 50] for at in range(0, len(text), 50)])
-    async with chromium() as browser, watched(browser, url) as seen:
+    async with watched(browser, url) as seen:
         await seen.open()
         await seen.ask("Write a book")
         assert await seen.page.locator(".prose p").count() == 750
@@ -127,8 +132,8 @@ async def test_a_long_answer_is_shown_in_linear_time(url: str, model_server: Mod
 @pytest.mark.soak
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("language", ["en", "zh"])
-async def test_every_screen_opens_and_fits(url: str, language: str, width: int) -> None:
-    async with chromium() as browser, watched(browser, url, language=language, width=width) as seen:
+async def test_every_screen_opens_and_fits(browser: Browser, url: str, language: str, width: int) -> None:
+    async with watched(browser, url, language=language, width=width) as seen:
         await seen.open()
         await seen.ask("你好，我住在汉堡。" if language == "zh" else "Hello, I live in Hamburg.")
         for screen in SCREENS:

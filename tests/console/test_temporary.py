@@ -2,18 +2,18 @@
 
 import httpx
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
-from tests.console.browser import chromium, watched
+from tests.console.browser import watched
 from tests.support.model_server import ModelServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.soak]
 
 
 async def test_a_temporary_chat_goes_on_and_leaves_nothing(
-    url: str, client: httpx.AsyncClient, model_server: ModelServer
+    browser: Browser, url: str, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:
-    async with chromium() as browser, watched(browser, url) as seen:
+    async with watched(browser, url) as seen:
         page = seen.page
         await seen.open()
         await page.get_by_role("button", name="Temporary chat").click()
@@ -25,8 +25,8 @@ async def test_a_temporary_chat_goes_on_and_leaves_nothing(
     assert (await client.get("/api/v1/conversations")).json()["items"] == []
 
 
-async def test_a_conversation_begins_in_a_space(url: str, client: httpx.AsyncClient) -> None:
-    async with chromium() as browser, watched(browser, url) as seen:
+async def test_a_conversation_begins_in_a_space(browser: Browser, url: str, client: httpx.AsyncClient) -> None:
+    async with watched(browser, url) as seen:
         await seen.open()
         await seen.page.get_by_label("Space", exact=True).fill("garden")
         await seen.ask("The roses need water")

@@ -1,4 +1,4 @@
-"""A proxy that cuts a connection in the midst of an answer, once."""
+"""A proxy that cuts a connection in the middle of an answer, once, and may be away from then on."""
 
 import socket
 import socketserver
@@ -11,10 +11,13 @@ class CuttingProxy(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, cut_at: bytes) -> None:
+    def __init__(self, port: int, cut_at: bytes, *, goes_away: bool = False) -> None:
+        """Take which port to pass on to, and whether all connections fail after the cut, until `is_away` ends."""
         self._target = ("127.0.0.1", port)
         self._cut_at = cut_at
+        self._goes_away = goes_away
         self.cuts = 0
+        self.is_away = False
         super().__init__(("127.0.0.1", 0), _Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -25,14 +28,17 @@ class CuttingProxy(socketserver.ThreadingTCPServer):
 
     def pass_on(self, client: socket.socket) -> None:
         """One connection."""
+        if self.is_away:
+            return
         with socket.create_connection(self._target) as service:
             threading.Thread(target=_copy, args=[client, service], daemon=True).start()
             heard = b""
-            while data := service.recv(4096):
+            while (data := service.recv(4096)) and not self.is_away:
                 client.sendall(data)
                 heard += data
                 if self._cut_at in heard and not self.cuts:
                     self.cuts += 1
+                    self.is_away = self._goes_away
                     return
 
 

@@ -7,7 +7,7 @@ import { go } from '../shell.js'
 import { DEMO, loadDemo } from '../demo.js'
 import { Compare, NotUsedHere } from './compare.js'
 import { Composer } from './composer.js'
-import { Conversation, newSession } from './conversation.js'
+import { Conversation, randomName } from './conversation.js'
 import { Turn } from './turn.js'
 import { Why } from './why.js'
 
@@ -84,7 +84,7 @@ export function Screen({ service, user, rest, may, conversations }) {
 
   const ask = (message, more = {}) => {
     follows.current = true
-    if (!conversation.stored && !conversation.session) conversation.session = newSession()
+    if (!conversation.stored && !conversation.session) conversation.session = randomName()
     return attempt(() => conversation.ask(message, { session: conversation.session, ...options, ...more }))
   }
   const setTemporary = (temporary) => open(new Conversation(user, { temporary }), null)

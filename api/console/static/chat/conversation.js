@@ -7,6 +7,8 @@ const UNDER_WAY = new Set(['sending', 'waiting', 'running'])
 const LOOKS_AT_MEMORY_MS = [1500, 5000, 12_000] // after an answer: the memory agent works behind it
 const TELLING = /^(core_memory_(?!delete|rollback)|episode_insert|memory_command)/
 
+const tabs = new BroadcastChannel('anamnesis') // other tabs of this browser
+
 export const isUnderWay = (turn) => UNDER_WAY.has(turn.status)
 
 export class Conversation extends EventTarget {
@@ -20,6 +22,15 @@ export class Conversation extends EventTarget {
     this.branches = []
     this.excluded = [] // what it never uses
     this.closing = new AbortController()
+    this.unsent = null // a message of which it is not known whether it arrived, with its idempotency key
+    tabs.addEventListener('message', ({ data }) => this.#changedElsewhere(data), { signal: this.closing.signal })
+  }
+
+  /** Another tab has asked something in this conversation: read it again, once nothing is under way here. */
+  async #changedElsewhere(id) {
+    if (id !== this.id) return
+    this.stale = this.underWay
+    if (!this.stale) await this.load(id).catch(() => {})
   }
 
   changed() {
@@ -35,6 +46,7 @@ export class Conversation extends EventTarget {
       all(`${path}/turns`, {}, 5000),
     ])
     this.id = id
+    this.stale = false
     this.stored = stored
     this.user = stored.user_id
     const known = new Map(turns.filter((turn) => !turn.branch_id).map((turn) => [turn.id, turn]))
@@ -121,6 +133,8 @@ export class Conversation extends EventTarget {
     }
     this.turns = [...before.slice(0, place), turn]
     this.changed()
+    // Sent again after a lost connection, it is the same turn.
+    if (this.unsent?.message !== message) this.unsent = { message, key: randomName() }
     let response
     try {
       response = await post('/api/v1/chat/stream', {
@@ -137,14 +151,15 @@ export class Conversation extends EventTarget {
         ...(without.length ? { without } : {}),
         ...(!this.stored && expert ? { expert } : {}),
         ...(base ? { kb_prefix: base } : {}),
-      }, { raw: true, signal: this.closing.signal })
+      }, { raw: true, signal: this.closing.signal, headers: { 'Idempotency-Key': this.unsent.key } })
     } catch (error) {
       this.turns = before
       this.changed()
       throw error
     }
     await this.#follow(turn, response)
-    if (replaces) await this.loadBranches()
+    if (this.stale && !this.underWay) await this.load(this.id)
+    else if (replaces) await this.loadBranches()
   }
 
   async stop() {
@@ -181,7 +196,7 @@ export class Conversation extends EventTarget {
       turn.lost = true
       this.changed()
       if (!turn.id) return this.#neverBegan(turn)
-      await new Promise((resolve) => setTimeout(resolve, Math.min(500 * 2 ** tries++, 8000)))
+      await untilOnline(Math.min(500 * 2 ** tries++, 8000))
     }
     this.changed()
     if (turn.status === 'completed' && turn.fresh && !this.temporary) this.#watchMemory(turn)
@@ -200,11 +215,13 @@ export class Conversation extends EventTarget {
       if (turn.onText) return turn.onText(content) // shown without drawing everything again
     } else if (status === 'turn') {
       turn.id = content.turn_id
+      if (turn.fresh) this.unsent = null
       turn.status = this.turns.some((other) => other !== turn && isUnderWay(other)) ? 'waiting' : 'running'
       if (!this.id) {
         this.id = content.conversation_id
         this.dispatchEvent(new Event('begun'))
       }
+      if (turn.fresh && !this.temporary) tabs.postMessage(this.id)
     } else if (status === 'route_decision') turn.route = content
     else if (status === 'filler') turn.filler = content
     else if (status === 'tool_call') turn.tools = [...turn.tools, { ...content, running: true }]
@@ -257,5 +274,15 @@ const earlier = (turns) =>
     .flatMap((turn) => [{ role: 'user', content: turn.message, images: turn.images }, { role: 'assistant', content: turn.answer }])
     .slice(-200)
 
-export const newSession = () =>
+/** Wait so many milliseconds, or until the browser is online again. */
+const untilOnline = (wait) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, wait)
+    addEventListener('online', () => {
+      clearTimeout(timer)
+      resolve()
+    }, { once: true })
+  })
+
+export const randomName = () =>
   `console-${[...crypto.getRandomValues(new Uint8Array(9))].map((byte) => byte.toString(36).padStart(2, '0')).join('')}`
