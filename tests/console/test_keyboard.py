@@ -10,6 +10,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.soak]
 
 NAME = """() => {
   const node = document.activeElement
+  if (!node.matches('button, a, article')) return ''
   return `${node.getAttribute('aria-label') ?? ''} ${node.textContent ?? ''}`.trim()
 }"""
 
@@ -60,7 +61,7 @@ async def test_a_user_talks_sees_why_and_forgets_by_keyboard(
         await _tab_to(page, "Memories")
         await page.keyboard.press("Enter")
         await page.locator("article").first.wait_for()
-        await _tab_to(page, "Bruno")
+        await _tab_to(page, "Open")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("dialog")).to_contain_text("Bruno")
         await _tab_to(page, "Forget…")

@@ -16,7 +16,7 @@ MOST_IN_THE_PAGE = 60
 
 
 def _line(number: int) -> str:
-    episode = {
+    episode: dict[str, object] = {
         "kind": "episode",
         "user_id": "me",
         "episode_type": "preference" if number % 100 == 0 else "context",
@@ -59,7 +59,7 @@ async def test_every_memory_of_ten_thousand_is_reached(
         await page.keyboard.press("Home")
         await expect(page.locator("article:focus")).to_have_attribute("aria-posinset", "1")
         await page.keyboard.press(" ")
-        await expect(page.locator(".bulk")).to_contain_text("1 selected")
+        await expect(page.locator(".bulk")).to_contain_text("1 chosen")
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("dialog")).to_contain_text(f"Memory number {MANY - 1},")
         await page.keyboard.press("Escape")

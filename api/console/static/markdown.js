@@ -41,6 +41,7 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
 
 function render(text) {
   const fragment = DOMPurify.sanitize(marked.parse(text), ALLOWED)
+  for (const block of fragment.children) block.dir = 'auto'
   for (const table of fragment.querySelectorAll('table')) {
     const frame = element('div', 'table-frame')
     frame.tabIndex = 0
