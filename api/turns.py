@@ -1,5 +1,6 @@
 """Turns: their state, their events from any place on, cancelling them, and feedback on them."""
 
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,6 +12,7 @@ from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
 from api.explanation_schemas import ExplanationView
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
+from api.replay_schemas import ReplayBody, ReplayView
 from api.schemas import FeedbackRequest, FeedbackView, TurnOfAnyPage, TurnView
 from api.streams import EventStream, sse_events
 from services.conversations.turn import TurnStatus
@@ -59,6 +61,35 @@ async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     Texts are those that memory has now: what was forgotten since is not shown.
     """
     return await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
+
+
+@router.post("/{turn_id}/replay", response_model=ReplayView, responses=documented(HTTPStatus.CONFLICT))
+async def replay(
+    turn_id: UUID, body: ReplayBody, services: ServicesOf, runner: RunnerOf, caller: MemoryReader
+) -> Any:
+    """Ask a past turn again: with the prompt as it was, or with today's memory, another expert or model.
+
+    Nothing is stored. The prompt as it was is checked against its digest; it is no longer kept once memory has
+    lost something that it may show.
+    """
+    from graph.turns.replay import Replays  # noqa: PLC0415 — the models' library takes a second to import
+
+    caller.require("chat")
+    replayed = await Replays(services, runner).replay(
+        caller.tenant_id, turn_id, body.as_request(), user_id=caller.user_id
+    )
+    turn = replayed.turn
+    return {
+        "turn_id": turn.turn_id,
+        "user_id": turn.user_id,
+        "expert": turn.expert,
+        "message": turn.question,
+        "finished_at": turn.finished_at,
+        "same_prompt": replayed.same_prompt,
+        "overlap": replayed.overlap,
+        "then": asdict(replayed.then),
+        "now": asdict(replayed.now),
+    }
 
 
 @router.get(

@@ -249,6 +249,8 @@ class PromptSection(TypedDict):
     name: str
     tokens: int
     """Estimated."""
+    stable: bool
+    """Whether it is a message in the beginning that prompts share; the others follow as one message."""
     text: str
     """Empty for the conversation's own messages."""
     message_ids: list[str]
@@ -260,6 +262,8 @@ class ContextReport(TypedDict):
 
     budget: int
     """Tokens allowed, the user's message not counted."""
+    digest: str
+    """Digest of the messages that the model was first sent; empty where none was asked."""
     tokens: dict[str, int]
     """Estimated tokens per section."""
     dropped: list[dict[str, Any]]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Literal, cast
 from uuid import UUID
 
 from services.conversations.leases import AdoptedTurn
@@ -31,6 +31,28 @@ class TurnRequest:
     """Whether the turn is stored and remembered; otherwise it is temporary."""
     of_user: bool = True
     """Whether the caller names a user, whose memory a temporary turn may read."""
+    reads_memory: bool | None = None
+    """Whether a temporary turn reads memory; None = as the service is configured."""
+    model: str | None = None
+    """The model of a temporary turn; None = the expert's."""
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """How a turn is asked again."""
+
+    memory: Literal["then", "now"] = "then"
+    """Whether the prompt is the one that was sent, or made of what memory holds today."""
+    model: str | None = None
+    """None = the expert's."""
+    expert: str | None = None
+    """None = the conversation's; another one's prompt is always made of what memory holds today."""
+    without_sections: Sequence[str] = ()
+    """Sections that the prompt goes without; only of the prompt that was sent."""
+    without: Sequence[UUID] = ()
+    """Memories and messages that the prompt goes without; only with the memory of today."""
+    ask: bool = True
+    """Whether a model is asked; otherwise only the prompt is put together."""
 
 
 def new_turn(request: TurnRequest) -> NewTurn:

@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -127,8 +128,11 @@ class TurnRunner:
     async def _open(self, request: TurnRequest) -> OpenTurn | KnownTurn:
         if request.stored:
             return await self._turns.open_or_find(new_turn(request))
-        reads = request.of_user and self._services.settings.temporary_memory == "read"
-        return await self._turns.unstored(new_turn(request), reads_memory=reads)
+        reads = request.reads_memory
+        if reads is None:
+            reads = self._services.settings.temporary_memory == "read"
+        turn = await self._turns.unstored(new_turn(request), reads_memory=reads and request.of_user)
+        return replace(turn, model=request.model) if request.model else turn
 
     async def start_instead(self, request: TurnRequest, replaced: UUID) -> UUID:
         """Start a turn in the place of another one, which becomes a branch with all that follow it.

@@ -112,15 +112,17 @@ def assemble(
     volatile = [each for each in shown if not each.section.stable and each.text]
     beginning = [(each.section.name, _messages_of(each, tokens)) for each in stable]
     marks, shared = mark_prefix(beginning, epoch["prefix"])
-    tail = [ContextMessage(content="\n\n".join(each.text for each in volatile))] if volatile else []
+    tail = volatile_message(each.text for each in volatile)
     question = user_message(message, [image_part(image) for image in images])
-    messages = [*(one for _, part in beginning for one, _ in part), *tail, question, *after]
+    sent = [*(one for _, part in beginning for one, _ in part), *tail, question]
+    messages = [*sent, *after]
     sizes = {each.section.name: each.size(tokens) for each in (*stable, *volatile)}
     for first in volatile[:1]:
         sizes[first.section.name] += MESSAGE_OVERHEAD
     sizes["message"] = tokens.count(message) + MESSAGE_OVERHEAD + IMAGE_TOKENS * len(images)
     report = empty_report(budget, epoch, features)
     report["tokens"], report["dropped"], report["prefix"] = sizes, dropped, shared
+    report["digest"] = digest_of(sent)
     for each in shown:
         if each.section.name == "recall" and each.section.data:
             report["recall"] = {**each.section.data, "shown": [item.about["episode_id"] for item in each.items]}
@@ -133,6 +135,7 @@ def assemble(
             PromptSection(
                 name=each.section.name,
                 tokens=sizes[each.section.name],
+                stable=each.section.stable,
                 text=each.text,
                 message_ids=[item.about["message_id"] for item in each.items if item.message is not None],
             )
@@ -148,10 +151,29 @@ def assemble(
     )
 
 
+def volatile_message(texts: Iterable[str]) -> list[BaseMessage]:
+    """The message with the sections that are made for this turn; none without any."""
+    text = "\n\n".join(texts)
+    return [ContextMessage(content=text)] if text else []
+
+
+def digest_of(messages: Iterable[BaseMessage]) -> str:
+    """The digest of a prompt: 12 bytes over the kinds and contents of its messages, in hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for message in messages:
+        digest.update(_bytes_of(message))
+    return digest.hexdigest()
+
+
+def _bytes_of(message: BaseMessage) -> bytes:
+    return f"{message.type}\0{message.content!r}\0".encode()
+
+
 def empty_report(budget: int, epoch: Epoch, features: Sequence[Feature]) -> ContextReport:
     """The report of a turn for which no model was asked."""
     return ContextReport(
         budget=budget,
+        digest="",
         tokens={},
         dropped=[],
         parts=list(features),
@@ -232,7 +254,7 @@ def mark_prefix(
     count = tokens = shared = 0
     for name, messages in sections:
         for message, size in messages:
-            digest.update(f"{message.type}\0{message.content!r}\0".encode())
+            digest.update(_bytes_of(message))
             count += 1
             tokens += size
             if known.get(count) == digest.hexdigest():

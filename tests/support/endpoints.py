@@ -137,6 +137,10 @@ def _turn(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
     return Ask({"turn_id": ids.pick("turn", chance)})
 
 
+def _replay(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    return Ask({"turn_id": ids.pick("turn", chance)}, body={"ask": False})
+
+
 def _rate(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     body = {"rating": chance.choice(("up", -1)), "comment": _of(me, more, chance)[:500]}
     return Ask({"turn_id": ids.pick("ended turn" if not _is_anothers(me, ids) else "turn", chance)}, body=body)
@@ -478,6 +482,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/chat/ticket"): Entry(_ticket, OK, OK, OK, weight=1),
     ("GET", "/api/v1/turns/{turn_id}"): Entry(_turn, OK, GONE, GONE),
     ("GET", "/api/v1/turns/{turn_id}/why"): Entry(_turn, OK, GONE, GONE),
+    ("POST", "/api/v1/turns/{turn_id}/replay"): Entry(_replay, OK | {409}, GONE, GONE),
     ("POST", FEEDBACK): Entry(_rate, OK, GONE, GONE),
     ("GET", FEEDBACK): Entry(_turn, FOUND, GONE, GONE),
     ("DELETE", FEEDBACK): Entry(_turn, REMOVED | GONE, GONE, GONE),

@@ -1,0 +1,188 @@
+"""Past turns asked again: with the prompt as it was, and with today's memory."""
+
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from services.bootstrap import Services
+from services.identity.api_keys import ApiKeys
+from services.identity.caller import Scope
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.settings import Settings, load_settings
+from tests.support.issuer import bearer
+from tests.support.model_server import ModelServer, Reply
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = "What is my dog called?"
+IMAGE = "https://example.org/dog.png"
+
+
+@pytest.fixture
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    """With the authentication that the test names."""
+    return load_settings(
+        **settings.model_dump(exclude_unset=True) | {"auth": getattr(request, "param", "none")},
+    )
+
+
+async def _ask(client: httpx.AsyncClient, message: str, session: str, **more: Any) -> dict[str, Any]:
+    body = {"user_id": "u-1", "session_id": session, "message": message, **more}
+    answer: dict[str, Any] = (await client.post("/api/v1/chat", json=body)).raise_for_status().json()
+    return answer
+
+
+async def _replay(client: httpx.AsyncClient, turn_id: str, **body: Any) -> dict[str, Any]:
+    response = await client.post(f"/api/v1/turns/{turn_id}/replay", json=body)
+    replayed: dict[str, Any] = response.raise_for_status().json()
+    return replayed
+
+
+async def _refused(client: httpx.AsyncClient, turn_id: str, **body: Any) -> tuple[int, str]:
+    response = await client.post(f"/api/v1/turns/{turn_id}/replay", json=body)
+    return response.status_code, response.json()["detail"]
+
+
+async def test_the_prompt_is_sent_again_byte_for_byte(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await _ask(client, "My dog is called Bruno.", "told")
+    await _ask(client, "Look at this.", "here", images=[IMAGE])
+    model_server.default = Reply(["It is Bruno."])
+    asked = await _ask(client, QUESTION, "here", images=[IMAGE])
+    sent = model_server.requests[-1]
+    await _ask(client, "I have a cat too, she is called Mieze.", "later")
+
+    model_server.default = Reply(["It is Bruno, I think."])
+    replayed = await _replay(client, asked["turn_id"])
+    again = model_server.requests[-1]
+    assert again.prompt == sent.prompt
+    assert (again.body.get("input"), again.body.get("messages")) == (
+        sent.body.get("input"),
+        sent.body.get("messages"),
+    )
+    assert replayed["same_prompt"] is True
+    assert (replayed["then"]["answer"], replayed["now"]["answer"]) == ("It is Bruno.", "It is Bruno, I think.")
+    assert replayed["now"]["sections"] == replayed["then"]["sections"] != []
+    assert 0 < replayed["overlap"] < 1
+
+
+async def test_without_asking_only_the_prompt_is_put_together(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    asked = await _ask(client, QUESTION, "here")
+    before = len(model_server.requests)
+    replayed = await _replay(client, asked["turn_id"], ask=False)
+    assert replayed["same_prompt"] is True
+    assert (replayed["now"]["answer"], replayed["overlap"], len(model_server.requests)) == (None, None, before)
+
+
+async def test_a_section_is_left_out(client: httpx.AsyncClient, model_server: ModelServer) -> None:
+    await _ask(client, "My dog is called Bruno.", "told")
+    asked = await _ask(client, QUESTION, "here")
+    assert "Bruno" in str(model_server.requests[-1].body)
+    replayed = await _replay(client, asked["turn_id"], without_sections=["recall"])
+    assert "Bruno" not in str(model_server.requests[-1].body)
+    assert replayed["same_prompt"] is False
+    names = {section["name"] for section in replayed["now"]["sections"]}
+    assert "recall" not in names
+    status, detail = await _refused(client, asked["turn_id"], without_sections=["weather"])
+    assert (status, "'weather'" in detail, "recall" in detail) == (422, True, True)
+
+
+async def test_today_s_memory_answers_and_nothing_is_stored(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await _ask(client, "Hello there.", "here")
+    asked = await _ask(client, QUESTION, "here")
+    await _ask(client, "My dog is called Bruno.", "later")
+    before = (await client.get("/api/v1/turns")).json()["items"]
+
+    replayed = await _replay(client, asked["turn_id"], memory="now")
+    prompt = model_server.requests[-1]
+    assert "My dog is called Bruno." in str(prompt.body)
+    assert prompt.said[-1] == QUESTION
+    assert "Hello there." in prompt.said
+    assert replayed["same_prompt"] is None
+    assert replayed["now"]["recalled"]
+    assert not replayed["then"]["recalled"]
+    assert (await client.get("/api/v1/turns")).json()["items"] == before
+
+    left_out = replayed["now"]["recalled"]
+    await _replay(client, asked["turn_id"], memory="now", without=left_out)
+    assert "Bruno" not in str(model_server.requests[-1].body)
+
+
+async def test_another_expert_and_another_model_answer(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    expert = {"name": "vet", "system_prompt": "You are a vet."}
+    (await client.post("/api/v1/experts", json=expert)).raise_for_status()
+    asked = await _ask(client, QUESTION, "here")
+    await _replay(client, asked["turn_id"], expert="vet", model="other-model")
+    assert "You are a vet." in str(model_server.requests[-1].body)
+    assert model_server.requests[-1].body["model"] == "other-model"
+    await _replay(client, asked["turn_id"], model="other-model")
+    assert model_server.requests[-1].body["model"] == "other-model"
+    assert (await _refused(client, asked["turn_id"], expert="nobody"))[0] == 422
+
+
+@pytest.mark.parametrize("body", [{}, {"memory": "now"}])
+async def test_a_model_that_fails_is_reported_beside_the_old_answer(
+    client: httpx.AsyncClient, model_server: ModelServer, body: dict[str, Any]
+) -> None:
+    asked = await _ask(client, QUESTION, "here")
+    model_server.default = Reply(status=401)
+    replayed = await _replay(client, asked["turn_id"], **body)
+    assert replayed["now"]["error"]["code"] == "llm_unauthorized"
+    assert replayed["now"]["answer"] is None
+    assert replayed["then"]["answer"] == asked["answer"]
+
+
+async def test_a_prompt_goes_when_memory_forgets_what_it_showed(client: httpx.AsyncClient) -> None:
+    await _ask(client, "My dog is called Bruno.", "told")
+    asked = await _ask(client, QUESTION, "here")
+    await _ask(client, "Forget that my dog is called Bruno.", "told")
+    status, detail = await _refused(client, asked["turn_id"])
+    assert (status, "forgotten" in detail) == (409, True)
+    replayed = await _replay(client, asked["turn_id"], memory="now")
+    assert replayed["then"]["sections"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"memory": "now", "without_sections": ["recall"]}, "without_sections"),
+        ({"expert": "default", "without_sections": ["recall"]}, "without_sections"),
+        ({"without": [str(uuid4())]}, "without"),
+        ({"memory": "now", "ask": False}, "ask"),
+    ],
+)
+async def test_what_does_not_fit_together_is_refused_by_name(
+    client: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
+    asked = await _ask(client, QUESTION, "here")
+    response = await client.post(f"/api/v1/turns/{asked['turn_id']}/replay", json=body)
+    assert (response.status_code, response.json()["detail"].startswith(f"{field}: ")) == (422, True)
+
+
+async def test_what_is_not_there_cannot_be_replayed(client: httpx.AsyncClient) -> None:
+    assert (await _refused(client, str(uuid4())))[0] == 404
+
+
+@pytest.mark.parametrize("settings", ["api_key"], indirect=True)
+async def test_a_replay_needs_both_to_read_memory_and_to_chat(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    async def key(*scopes: Scope) -> dict[str, str]:
+        return bearer((await ApiKeys(services.database).create(DEFAULT_TENANT, "k", scopes))[1])
+
+    both = await key("chat", "memory:read")
+    body = {"user_id": "u-1", "session_id": "here", "message": QUESTION}
+    turn_id = (await client.post("/api/v1/chat", json=body, headers=both)).raise_for_status().json()["turn_id"]
+    path = f"/api/v1/turns/{turn_id}/replay"
+    assert (await client.post(path, json={}, headers=await key("chat"))).status_code == 403
+    assert (await client.post(path, json={}, headers=await key("memory:read"))).status_code == 403
+    assert (await client.post(path, json={}, headers=both)).status_code == 200
