@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from api.cli.chat_answer import show_answer
-from api.cli.chat_service import ChatService, Refused
+from api.cli.chat_service import AtUrl, ChatService, Refused, WithKey, connected
 from api.cli.chat_views import show_conversations, show_memory, show_model, show_report
 from api.cli.shell import WRONG_USE, InSpace, fail, settings_or_exit
-from services.platform.settings import KEY_VARIABLE
 
 _SHOWN_ON_RETURN = 6
 _LONGEST_NAME = 128
@@ -59,35 +58,24 @@ def chat(
     expert: Annotated[str | None, typer.Option(help="Expert of a new conversation.")] = None,
     space: InSpace = None,
     temporary: Annotated[bool, typer.Option("--temporary", help="Keep nothing of the conversation.")] = False,
-    url: Annotated[str | None, typer.Option(help="Address of the service.")] = None,
-    key: Annotated[
-        str | None, typer.Option(envvar=KEY_VARIABLE, help="API key or token, where the service asks for one.")
-    ] = None,
+    url: AtUrl = None,
+    key: WithKey = None,
 ) -> None:
     """Talk to the running service. Ctrl-C stops an answer; /help lists commands, Ctrl-D or /quit ends.
 
     Example: `anamnesis chat --session holiday`
     """
     settings = settings_or_exit()
-    address = url or f"http://{settings.host}:{settings.port}"
     name = user or getpass.getuser()
     for option, value in (("--user", name), ("--session", session), ("--expert", expert)):
         if value is not None and (problem := _problem_of_name(value)):
             fail(f"{option}: {problem}", WRONG_USE)
-    headers = {"Authorization": f"Bearer {key}"} if key else None
-    try:
-        with httpx.Client(base_url=address, headers=headers, timeout=httpx.Timeout(10, read=None)) as client:
-            talk = _Talk(ChatService(client), name, session, expert, space, temporary)
-            if resume and (newest := talk.service.conversations(name, limit=1)):
-                talk.session = newest[0]["session_id"]
-            _enter(talk)
-            _read_lines(talk)
-    except httpx.ConnectError:
-        fail(f"No service is running at {address}; start one with: anamnesis serve")
-    except httpx.HTTPError as error:
-        fail(f"The service at {address} does not answer ({str(error) or type(error).__name__}).")
-    except Refused as error:
-        fail(error.message, WRONG_USE if error.wrong_use else 1)
+    with connected(url, key, settings) as client:
+        talk = _Talk(ChatService(client), name, session, expert, space, temporary)
+        if resume and (newest := talk.service.conversations(name, limit=1)):
+            talk.session = newest[0]["session_id"]
+        _enter(talk)
+        _read_lines(talk)
 
 
 def _enter(talk: _Talk) -> None:

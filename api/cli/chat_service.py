@@ -1,12 +1,21 @@
 """Requests of `anamnesis chat` to the running service, other than for answers."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
+import typer
 
-from services.platform.settings import KEY_VARIABLE
+from api.cli.shell import FAILED, WRONG_USE, fail
+from services.platform.settings import KEY_VARIABLE, Settings
+
+AtUrl = Annotated[str | None, typer.Option("--url", help="Address of the service.")]
+WithKey = Annotated[
+    str | None,
+    typer.Option("--key", envvar=KEY_VARIABLE, help="API key or token, where the service asks for one."),
+]
 
 _PAGE = 200
 _WRITTEN_TYPES = ("preference", "decision", "context", "outcome", "consolidated")
@@ -19,6 +28,28 @@ class Refused(Exception):
         super().__init__(message)
         self.message = message
         self.wrong_use = wrong_use
+
+
+@contextmanager
+def connected(url: str | None, key: str | None, settings: Settings) -> Iterator[httpx.Client]:
+    """A client of the running service; what goes wrong with it ends the program with one line.
+
+    Args:
+        url: its address; None = as the settings say.
+        key: an API key or token, where the service asks for one.
+        settings: of this machine.
+    """
+    address = url or f"http://{settings.host}:{settings.port}"
+    headers = {"Authorization": f"Bearer {key}"} if key else None
+    try:
+        with httpx.Client(base_url=address, headers=headers, timeout=httpx.Timeout(10, read=None)) as client:
+            yield client
+    except httpx.ConnectError:
+        fail(f"No service is running at {address}; start one with: anamnesis serve")
+    except httpx.HTTPError as error:
+        fail(f"The service at {address} does not answer ({str(error) or type(error).__name__}).")
+    except Refused as error:
+        fail(error.message, WRONG_USE if error.wrong_use else FAILED)
 
 
 class ChatService:
@@ -53,18 +84,18 @@ class ChatService:
         response = self.client.get(f"/api/v1/experts/{name}")
         if response.status_code == HTTPStatus.NOT_FOUND:
             raise Refused(f"There is no expert {name}; see: anamnesis experts list", wrong_use=True)
-        return _content(response)
+        return content_of(response)
 
     def turn(self, turn_id: str) -> dict[str, Any]:
         """A turn, with the report of what its prompt was made of."""
-        return _content(self.client.get(f"/api/v1/turns/{turn_id}"))
+        return content_of(self.client.get(f"/api/v1/turns/{turn_id}"))
 
     def core_memory(self, user: str, expert: str, space: str | None) -> list[dict[str, Any]]:
         """The sections of core memory, or those of a space; none of a user who has not said anything yet."""
         response = self.client.get(f"/api/v1/users/{user}/core-memory", params=_query(expert=expert, space=space))
         if response.status_code == HTTPStatus.NOT_FOUND:
             return []
-        items: list[dict[str, Any]] = _content(response)["items"]
+        items: list[dict[str, Any]] = content_of(response)["items"]
         return items
 
     def written_memories(self, user: str, expert: str, space: str | None, *, limit: int) -> list[dict[str, Any]]:
@@ -75,18 +106,26 @@ class ChatService:
             response = self.client.get(f"/api/v1/users/{user}/episodes", params=query)
             if response.status_code == HTTPStatus.NOT_FOUND:
                 return []
-            found += _content(response)["items"]
+            found += content_of(response)["items"]
         return sorted(found, key=lambda each: str(each["created_at"]), reverse=True)[:limit]
 
     def episode(self, user: str, episode_id: str) -> dict[str, Any] | None:
         """An episode; None when it is not there any more."""
         response = self.client.get(f"/api/v1/users/{user}/episodes/{episode_id}")
-        return None if response.status_code == HTTPStatus.NOT_FOUND else _content(response)
+        return None if response.status_code == HTTPStatus.NOT_FOUND else content_of(response)
+
+    def turns(self, user: str | None, status: str) -> Iterator[dict[str, Any]]:
+        """Turns of all users or of one, newest first."""
+        yield from self._pages("/api/v1/turns", _query(user_id=user, status=status))
+
+    def replay(self, turn_id: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Have a turn asked again."""
+        return content_of(self.client.post(f"/api/v1/turns/{turn_id}/replay", json=body))
 
     def forget(self, user: str, expert: str, space: str | None, what: str) -> dict[str, Any]:
         """Have something forgotten; return what was done."""
         body = _query(what=what, expert=expert, space=space)
-        return _content(self.client.post(f"/api/v1/users/{user}/memory/forget", json=body))
+        return content_of(self.client.post(f"/api/v1/users/{user}/memory/forget", json=body))
 
     def model(self) -> str:
         """What the service says of its model."""
@@ -94,13 +133,13 @@ class ChatService:
         return next((str(each["detail"]) for each in ready["dependencies"] if each["name"] == "llm"), "unknown")
 
     def _items(self, path: str, query: dict[str, Any]) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = _content(self.client.get(path, params=query))["items"]
+        items: list[dict[str, Any]] = content_of(self.client.get(path, params=query))["items"]
         return items
 
     def _pages(self, path: str, query: dict[str, Any]) -> Iterator[dict[str, Any]]:
         after: str | None = ""
         while after is not None:
-            page = _content(
+            page = content_of(
                 self.client.get(path, params={**query, "limit": _PAGE, **({"after": after} if after else {})})
             )
             yield from page["items"]
@@ -125,7 +164,7 @@ def refusal_of(response: httpx.Response) -> Refused | None:
     return Refused(detail)
 
 
-def _content(response: httpx.Response) -> dict[str, Any]:
+def content_of(response: httpx.Response) -> dict[str, Any]:
     if refusal := refusal_of(response):
         raise refusal
     try:

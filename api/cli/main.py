@@ -21,6 +21,7 @@ from api.cli import (
     memory,
     migrate,
     reindex,
+    replay,
     serve,
     tenants,
     top,
@@ -47,6 +48,7 @@ app.add_typer(conversations.app, name="conversations")
 app.add_typer(users.app, name="users")
 app.add_typer(experts.app, name="experts")
 app.add_typer(experiments.app, name="experiments")
+app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")

@@ -1,0 +1,175 @@
+"""`anamnesis replay`: ask past turns again, and compare what comes of it with what was answered."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from api.cli.chat_service import AtUrl, ChatService, Refused, WithKey, connected
+from api.cli.shell import FAILED, WRONG_USE, AsJson, fail, print_json, settings_or_exit
+
+_WIDE = 46
+_DIFFERENT = 0.5
+"""Share of words in common under which two answers count as different."""
+
+Measured = dict[str, Any]
+
+
+def replay(
+    turn: Annotated[str | None, typer.Argument(help="Id of one turn; without it, a sample of them.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Only turns since this day or time.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only turns of this user.")] = None,
+    expert: Annotated[str | None, typer.Option("--expert", help="Expert to ask in place of each turn's.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Model to ask in place of each expert's.")] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Use what memory holds today, not the prompt that was sent.")
+    ] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="SECTION", help="Leave this section of the prompt out."),
+    ] = None,
+    prompt_only: Annotated[
+        bool, typer.Option("--prompt-only", help="Ask no model; only check that each prompt is as it was sent.")
+    ] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Turns to replay at most, the newest first.")] = 20,
+    as_json: AsJson = False,
+    url: AtUrl = None,
+    key: WithKey = None,
+) -> None:
+    """Ask past turns again in the running service, and compare the answers. Nothing is stored.
+
+    Each turn is asked with the prompt as it was sent, unless --now or --expert is given. With --expert, --model or
+    --without it shows what a change would have done before any user meets it.
+
+    Example: `anamnesis replay --since 2026-11-01 --expert concise --limit 50`
+    """
+    body: dict[str, Any] = {
+        "memory": "now" if now else "then",
+        "expert": expert,
+        "model": model,
+        "without_sections": without or [],
+        "ask": not prompt_only,
+    }
+    settings = settings_or_exit()
+    with connected(url, key, settings) as client:
+        service = ChatService(client)
+        chosen = [turn] if turn else islice(_turns(service, user, since), limit)
+        measured = [_measure(service, each, body, alone=turn is not None) for each in chosen]
+    if as_json:
+        print_json({"turns": measured, "summary": _summary(measured)})
+    elif not measured:
+        fail("There is no completed turn to replay.", WRONG_USE if since or user else FAILED)
+    elif turn:
+        _show_one(measured[0])
+    else:
+        _show(measured)
+    if any(each["same_prompt"] is False for each in measured) and not without:
+        fail("Some prompts are not what was sent.")
+
+
+def _turns(service: ChatService, user: str | None, since: datetime | None) -> Iterator[str]:
+    for turn in service.turns(user, "completed"):
+        if since and datetime.fromisoformat(turn["accepted_at"]) < since.astimezone():
+            return
+        yield turn["id"]
+
+
+def _measure(service: ChatService, turn_id: str, body: dict[str, Any], *, alone: bool) -> Measured:
+    """One turn as it was and asked again; of a sample, one that cannot be replayed is listed with the reason."""
+    try:
+        replayed = service.replay(turn_id, body)
+    except Refused as refused:
+        if alone:
+            raise
+        return {"turn_id": turn_id, "skipped": refused.message, "same_prompt": None}
+    then, now = replayed["then"], replayed["now"]
+    return {
+        "turn_id": turn_id,
+        "skipped": None,
+        "message": replayed["message"],
+        "same_prompt": replayed["same_prompt"],
+        "overlap": replayed["overlap"],
+        "then": {key: then[key] for key in ("answer", "usage", "total_ms")},
+        "now": {key: now[key] for key in ("answer", "usage", "total_ms", "error")},
+    }
+
+
+def _summary(measured: Sequence[Measured]) -> dict[str, Any]:
+    """What a sample came to; medians over the turns that were answered both times."""
+    asked = [each for each in measured if not each["skipped"]]
+    both = [each for each in asked if each["overlap"] is not None]
+    summary: dict[str, Any] = {
+        "turns": len(measured),
+        "skipped": len(measured) - len(asked),
+        "same_prompts": sum(each["same_prompt"] is True for each in asked),
+        "errors": sum(each["now"]["error"] is not None for each in asked),
+        "answered": len(both),
+        "same_answers": sum(each["then"]["answer"] == each["now"]["answer"] for each in both),
+        "different_answers": sum(each["overlap"] < _DIFFERENT for each in both),
+    }
+    for when in ("then", "now"):
+        totals = [each[when]["total_ms"] for each in both if each[when]["total_ms"] is not None]
+        summary[f"{when}_ms"] = statistics.median(totals) if totals else None
+        for kind in ("input_tokens", "output_tokens"):
+            summary[f"{when}_{kind}"] = sum((each[when]["usage"] or {}).get(kind, 0) for each in both)
+    return summary
+
+
+def _show_one(one: Measured) -> None:
+    console = Console()
+    if one["same_prompt"] is not None:
+        console.print("prompt: byte for byte as it was sent" if one["same_prompt"] else "prompt: changed")
+    console.print(f"[bold]message[/]  {escape(one['message'])}")
+    console.print(f"[bold]then[/]     {escape(one['then']['answer'] or '(none)')}")
+    if error := one["now"]["error"]:
+        fail(f"{error['code']}: {error['message']}")
+    if one["now"]["answer"] is not None:
+        console.print(f"[bold]now[/]      {escape(one['now']['answer'])}")
+        console.print(f"[dim]{one['overlap']:.0%} of the words in common, {one['now']['total_ms']:.0f} ms[/]")
+
+
+def _show(measured: Sequence[Measured]) -> None:
+    table = Table("message", "then", "now", "in common", "ms then", "ms now")
+    for each in measured:
+        if each["skipped"]:
+            table.add_row(f"[dim]{each['turn_id']}[/]", f"[dim]{escape(each['skipped'])}[/]")
+            continue
+        error = each["now"]["error"]
+        overlap = each["overlap"]
+        table.add_row(
+            _short(each["message"]),
+            _short(each["then"]["answer"]),
+            f"[red]{error['code']}[/]" if error else _short(each["now"]["answer"]),
+            "" if overlap is None else f"{overlap:.0%}",
+            _ms(each["then"]["total_ms"]),
+            _ms(each["now"]["total_ms"]),
+        )
+    console = Console()
+    console.print(table)
+    summary = _summary(measured)
+    console.print(
+        f"{summary['turns']} turns, {summary['skipped']} not replayed, {summary['errors']} failed; "
+        f"{summary['same_prompts']} prompts byte for byte as they were sent"
+    )
+    if summary["answered"]:
+        console.print(
+            f"of {summary['answered']} answers {summary['same_answers']} are the same and "
+            f"{summary['different_answers']} have less than half of their words in common; "
+            f"tokens written {summary['then_output_tokens']} then, {summary['now_output_tokens']} now; "
+            f"median {_ms(summary['then_ms'])} ms then, {_ms(summary['now_ms'])} ms now"
+        )
+
+
+def _short(text: str | None) -> str:
+    line = " ".join((text or "").split())
+    return escape(line if len(line) <= _WIDE else line[: _WIDE - 1] + "…")
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f}"
