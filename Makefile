@@ -1,4 +1,6 @@
 .DEFAULT_GOAL := help
+# Compiled tests are kept: to compile them all takes each process of tests ten seconds
+export PYTHONDONTWRITEBYTECODE :=
 PYTHON ?= python3
 BIN := .venv/bin
 # Every process of tests has stores of its own

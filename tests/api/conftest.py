@@ -86,7 +86,7 @@ def shared_service(_shared_service: ServiceProcess, model_server: ModelServer) -
 
 
 @pytest.fixture
-def service(data_dir: Path, model_server: ModelServer, request: pytest.FixtureRequest) -> Iterator[ServiceProcess]:
+def service(data_dir: Path, model_server: ModelServer) -> Iterator[ServiceProcess]:
     """The service as a process, with everything embedded and the scripted model behind it."""
     process = ServiceProcess(
         data_dir,
@@ -94,7 +94,6 @@ def service(data_dir: Path, model_server: ModelServer, request: pytest.FixtureRe
         llm_model="scripted",
         llm_base_url=model_server.base_url,
         llm_timeout_s="5",
-        measured=request.node.get_closest_marker("measured") is not None,
     )
     yield process.start()
     if process.process and process.process.poll() is None:

@@ -3,7 +3,6 @@ import os
 import pty
 import select
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from services.platform.embedded_postgres import SERVICE_ROLE, EmbeddedPostgres
 from tests.conftest import free_port
 from tests.support.command import environment_of, run_command
 from tests.support.cutting_proxy import CuttingProxy
+from tests.support.fork_server import ForkedProcess
 from tests.support.model_server import ModelServer, Reply
 from tests.support.service_process import ServiceProcess
 
@@ -177,10 +177,10 @@ class _Terminal:
 
     def __init__(self, *arguments: str, **variables: str) -> None:
         self.shown = ""
-        self._pid, self._terminal = pty.fork()
-        if self._pid == 0:
-            environment = environment_of({"TERM": "dumb", **variables})
-            os.execve(sys.executable, [sys.executable, "-m", "api.cli.main", *arguments], environment)
+        self._terminal, theirs = pty.openpty()
+        environment = environment_of({"TERM": "dumb", **variables})
+        self._process = ForkedProcess(*arguments, environment=environment, terminal=theirs)
+        os.close(theirs)
 
     def sees(self, text: str) -> None:
         end = time.monotonic() + 30
@@ -198,9 +198,9 @@ class _Terminal:
         return self.ends()
 
     def ends(self) -> int:
-        _, status = os.waitpid(self._pid, 0)
+        code = self._process.wait(60)
         os.close(self._terminal)
-        return os.waitstatus_to_exitcode(status)
+        return code
 
 
 def test_a_conversation_in_the_terminal(shared_service: ServiceProcess, model_server: ModelServer) -> None:

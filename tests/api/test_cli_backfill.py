@@ -16,6 +16,7 @@ from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.summaries.store import StoredSummary
 from tests.services.summaries.test_daily_summaries import written
 from tests.support.command import run_command, start_command
+from tests.support.fork_server import ForkedProcess
 from tests.support.jobs import until
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.talks import new_expert, talk
@@ -29,9 +30,9 @@ SLOW = Reply(["They ", "talked."], delay_s=60)
 
 def _start(
     engines: Engines, server: ModelServer, *more: str, command: str = "summaries", **variables: str
-) -> "subprocess.Popen[str]":
+) -> ForkedProcess:
     given = _variables(engines, server, **variables)
-    return start_command("backfill", command, *more, variables=given, measured="--json" in more)
+    return start_command("backfill", command, *more, variables=given)
 
 
 def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ def chat(url: str) -> Chat:
     async def type_lines(*lines: str, options: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
         typed = "".join(f"{line}\n" for line in lines)
         arguments = ("chat", "--url", url, "--user", "ada", *options)
-        return await asyncio.to_thread(run_command, *arguments, variables={}, typed=typed, measured=False)
+        return await asyncio.to_thread(run_command, *arguments, variables={}, typed=typed)
 
     return type_lines
 
@@ -115,7 +115,7 @@ async def test_an_expert_is_honoured_or_refused(chat: Chat, client: httpx.AsyncC
     ],
 )
 def test_what_is_wrong_is_said_in_one_human_line(options: tuple[str, ...], code: int, says: str) -> None:
-    done = run_command("chat", *options, variables={"ANAMNESIS_PORT": str(free_port())}, measured=False)
+    done = run_command("chat", *options, variables={"ANAMNESIS_PORT": str(free_port())})
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(f"anamnesis: {says}")
     assert done.stderr.count("\n") == 1

@@ -18,6 +18,7 @@ from services.memory.episodes.index import Scope
 from services.platform.settings import Settings, load_settings
 from tests.conftest import free_port
 from tests.support.command import run_command, start_command
+from tests.support.fork_server import ForkedProcess
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, collections, of_user
 from tests.support.model_server import EmbeddingsScript, ModelServer
@@ -47,10 +48,8 @@ def engines(engines: Engines, milvus_server: MilvusServer) -> Engines:
     return replace(engines, milvus_uri=milvus_server.uri)
 
 
-def _start(command: str, engines: Engines, server: ModelServer, **variables: str) -> "subprocess.Popen[str]":
-    return start_command(
-        command, variables=_variables(engines, server, **variables), measured=command == "reindex"
-    )
+def _start(command: str, engines: Engines, server: ModelServer, **variables: str) -> ForkedProcess:
+    return start_command(command, variables=_variables(engines, server, **variables))
 
 
 def _variables(engines: Engines, server: ModelServer, **variables: str) -> dict[str, str]:

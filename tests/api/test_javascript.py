@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from services.bootstrap import Services
+from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply, ToolCall
 from tests.support.openai_clients import contents
-from tests.support.service_process import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 

@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,12 +13,11 @@ import pytest
 
 from services.platform import child_process
 from tests.conftest import free_port
+from tests.support.fork_server import ROOT
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import ROOT, ServiceProcess, answer_of, chat, events_of, messages_of
+from tests.support.service_process import ServiceProcess, answer_of, chat, events_of, messages_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.measured]
-
-STOP_SECONDS = 5
+pytestmark = pytest.mark.slow
 
 
 def _children(service: ServiceProcess) -> list[psutil.Process]:
@@ -48,9 +46,7 @@ def test_a_signal_ends_it_cleanly_and_leaves_no_process(service: ServiceProcess,
     answer_of(chat(service.url, "Hello"))
     children = _children(service)
     assert len(children) >= 2
-    begun = time.monotonic()
     assert service.stop(how) == 0
-    assert time.monotonic() - begun < STOP_SECONDS
     assert _none_alive(children)
     assert "Traceback" not in service.text
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from services.platform.settings import KEY_VARIABLE, PREFIX, Settings
-from tests.support.service_process import ROOT
+from tests.support.fork_server import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 from typer.testing import CliRunner
 
-from tests.support.service_process import ROOT
+from tests.support.fork_server import ROOT, ForkedProcess
 
 COMMAND = (sys.executable, "-m", "api.cli.main")
 PATIENCE_S = 120
@@ -22,42 +22,27 @@ _OWN_PROCESS = frozenset({"serve", "worker", "chat"})
 """They handle signals, which only a process' first thread may."""
 
 
-def environment_of(variables: Mapping[str, str], *, measured: bool = True) -> dict[str, str]:
-    """The variables of a process; where it is not `measured` for coverage it starts in two thirds of the time."""
-    fixed = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **_FIXED}
-    coverage = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_") and measured}
-    return {**fixed, **coverage, **variables}
+def environment_of(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process."""
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **_FIXED, **variables}
 
 
-def start_command(
-    *arguments: str, variables: Mapping[str, str], measured: bool = False
-) -> "subprocess.Popen[str]":
+def start_command(*arguments: str, variables: Mapping[str, str]) -> ForkedProcess:
     """Start a command that the test does something beside."""
-    return subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment_of(variables, measured=measured),
-    )
+    return ForkedProcess(*arguments, environment=environment_of(variables))
 
 
 def run_command(
-    *arguments: str, variables: Mapping[str, str], typed: str | bytes = "", measured: bool = True
+    *arguments: str, variables: Mapping[str, str], typed: str | bytes = ""
 ) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end: in a thread of this process, or in one of its own where it is typed to."""
     if not typed and not _OWN_PROCESS.intersection(arguments[:1]):
         with ThreadPoolExecutor(1) as thread:  # this one may have a loop already
             return thread.submit(_invoke, arguments, variables).result(PATIENCE_S)
-    ran = subprocess.run(
-        [*COMMAND, *arguments],
-        capture_output=True,
-        input=typed.encode() if isinstance(typed, str) else typed,
-        timeout=PATIENCE_S,
-        check=False,
-        env=environment_of(variables, measured=measured),
-    )
-    return subprocess.CompletedProcess(ran.args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+    given = typed.encode() if isinstance(typed, str) else typed
+    process = ForkedProcess(*arguments, environment=environment_of(variables), typed=given)
+    out, errors = process.communicate(PATIENCE_S)
+    return subprocess.CompletedProcess(arguments, process.wait(), out, errors)
 
 
 def _invoke(arguments: tuple[str, ...], variables: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":

@@ -1,8 +1,6 @@
 """The job queue in a hurry, and as its own process."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +10,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue, Tempo
 from services.jobs.records import StoredJob
 from services.platform.postgres import Database
-from tests.support.service_process import ROOT
+from tests.support.fork_server import ForkedProcess
 
 HURRIED = Tempo(
     retry_wait_s=0.05,
@@ -51,18 +49,12 @@ asyncio.run(main())
 """
 
 
-def worker_process(database_url: str, *, job_s: float) -> "subprocess.Popen[str]":
+def worker_process(database_url: str, *, job_s: float) -> ForkedProcess:
     """A worker whose jobs `look` take `job_s` seconds; it prints `ready`, `started ID` and `ended ID`."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _WORKER, database_url, str(job_s)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-    )
+    return ForkedProcess("-c", _WORKER, database_url, str(job_s), merged=True)
 
 
-def wait_for_line(process: "subprocess.Popen[str]", beginning: str) -> None:
+def wait_for_line(process: ForkedProcess, beginning: str) -> None:
     """Read what a process prints up to a line that begins so."""
     assert process.stdout
     for line in process.stdout:

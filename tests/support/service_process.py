@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 import httpx
 import orjson
 
-ROOT = Path(__file__).parents[2]
+from tests.support.fork_server import ROOT, ForkedProcess
+
 READY = re.compile(r"Anamnesis is ready at (\S+)|The worker is ready")
 
 
@@ -40,15 +40,12 @@ class ServiceProcess:
             command: the command that stays.
             arguments: of the command.
             program: an installed `anamnesis` to start; empty = the checkout's.
-            measured: count the process for coverage, which makes it slower.
             environment: other variables, by their whole names.
             variables: settings, without their prefix.
         """
-        self._argv = [*(program or (sys.executable, "-m", "api.cli.main")), command, *arguments]
-        self._path = {} if program else {"PYTHONPATH": str(ROOT)}
-        left_out = ("ANAMNESIS_",) if measured else ("ANAMNESIS_", "COVERAGE_")
+        self._arguments, self._program = (command, *arguments), program
         self._environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(left_out)},
+            **{name: value for name, value in os.environ.items() if not name.startswith(("ANAMNESIS_", "COV"))},
             "ANAMNESIS_DATA_DIR": str(data_dir),
             "ANAMNESIS_PORT": str(port),
             **{f"ANAMNESIS_{name.upper()}": value for name, value in variables.items()},
@@ -59,7 +56,7 @@ class ServiceProcess:
         self.earlier = ""
         """What it printed before its last start."""
         self.url = f"http://127.0.0.1:{port}"
-        self.process: subprocess.Popen[str] | None = None
+        self.process: ForkedProcess | subprocess.Popen[str] | None = None
 
     @property
     def alive(self) -> bool:
@@ -75,20 +72,27 @@ class ServiceProcess:
         """Start it and wait until it says that it is ready."""
         self.earlier += self.text
         self.output = []
-        self.process = subprocess.Popen(
-            self._argv,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=self._data_dir.parent,
-            env={**self._environment, **self._path},
-        )
+        self.process = self._installed() if self._program else self._forked()
         ready = threading.Event()
         threading.Thread(target=self._collect, args=[self.process, ready], daemon=True).start()
         if not ready.wait(60) or not READY.search(self.text):
             self.kill()
             raise AssertionError(f"the service did not start:\n{self.text}")
         return self
+
+    def _forked(self) -> ForkedProcess:
+        environment = {**self._environment, "PYTHONPATH": str(ROOT)}
+        return ForkedProcess(*self._arguments, environment=environment, folder=self._data_dir.parent, merged=True)
+
+    def _installed(self) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*self._program, *self._arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=self._data_dir.parent,
+            env=self._environment,
+        )
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to end; return its exit code."""
@@ -120,7 +124,7 @@ class ServiceProcess:
             self.process.stdout.close()
         return code
 
-    def _collect(self, process: "subprocess.Popen[str]", ready: threading.Event) -> None:
+    def _collect(self, process: "ForkedProcess | subprocess.Popen[str]", ready: threading.Event) -> None:
         assert process.stdout
         try:
             for line in process.stdout:

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 def _program(*arguments: str, **variables: str) -> StdioServerParameters:
     program, *fixed = COMMAND
-    environment = environment_of(variables, measured=False)
+    environment = environment_of(variables)
     return StdioServerParameters(command=program, args=[*fixed, "mcp", *arguments], env=environment)
 
 

@@ -1,7 +1,5 @@
 """A worker that is killed around the write of a summary: the state is right, and the model is asked once more."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -19,9 +17,9 @@ from services.summaries.rolling_summaries import RollingSummaries
 from services.summaries.schedule import SUMMARISE, SummarySchedule
 from services.summaries.store import SummaryStore
 from services.summaries.writer import SummaryWriter
+from tests.support.fork_server import ForkedProcess
 from tests.support.jobs import HURRIED, defer, has_ended, until, wait_for_line
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import ROOT
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -61,14 +59,8 @@ async def summarising_queue(settings: Settings, database: Database) -> AsyncIter
 
 
 @contextmanager
-def _worker(engines: Engines, model_server: ModelServer) -> "Iterator[subprocess.Popen[str]]":
-    process = subprocess.Popen(
-        [sys.executable, "-c", _WORKER, engines.database_url, model_server.base_url],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-    )
+def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProcess]:
+    process = ForkedProcess("-c", _WORKER, engines.database_url, model_server.base_url, merged=True)
     try:
         wait_for_line(process, "ready")
         yield process

@@ -1,8 +1,6 @@
 """A worker that is killed while the memory agent is at a turn: the next does the rest, and nothing twice."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,9 +18,9 @@ from services.memory.agent.triggers import REMEMBER
 from services.memory.blocks import Owner
 from services.platform.settings import Settings
 from tests.support.archiving import with_small_model
+from tests.support.fork_server import ForkedProcess
 from tests.support.jobs import defer, has_ended, hurried_queue, until, wait_for_line
 from tests.support.model_server import ModelServer, Reply
-from tests.support.service_process import ROOT
 from tests.support.turns import exchange
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -33,6 +31,7 @@ from services.bootstrap import open_services
 from services.engines import Engines
 from services.platform.settings import load_settings
 from tests.services.memory.agent.test_killed_agent import remembering_agent
+from tests.support.fork_server import ForkedProcess
 from tests.support.jobs import hurried_queue
 
 async def main():
@@ -73,14 +72,8 @@ def settings(model_server: ModelServer) -> Settings:
 
 
 @contextmanager
-def _worker(engines: Engines, model_server: ModelServer) -> "Iterator[subprocess.Popen[str]]":
-    process = subprocess.Popen(
-        [sys.executable, "-c", _WORKER, engines.database_url, model_server.base_url],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-    )
+def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProcess]:
+    process = ForkedProcess("-c", _WORKER, engines.database_url, model_server.base_url, merged=True)
     try:
         wait_for_line(process, "ready")
         yield process

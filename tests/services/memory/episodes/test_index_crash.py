@@ -2,8 +2,6 @@
 
 import asyncio
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -15,10 +13,10 @@ from services.bootstrap import Services
 from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.settings import Settings, load_settings
+from tests.support.fork_server import ROOT, ForkedProcess
 from tests.support.jobs import until
 from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer
-from tests.support.service_process import ROOT
 from tests.support.turns import exchange
 
 pytestmark = pytest.mark.anyio
@@ -90,13 +88,14 @@ async def test_a_process_that_dies_between_milvus_and_postgresql_leaves_nothing_
     assert of_user(milvus_server.uri, turns[0].user_id) == expected
 
 
-def _process(engines: Engines, settings: Settings) -> "subprocess.Popen[str]":
+def _process(engines: Engines, settings: Settings) -> ForkedProcess:
     assert settings.llm_base_url
-    process = subprocess.Popen(
-        [sys.executable, "-c", _INDEX_AND_HANG, engines.database_url, engines.milvus_uri],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={
+    process = ForkedProcess(
+        "-c",
+        _INDEX_AND_HANG,
+        engines.database_url,
+        engines.milvus_uri,
+        environment={
             "PATH": "/usr/bin:/bin",
             "PYTHONPATH": str(ROOT),
             "ANAMNESIS_LLM_MODEL": "scripted",
@@ -104,6 +103,7 @@ def _process(engines: Engines, settings: Settings) -> "subprocess.Popen[str]":
             "ANAMNESIS_EMBEDDING_MODEL": "scripted-embeddings",
             "ANAMNESIS_EMBEDDING_DIM": "8",
         },
+        merged=True,
     )
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
