@@ -27,6 +27,7 @@ from services.erasure.stores import ErasureStores
 from services.erasure.traces import Traces
 from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
+from services.forgetting.receipts import ReceiptKey, Receipts
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from services.context.conversation import Conversation
     from services.context.source import Source
     from services.context.sources.user_activity import UserActivityReader
+    from services.forgetting.forgetting import Forgetting
     from services.knowledge.routing import KnowledgeRouting
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from services.memory.agent.agent import MemoryAgent
     from services.memory.agent.uncertain_commands import UncertainCommands
     from services.memory.inquiry import MemoryInquiry
+    from services.memory.retraction import RebuildTasks
     from services.memory.wiring import Memory
     from services.reflection.reflection import Reflection
     from services.summaries.daily_scheduler import DailyScheduler
@@ -104,6 +107,7 @@ class Services:
     explanations: Explanations
     lineage: Lineage
     lineage_audit: LineageAudit
+    forgetting: "Forgetting"
     experts: Experts
     knowledge: "Knowledge"
     routing: "KnowledgeRouting"
@@ -213,6 +217,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             explanations=Explanations(database),
             lineage=Lineage(database),
             lineage_audit=LineageAudit(database, jobs),
+            forgetting=_forgetting(settings, erasable, memory),
             experts=Experts(database),
             knowledge=knowledge,
             routing=routing,
@@ -325,14 +330,34 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
     return ChatModels(settings), Embedder.of(settings)
 
 
+def _remaking() -> "RebuildTasks":
+    from services.memory.retraction import RebuildTasks  # noqa: PLC0415 — it needs the embedder
+
+    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
+
+
+def _forgetting(settings: Settings, stores: ErasureStores, memory: "Memory") -> "Forgetting":
+    from services.forgetting.forgetting import Forgetting  # noqa: PLC0415 — it needs the embedder
+    from services.forgetting.targets import TargetPlanner  # noqa: PLC0415
+
+    lineage = Lineage(stores.database)
+    return Forgetting(
+        stores,
+        lineage,
+        TargetPlanner(stores.database, lineage, memory.editor),
+        memory.retraction,
+        Receipts(stores.database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
+        _remaking(),
+        on_forgotten=memory.working_sets.forget,
+    )
+
+
 def _make_memory(
     settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: "Embedder", jobs: JobQueue
 ) -> "Memory":
-    from services.memory.retraction import RebuildTasks  # noqa: PLC0415
     from services.memory.wiring import make_memory  # noqa: PLC0415 — it needs the embedder
 
-    remaking = RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
-    return make_memory(settings, database, cache, milvus, embedder, jobs, remaking)
+    return make_memory(settings, database, cache, milvus, embedder, jobs, _remaking())
 
 
 def _make_knowledge(settings: Settings, connected: _Connected, memory: "Memory") -> "Knowledge":

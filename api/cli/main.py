@@ -1,6 +1,7 @@
 """`anamnesis`: every command, and what they share."""
 
 from api.cli import (
+    audit,
     backfill,
     backup,
     chat,
@@ -20,6 +21,7 @@ from api.cli import (
     mcp,
     memory,
     migrate,
+    receipts,
     reindex,
     replay,
     serve,
@@ -52,6 +54,8 @@ app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
+app.command(name="audit")(audit.audit)
+app.command(name="verify-receipt")(receipts.verify_receipt)
 app.command(name="erase")(erase.erase)
 app.command(name="import")(transfer.import_)
 app.command(name="export")(transfer.export)

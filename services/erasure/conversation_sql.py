@@ -129,8 +129,8 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode
 """
 
 # A change of memory that was asked for elsewhere keeps what is needed to undo it, for other conversations alone.
-SCRUB_COMMANDS: LiteralString = """
-WITH said AS (SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s)
+_SCRUB_COMMANDS: LiteralString = """
+WITH said AS ({said})
 UPDATE memory_operations o SET query = NULL, results = o.results - 'items', old_value = o.old_value || (
     SELECT jsonb_object_agg(kept.key, (
         SELECT coalesce(jsonb_agg(each), '[]') FROM jsonb_array_elements(o.old_value->kept.key) AS each
@@ -142,6 +142,13 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memo
       SELECT FROM jsonb_array_elements(o.old_value->'messages') AS each WHERE each->>'id' IN (SELECT id FROM said)
   )
 """
+SCRUB_COMMANDS: LiteralString = _SCRUB_COMMANDS.replace(
+    "{said}", "SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s"
+)
+SCRUB_COMMANDS_ABOUT: LiteralString = _SCRUB_COMMANDS.replace(
+    "{said}", "SELECT unnest(%(message_ids)s::uuid[])::text AS id"
+)
+"""The same for single messages."""
 
 # A day whose summary told of the conversation, with a visit to another one on the same day.
 REMOVE_DAYS: LiteralString = """

@@ -46,6 +46,7 @@ TABLES = (
     "usage",
     "spaces",
     "recall_exclusions",
+    "forget_receipts",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -88,7 +89,8 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM conversation_branches JOIN his ON his.id = conversation_id),
        (SELECT count(*) FROM usage WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM spaces WHERE user_id = %(user_id)s),
-       (SELECT count(*) FROM recall_exclusions JOIN his ON his.id = conversation_id)
+       (SELECT count(*) FROM recall_exclusions JOIN his ON his.id = conversation_id),
+       (SELECT count(*) FROM forget_receipts WHERE user_id = %(user_id)s)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

@@ -45,6 +45,10 @@ class Settings(BaseSettings):
     # Where the service lives
     data_dir: Path = Field(Path(".anamnesis"), description="folder of the embedded engines")
     """Hold the data of the embedded engines."""
+    receipt_key_file: Path | None = Field(None, description="path of an Ed25519 private key in PEM")
+    """Sign receipts of forgetting with this key. Unset, it is receipt_key.pem in the data folder, which is made
+    when it is first needed; several machines need the same key.
+    """
     host: str = Field("127.0.0.1", description="address to listen on; only loopback while AUTH=none")
     """Listen on this address. While AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone.
     """

@@ -343,6 +343,11 @@ def _lineage(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, {"of": of, "direction": chance.choice(("up", "down"))})
 
 
+def _forget_for_good(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    target = chance.choice(({"topic": _of(me, more, chance)}, {"episode_id": ids.pick("episode", chance)}))
+    return Ask(_core_memory(me, ids, more, chance).path, body={**target, "preview": True})
+
+
 def _mcp(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     episode, text = ids.pick("episode", chance), _of(me, more, chance)
     tool, arguments = chance.choice(
@@ -548,6 +553,8 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users/{user_id}/memory-operations"): Entry(_operations, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/forget"): Entry(_forget, OK, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/forget"): Entry(_forget_for_good, FOUND, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/receipts"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/lineage"): Entry(_lineage, FOUND, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-operations/{operation_id}/undo"): Entry(
         _undo_operation, GONE, GONE, GONE

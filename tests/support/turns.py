@@ -196,6 +196,10 @@ WITH summary AS (
 ), exclusion AS (
     INSERT INTO recall_exclusions (id, tenant_id, conversation_id, message_id)
     SELECT gen_random_uuid(), tenant_id, id, %(user_message_id)s FROM conversations WHERE id = %(conversation_id)s
+), receipt AS (
+    INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key, rebuilds)
+    SELECT gen_random_uuid(), tenant_id, user_id, 'A receipt holds no text of a user.', '', '', '{}'
+    FROM conversations WHERE id = %(conversation_id)s
 ), visit AS (
     UPDATE visits SET summary = %(text)s, key_topics = jsonb_build_array(%(text)s::text)
     WHERE conversation_id = %(conversation_id)s

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from services.memory.blocks import Owner
 from services.memory.episodes.index_row import IndexRow, as_entity, held_by, milliseconds
-from services.platform.milvus import Milvus
+from services.platform.milvus import CollectionMissing, Milvus
 from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
 from services.search.vector_index import Hits, VectorIndex, any_of
 
@@ -24,6 +24,8 @@ NAME = PREFIX + "_{shard:02d}"
 SHARDS = 64
 _MOST_ROWS = 16_000
 """Milvus answers with no more rows at once."""
+_ALL_S = 30.0
+"""Seconds for reading all of a user's rows, where nobody waits for an answer."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,27 @@ class EpisodeIndex:
 
         found = await self._vectors.in_time(query, within_s)
         return {UUID(row["id"]): (row["terms"], row.get("embedding")) for row in found}
+
+    async def terms_of(self, user_id: UUID) -> list[tuple[UUID, str]]:
+        """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        name = _name(user_id)
+
+        async def query() -> Any:
+            async with self._milvus.use() as client:
+                fields = ["episode_id", "terms"]
+                mine = f'user_id == "{user_id}"'
+                ask = partial(client.query, name, filter=mine, output_fields=fields, limit=_MOST_ROWS)
+                return await loaded(client, name, ask)
+
+        try:
+            found = await self._vectors.in_time(query, _ALL_S)
+        except CollectionMissing:
+            return []
+        return [(UUID(row["episode_id"]), row["terms"]) for row in found]
 
     async def upsert(
         self, rows: Sequence[IndexRow], *, lost: Callable[[int], Awaitable[None]] | None = None

@@ -1,0 +1,65 @@
+"""`anamnesis audit`: search every store of the service for a word."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from api.cli.shell import (
+    FAILED,
+    AsJson,
+    OfTenant,
+    OfUser,
+    as_counts,
+    open_all_services,
+    print_json,
+    print_table,
+    run,
+)
+from api.cli.tenants import named
+from services.identity.tenants import Tenants
+from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.forgetting.canary import Search
+
+_COLUMNS = {"store": "store", "place": "place", "columns": "columns", "rows": "rows"}
+
+
+def audit(
+    user: OfUser,
+    canary: Annotated[str, typer.Option("--canary", help="The word to search for.")],
+    tenant: OfTenant = "default",
+    files: Annotated[
+        list[Path] | None, typer.Option("--files", help="A log or another folder to search, too; can be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Name every place that holds a word: tables with their queue, index, Redis, and files of the data folder.
+
+    Exit code 1 where it is anywhere but in conversations. Bytes of deleted rows stay in the stores' files until
+    they are overwritten; see erase --scrub.
+
+    Example: `anamnesis audit u-1 --canary asthma --files /var/log/anamnesis.log`
+    """
+
+    async def work(settings: Settings) -> "Search":
+        from services.forgetting.canary import CanarySearch  # noqa: PLC0415 — help needs none of it
+
+        async with open_all_services(settings) as services:
+            found = await named(Tenants(services.database), tenant)
+            search = CanarySearch(services.database, services.memory.index, services.redis)
+            return await search.search(found.id, user, canary, [settings.data_dir, *(files or [])])
+
+    search = run(work)
+    if as_json:
+        print_json(search)
+    else:
+        if search.findings:
+            print_table(_COLUMNS, search.findings)
+        found = as_counts({"places": len(search.findings)})
+        typer.echo(f"Found in {found}. Searched: {', '.join(search.searched)}.")
+        for store in search.unreachable:
+            typer.echo(f"{store} does not answer and was not searched.", err=True)
+    if search.beyond_conversations or search.unreachable:
+        raise typer.Exit(FAILED)

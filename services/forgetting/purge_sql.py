@@ -1,0 +1,145 @@
+"""The statements of `Purge`."""
+
+from typing import LiteralString
+
+LOCK_USER: LiteralString = "SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR UPDATE"
+
+PLACES: LiteralString = """
+SELECT DISTINCT m.conversation_id, m.turn_id FROM messages m
+WHERE m.id = ANY(%(message_ids)s) AND m.tenant_id = %(tenant_id)s
+"""
+
+UNFINISHED: LiteralString = """
+SELECT t.id FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s AND t.finished_at IS NULL
+"""
+
+RECENT: LiteralString = """
+SELECT t.id FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s
+  AND (t.finished_at IS NULL OR t.finished_at > now() - make_interval(secs => %(recent_s)s))
+"""
+
+EXPERTS: LiteralString = """
+SELECT expert_id FROM core_memory_generations WHERE user_id = %(user_id)s AND tenant_id = %(tenant_id)s
+"""
+
+PROMPTS: LiteralString = """
+SELECT count(*) FROM turns t JOIN conversations c ON c.id = t.conversation_id
+WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s AND t.prompt IS NOT NULL
+"""
+
+# What was withdrawn just now, and what earlier commands withdrew of the same messages.
+EPISODES: LiteralString = """
+DELETE FROM episodes e
+WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s AND e.retracted_at IS NOT NULL
+  AND (e.retraction_id = ANY(%(operation_ids)s) OR e.source_message_ids && %(whole_ids)s::uuid[])
+RETURNING e.id, e.content
+"""
+
+# The operations that withdrew it hold what would undo them.
+OPERATIONS: LiteralString = """
+DELETE FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s
+  AND (id = ANY(%(operation_ids)s) OR trigger->>'part_of' = ANY(%(operation_ids)s::text[]))
+"""
+
+SCRUB_EPISODE_OPERATIONS: LiteralString = """
+UPDATE memory_operations SET old_value = NULL, new_value = NULL
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'episode\\_%%'
+  AND (field = ANY(%(episode_ids)s::text[]) OR new_value->>'id' = ANY(%(episode_ids)s::text[]))
+"""
+
+SCRUB_TURN_OPERATIONS: LiteralString = """
+UPDATE memory_operations SET query = NULL, results = NULL,
+    old_value = CASE WHEN type LIKE 'core\\_memory\\_%%' THEN old_value END,
+    new_value = CASE WHEN type LIKE 'core\\_memory\\_%%' THEN new_value END
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type <> 'memory_command'
+  AND (turn_id = ANY(%(turn_ids)s) OR trigger->>'message_id' = ANY(%(message_ids)s::text[]))
+"""
+
+BLOCKS: LiteralString = """
+SELECT b.id, b.section, b.expert_id, b.space_id, b.content FROM core_memory_blocks b
+WHERE b.tenant_id = %(tenant_id)s AND b.user_id = %(user_id)s
+"""
+
+HISTORY: LiteralString = """
+SELECT h.version, h.old, h.new, h.actor, h.trigger_message_id, h.at FROM core_memory_history h
+WHERE h.block_id = %(block_id)s AND h.tenant_id = %(tenant_id)s ORDER BY h.version DESC
+"""
+
+REWRITE_VERSION: LiteralString = """
+UPDATE core_memory_history SET old = %(old)s, new = %(new)s
+WHERE block_id = %(block_id)s AND version = %(version)s AND tenant_id = %(tenant_id)s
+"""
+
+SECTION_OPERATIONS: LiteralString = """
+SELECT id, old_value, new_value FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%'
+  AND field = %(section)s AND trigger->>'expert_id' = %(expert_id)s::text
+  AND space_id IS NOT DISTINCT FROM %(space_id)s
+  AND (old_value IS NOT NULL OR new_value IS NOT NULL)
+"""
+
+REWRITE_OPERATION: LiteralString = """
+UPDATE memory_operations SET old_value = %(old)s, new_value = %(new)s
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s
+"""
+
+# A query repeats words of the message and of those before it.
+TURNS: LiteralString = """
+UPDATE turns t SET
+    context_report = (t.context_report #- '{recall,queries}') - 'dropped',
+    memory_changes = CASE WHEN t.id = ANY(%(turn_ids)s) THEN '[]' ELSE t.memory_changes END
+FROM conversations c
+WHERE c.id = t.conversation_id AND c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s
+  AND (t.id = ANY(%(turn_ids)s) OR t.context_report #> '{recall,queries}' IS NOT NULL)
+  AND t.finished_at >= (SELECT min(created_at) FROM messages WHERE id = ANY(%(message_ids)s))
+"""
+
+TONES: LiteralString = """
+DELETE FROM tone_states WHERE tenant_id = %(tenant_id)s AND turn_id IN (
+    SELECT turn_id FROM messages WHERE id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s AND role = 'user'
+)
+"""
+
+# The row stays: an import or a client that sends the message again finds it by its key or digest, and nothing is
+# stored anew.
+MESSAGES: LiteralString = """
+UPDATE messages m SET content = coalesce(kept.text, ''), memory_text = NULL, metadata = '{}', inner_voice = NULL,
+    parts = CASE WHEN kept.text IS NULL THEN '[]' ELSE m.parts END,
+    retracted_at = CASE WHEN kept.text IS NULL THEN coalesce(m.retracted_at, clock_timestamp()) END
+FROM unnest(%(message_ids)s::uuid[], %(texts)s::text[]) AS kept (id, text)
+WHERE m.id = kept.id AND m.tenant_id = %(tenant_id)s
+"""
+
+FEEDBACK: LiteralString = """
+DELETE FROM feedback WHERE message_id = ANY(%(whole_ids)s) AND tenant_id = %(tenant_id)s
+"""
+
+# The title is the beginning of the first message.
+TITLES: LiteralString = """
+UPDATE conversations c SET title = '' WHERE c.id = ANY(%(conversation_ids)s) AND c.tenant_id = %(tenant_id)s AND (
+    SELECT m.id FROM messages m WHERE m.conversation_id = c.id ORDER BY m.created_at, m.id LIMIT 1
+) = ANY(%(message_ids)s)
+"""
+
+TEXTS: LiteralString = """
+SELECT id, content FROM messages WHERE id = ANY(%(message_ids)s) AND tenant_id = %(tenant_id)s ORDER BY id
+"""
+
+VISITS: LiteralString = """
+SELECT v.id FROM visits v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND v.conversation_id = ANY(%(conversation_ids)s)
+  AND v.daily_due_at IS NOT NULL AND v.summary IS NULL
+"""
+
+JOBS: LiteralString = """
+SELECT DISTINCT queueing_lock FROM procrastinate_jobs
+WHERE queueing_lock = ANY(%(locks)s) AND status IN ('todo', 'doing') ORDER BY queueing_lock
+"""
+
+ITEMS: LiteralString = """
+SELECT kind, id, text, state FROM derived_items
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND kind = %(kind)s AND id = ANY(%(ids)s)
+"""

@@ -1,0 +1,220 @@
+"""Receipts of forgetting: what was removed, when and on whose wish, signed with the service's key."""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, LiteralString
+from uuid import UUID
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from psycopg.rows import dict_row, tuple_row
+
+from services.errors import ConfigurationError, InvalidInput, NotFound
+from services.platform.postgres import Connection, Database
+
+KEY_FILE = "receipt_key.pem"
+_KEY_ID_CHARACTERS = 16
+
+_ADD: LiteralString = """
+INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public_key, rebuilds)
+VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(document)s, %(signature)s, %(public_key)s, %(rebuilds)s)
+"""
+
+_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
+
+# A summary or topics wait for their job, a visit for its day's.
+_LIST: LiteralString = """
+SELECT r.id, r.created_at, r.document, r.signature, r.public_key, (
+    SELECT jsonb_build_object(
+        'waiting', count(*) FILTER (WHERE state.waiting), 'failed', count(*) FILTER (WHERE state.failed),
+        'done', count(*) FILTER (WHERE NOT state.waiting AND NOT state.failed))
+    FROM unnest(r.rebuilds) AS name CROSS JOIN LATERAL (
+        SELECT CASE WHEN name LIKE 'visit:%%' THEN EXISTS (
+                   SELECT FROM visits v WHERE 'visit:' || v.id = name AND v.daily_due_at IS NOT NULL)
+               ELSE EXISTS (SELECT FROM procrastinate_jobs j WHERE j.queueing_lock = name
+                            AND j.status IN ('todo', 'doing')) END AS waiting,
+               EXISTS (SELECT FROM procrastinate_jobs j
+                       WHERE j.queueing_lock = name AND j.status = 'failed') AS failed
+    ) AS state
+) AS regeneration
+FROM forget_receipts r
+WHERE r.tenant_id = %(tenant_id)s AND r.user_id = %(user_id)s
+  AND (%(after_at)s::timestamptz IS NULL OR (r.created_at, r.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY r.created_at DESC, r.id DESC LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class SignedReceipt:
+    """A receipt as it is handed out."""
+
+    id: UUID
+    created_at: datetime
+    receipt: dict[str, Any]
+    signature: str
+    """Ed25519, over the receipt as canonical JSON; base64."""
+    public_key: str
+    """The key that made it, raw; base64."""
+    regeneration: dict[str, int]
+    """Derived texts that are made again without it: how many are `waiting`, `done` or `failed` now. Not signed."""
+
+
+class ReceiptKey:
+    """The service's key, from a setting or from its data folder, where it is made when it is first needed."""
+
+    def __init__(self, data_dir: Path, pem_file: Path | None = None, *, make: bool = True) -> None:
+        self._path = pem_file or data_dir / KEY_FILE
+        self._is_ours = make and pem_file is None
+        self._key: Ed25519PrivateKey | None = None
+
+    def load(self) -> Ed25519PrivateKey:
+        """Read the key; make it where there is none and no setting names one.
+
+        Raises:
+            ConfigurationError: it cannot be read, or is no Ed25519 key.
+        """
+        if self._key is None:
+            try:
+                if self._is_ours:
+                    self._make()
+                key = load_pem_private_key(self._path.read_bytes(), password=None)
+            except (OSError, ValueError, TypeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is no private key in PEM"
+                raise ConfigurationError(f"The key of receipts, {self._path}, cannot be read: {reason}") from None
+            if not isinstance(key, Ed25519PrivateKey):
+                raise ConfigurationError(f"The key of receipts, {self._path}, is no Ed25519 key")
+            self._key = key
+        return self._key
+
+    @property
+    def public(self) -> str:
+        """The public half, raw; base64."""
+        return _text(self.load().public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+    def sign(self, document: str) -> str:
+        """Sign a text; base64."""
+        return _text(self.load().sign(document.encode()))
+
+    def _make(self) -> None:
+        """Write a new key, unless there is one: of two processes at once, one key holds."""
+        if self._path.exists():
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        draft = self._path.with_suffix(f".{os.getpid()}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(pem)
+        try:
+            os.link(draft, self._path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+
+
+class Receipts:
+    """Writes and reads receipts."""
+
+    def __init__(self, database: Database, key: ReceiptKey) -> None:
+        self._database = database
+        self.key = key
+
+    async def add(
+        self,
+        connection: Connection,
+        tenant_id: UUID,
+        user_id: UUID,
+        document: Mapping[str, Any],
+        rebuilds: Sequence[str],
+    ) -> None:
+        """Sign and store a receipt, in the caller's transaction.
+
+        Raises:
+            ConfigurationError: there is no key that can be read.
+        """
+        text = canonical(document)
+        values = {
+            "id": UUID(document["id"]),
+            "tenant_id": tenant_id,
+            "user_id": user_id,
+            "document": text,
+            "signature": self.key.sign(text),
+            "public_key": self.key.public,
+            "rebuilds": list(rebuilds),
+        }
+        await connection.execute(_ADD, values)
+
+    async def list(
+        self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None = None, limit: int
+    ) -> list[SignedReceipt]:
+        """A user's receipts, newest first.
+
+        Raises:
+            NotFound: the tenant has no such user.
+            DatabaseUnavailable: the database does not answer.
+        """
+        found = await self._database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
+        if not found:
+            raise NotFound(f"There is no user {user!r}.")
+        at, receipt_id = after or (None, None)
+        values = {
+            "tenant_id": tenant_id,
+            "user_id": found[0][0],
+            "after_at": at,
+            "after_id": receipt_id,
+            "limit": limit,
+        }
+        rows = await self._database.fetch(tenant_id, _LIST, values, dict_row)
+        return [SignedReceipt(receipt=json.loads(row.pop("document")), **row) for row in rows]
+
+
+def canonical(document: Mapping[str, Any]) -> str:
+    """The form in which a receipt is signed: JSON with sorted keys, without spaces, escaped only where needed."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest_of(nonce: str, kind: str, name: str, text: str) -> str:
+    """The digest of a removed text: SHA-256 over the receipt's nonce, the kind, the id or field, and the text."""
+    return hashlib.sha256("\0".join((nonce, kind, name, text)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def key_id(public_key: str) -> str:
+    """A short name of a public key."""
+    return hashlib.sha256(base64.b64decode(public_key)).hexdigest()[:_KEY_ID_CHARACTERS]
+
+
+def is_genuine(signed: Mapping[str, Any], public_key: str) -> bool:
+    """Whether a receipt was signed with a key, and nothing in it was changed since.
+
+    Raises:
+        InvalidInput: it is no receipt, or the key is none.
+    """
+    try:
+        receipt, signature = signed["receipt"], base64.b64decode(signed["signature"], validate=True)
+        if not isinstance(receipt, dict):
+            raise InvalidInput("file", "is no receipt")
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public_key, validate=True))
+    except (KeyError, TypeError, ValueError):
+        raise InvalidInput("file", "is no receipt, or the key is none") from None
+    try:
+        key.verify(signature, canonical(receipt).encode())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _text(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
