@@ -149,6 +149,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "usage": 1,
             "spaces": 2,
             "recall_exclusions": 2,
+            "forget_receipts": 2,
         },
         "queue": {"jobs": 3},
         "milvus": {"units": 0},
