@@ -53,14 +53,21 @@ async def test_only_an_unchanged_receipt_of_the_services_key_is_genuine(
     signed = await _receipt(services, client)
     assert is_genuine(signed, signed["public_key"])
     assert services.forgetting.receipts.key.public == signed["public_key"]
-    for change in ({"user": "u-2"}, {"counts": {}}, {"removed": []}):
+    changes: list[dict[str, Any]] = [{"user": "u-2"}, {"counts": {}}, {"removed": []}]
+    for change in changes:
         forged = copy.deepcopy(signed)
         forged["receipt"] |= change
         assert not is_genuine(forged, signed["public_key"]), change
     other = ReceiptKey(tmp_path / "other")
     resigned = {**signed, "signature": other.sign(canonical(signed["receipt"]))}
     assert not is_genuine(resigned, signed["public_key"])
-    for broken in ({}, {"receipt": {}}, {**signed, "signature": "?"}, {**signed, "receipt": "x"}):
+    all_broken: list[dict[str, Any]] = [
+        {},
+        {"receipt": {}},
+        {**signed, "signature": "?"},
+        {**signed, "receipt": "x"},
+    ]
+    for broken in all_broken:
         with pytest.raises(InvalidInput):
             is_genuine(broken, signed["public_key"])
 
