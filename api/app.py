@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi_offline import FastAPIOffline
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute
 
 from api import (
@@ -87,7 +88,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     else:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)
-    app.mount("/console/static", console_pages.ConsoleFiles())
+    app.mount("/console/static", GZipMiddleware(console_pages.ConsoleFiles(), minimum_size=500))
     if TRACING.tracer is not None:
         app.add_middleware(RequestSpans)
     if services.settings.operations_protected:

@@ -7,6 +7,10 @@ import { html, messageOf, Toasts, useEffect, useState } from './ui.js'
 import { Shell } from './shell.js'
 import { SignIn } from './sign-in.js'
 
+// Everything that the first picture needs is asked for at once.
+let first = get('/api/v1/service')
+first.catch(() => {})
+
 function Console() {
   const [service, setService] = useState(null)
   const [needsSignIn, setNeedsSignIn] = useState(false)
@@ -16,10 +20,13 @@ function Console() {
   const load = async () => {
     setFailure(null)
     try {
-      setService(await get('/api/v1/service'))
+      const asked = first ?? get('/api/v1/service')
+      first = null
+      setService(await asked)
       setNeedsSignIn(false)
     } catch (error) {
-      if (!(error instanceof Problem) || error.status !== 401) setFailure(error)
+      if (error instanceof Problem && error.status === 401) setNeedsSignIn(true)
+      else setFailure(error)
     }
   }
   useEffect(() => {
@@ -37,4 +44,6 @@ function Console() {
 }
 
 await loadLanguage(preferredLanguage())
-render(html`<${Console} />`, document.getElementById('app'))
+const root = document.getElementById('app')
+root.replaceChildren()
+render(html`<${Console} />`, root)

@@ -9,6 +9,8 @@ const FENCE = /^( {0,3})(`{3,}|~{3,})\s*([^`\s]*)[^`]*$/
 const LIST_ITEM = /^\s{0,3}([-*+]|\d{1,9}[.)])\s/
 const MOST_HIGHLIGHTED = 20_000
 const SHARE_OF_TIME = 4 // a render waits four times as long as the last one took
+const PLAIN = /^[\p{L}\p{N} ,;?!()'"“”‘’，。；：？！、（）.-]*$/u // what cannot change how the text before it is read
+const SETTLED = 12 // characters of a line from which on it is no list, heading or fence any more
 
 const escape = (text) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
@@ -60,6 +62,7 @@ export class Markdown {
   #code = null // the open code block: {node, fence, language}
   #inList = false
   #blank = false
+  #shown = 0 // characters of the last line that are on screen, if the tail was rendered with them
   #due = 0
   #timer = 0
 
@@ -102,16 +105,33 @@ export class Markdown {
       }
       this.#tail.replaceChildren()
     } else {
-      const text = this.#open + this.#line
-      this.#tail.replaceChildren(...(text.trim() ? [render(text)] : []))
+      if (!this.#appendPlain()) {
+        const text = this.#open + this.#line
+        this.#tail.replaceChildren(...(text.trim() ? [render(text)] : []))
+      }
+      this.#shown = this.#line.length
     }
     const took = performance.now() - began
     this.#due = performance.now() + took * SHARE_OF_TIME
   }
 
+  /** Most of what comes is plain words in the middle of a line: they need no rendering. */
+  #appendPlain() {
+    const added = this.#line.slice(this.#shown)
+    if (this.#shown < SETTLED || !PLAIN.test(added)) return false
+    let last = this.#tail
+    while (last.lastChild) last = last.lastChild
+    if (last.nodeType !== Node.TEXT_NODE || last.parentElement.closest('a, code, strong, em, del, td')) return false
+    // Spaces at the end are not rendered before a word follows.
+    const ending = this.#line.slice(0, this.#shown).match(/ *$/)[0]
+    last.appendData((last.data.endsWith(' ') ? '' : ending) + added)
+    return true
+  }
+
   #takeLines() {
     const lines = this.#line.split('\n')
     this.#line = lines.pop()
+    if (lines.length) this.#shown = 0
     for (const line of lines) this.#take(line)
   }
 
