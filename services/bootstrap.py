@@ -251,9 +251,9 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
             experiments=experiments,
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
-            erasure=Erasure(erasable, on_erased=memory.working_sets.forget),
+            erasure=Erasure(erasable, on_erased=memory.drop_cached),
             conversation_erasure=ConversationErasure(erasable, shares_human=settings.memory_share_human),
-            space_erasure=SpaceErasure(erasable, on_erased=memory.working_sets.forget),
+            space_erasure=SpaceErasure(erasable, on_erased=memory.drop_cached),
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )
@@ -348,7 +348,7 @@ def _forgetting(settings: Settings, stores: ErasureStores, memory: "Memory") -> 
         memory.retraction,
         Receipts(stores.database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
         _remaking(),
-        on_forgotten=memory.working_sets.forget,
+        on_forgotten=memory.drop_cached,
     )
 
 

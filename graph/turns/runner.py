@@ -28,7 +28,7 @@ from services.bootstrap import Services
 from services.conversations.leases import AdoptedTurn
 from services.conversations.messages import message_digest
 from services.conversations.resent_history import BranchReason
-from services.conversations.signals import PlaceFree, turn_signals
+from services.conversations.signals import PlaceFree, UserForgotten, turn_signals
 from services.conversations.turn import KnownTurn, OpenTurn, StopReason, StoredTurn
 from services.conversations.turns import KEY_OF_ANOTHER_MESSAGE, other_space
 from services.errors import Busy, DatabaseUnavailable, InvalidInput
@@ -321,6 +321,8 @@ class TurnRunner:
         async for signal in turn_signals(self._services.database):
             if isinstance(signal, PlaceFree):
                 self._places.free(signal.conversation_id)
+            elif isinstance(signal, UserForgotten):
+                self._services.memory.drop_cached(signal.user_id)
             else:
                 self._stop_here(signal.turn_id, signal.reason)
 

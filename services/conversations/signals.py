@@ -1,4 +1,4 @@
-"""Signals between processes about turns, over PostgreSQL's notifications.
+"""Signals between processes about turns and users, over PostgreSQL's notifications.
 
 They make things quick and are never needed: places and stop requests are in the table `turns`, and are looked
 at every few seconds anyhow.
@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import LiteralString
 from uuid import UUID
 
 import structlog
@@ -36,7 +37,20 @@ class StopAsked:
     reason: StopReason
 
 
-async def turn_signals(database: Database) -> AsyncIterator[PlaceFree | StopAsked]:
+@dataclass(frozen=True)
+class UserForgotten:
+    """Something of a user was removed for good: what a process holds of them in memory is to go."""
+
+    user_id: UUID
+
+
+Signal = PlaceFree | StopAsked | UserForgotten
+
+TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
+"""Tells every process at the commit of the caller's transaction."""
+
+
+async def turn_signals(database: Database) -> AsyncIterator[Signal]:
     """Yield notifications without end; after every gap in listening, one that any place may be free."""
     while True:
         try:
@@ -48,11 +62,13 @@ async def turn_signals(database: Database) -> AsyncIterator[PlaceFree | StopAske
         await asyncio.sleep(_RECONNECT_S)
 
 
-def _read(text: str) -> PlaceFree | StopAsked:
+def _read(text: str) -> Signal:
     match text.split(":"):
         case ["next", conversation_id]:
             return PlaceFree(UUID(conversation_id))
         case ["stop", turn_id, ("cancelled" | "partial") as reason]:
             return StopAsked(UUID(turn_id), reason)
+        case ["forgotten", user_id]:
+            return UserForgotten(UUID(user_id))
         case _:
             return PlaceFree(None)

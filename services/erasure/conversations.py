@@ -13,6 +13,7 @@ import psycopg
 import structlog
 from psycopg.rows import class_row
 
+from services.conversations.signals import TELL_FORGOTTEN
 from services.erasure import conversation_sql as sql
 from services.erasure.conversation_rows import ConversationRows, ErasableConversation, Removal
 from services.erasure.stores import ErasureStores
@@ -99,6 +100,7 @@ class ConversationErasure:
                     removal = await rows.remove(self._stores.recent_s, keep_memories=keep_memories)
                     await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)
                     await self._defer(connection, tenant_id, conversation, removal)
+                    await connection.execute(TELL_FORGOTTEN, {"user_id": conversation.user_id})
                     return removal
             except psycopg.errors.DeadlockDetected:  # a turn elsewhere recalled the same episodes at this moment
                 if attempt == _TRIES:

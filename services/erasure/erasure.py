@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from services.conversations.signals import TELL_FORGOTTEN
 from services.erasure.stores import ErasureStores
 from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
@@ -159,6 +160,7 @@ class Erasure:
             jobs = await remove_jobs(connection, _IDS, values)
             await connection.execute(_REMOVE_USER, values)
             await self._defer(connection, tenant_id, user_id, turns, experts)
+            await connection.execute(TELL_FORGOTTEN, values)
         self._on_erased(user_id)
         assert counts is not None  # noqa: S101 — a SELECT without FROM has one row
         removed = {"postgresql": dict(zip(TABLES, counts, strict=True)), "queue": {"jobs": jobs}}

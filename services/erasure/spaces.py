@@ -11,6 +11,7 @@ from uuid import UUID
 import structlog
 from psycopg.rows import tuple_row
 
+from services.conversations.signals import TELL_FORGOTTEN
 from services.erasure.conversations import ERASE_CONVERSATION_TRACES
 from services.erasure.stores import ErasureStores
 from services.erasure.traces import remove_jobs
@@ -156,6 +157,7 @@ class SpaceErasure:
                 trigger=Trigger("user"),
             )
             await self._defer(connection, values, turns, experts, episodes)
+            await connection.execute(TELL_FORGOTTEN, values)
         self._on_erased(values["user_id"])
         pending = []
         try:

@@ -16,6 +16,7 @@ import psycopg
 import structlog
 from uuid_utils.compat import uuid7
 
+from services.conversations.signals import TELL_FORGOTTEN
 from services.erasure.conversations import ERASE_CONVERSATION_TRACES
 from services.erasure.stores import ErasureStores
 from services.errors import Unavailable
@@ -269,6 +270,7 @@ class Forgetting:
             turn_ids=done.recent_turns,
             expert_ids=done.experts,
         )
+        await connection.execute(TELL_FORGOTTEN, {"user_id": user_id})
 
     async def _elsewhere(self, user_id: UUID, done: _Done) -> list[str]:
         """Remove at once what other stores hold; return those that did not answer."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -12,6 +11,7 @@ from services.knowledge.index import ChunkIndex
 from services.knowledge.word_forms import Vocabulary, with_forms
 from services.platform.milvus import CollectionMissing
 from services.platform.postgres import Database
+from services.text.caches import text_cache
 from services.text.concepts import concepts, telling_concepts, words_for
 from services.text.tokenizer import terms
 
@@ -72,6 +72,6 @@ class DocumentEvidence:
         ]
 
 
-@lru_cache(maxsize=_MOST_KNOWN)
+@text_cache(_MOST_KNOWN)
 def _concepts_in(text: str) -> frozenset[str]:
     return frozenset(concept for concept, weight in concepts(text).items() if weight == 1.0)

@@ -1,6 +1,7 @@
 """Memory, made once: the services of this package with one another."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from redis.asyncio import Redis
 
@@ -27,6 +28,7 @@ from services.platform.milvus import Milvus
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 from services.search.parameters import RankingParameters
+from services.text.caches import drop_texts
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class Memory:
     branching: BranchMemory
     editor: MemoryEditor
     exclusions: Exclusions
+
+    def drop_cached(self, user_id: UUID) -> None:
+        """Drop what this process holds of a user in memory, and every text that it has looked at lately."""
+        self.working_sets.forget(user_id)
+        drop_texts()
 
 
 def make_memory(

@@ -1,12 +1,12 @@
 """Which of the units found are duplicates of a better one."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.search.hits import Unit
+from services.text.caches import text_cache
 from services.text.lexical import words
 
 # Beyond these nobody looks, and comparing is quadratic.
@@ -41,7 +41,7 @@ def _words(text: str) -> frozenset[str]:
     return _remembered_words(text) if len(text) <= _SHORT else frozenset(words(text))
 
 
-@lru_cache(maxsize=512)
+@text_cache(512)
 def _remembered_words(text: str) -> frozenset[str]:
     # Messages on one subject recall the same units.
     return frozenset(words(text))

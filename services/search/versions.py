@@ -9,9 +9,9 @@ import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import lru_cache
 
 from services.search.hits import Unit
+from services.text.caches import text_cache
 from services.text.tokenizer import terms
 
 _TOKEN = re.compile(r"[a-z0-9]+(?:[.'-][a-z0-9]+)*|[\u3400-\u9fff]")
@@ -56,7 +56,7 @@ def _when(unit: Unit) -> tuple[datetime, str]:
     return unit.created_at, unit.id
 
 
-@lru_cache(maxsize=512)
+@text_cache(512)
 def _tokens(text: str) -> tuple[str, ...]:
     # Messages on one subject recall the same units.
     if len(text) > _LONGEST:

@@ -7,10 +7,11 @@ table (`concepts.toml`) says which words stand for a concept or for a kind of it
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from services.text.caches import text_cache
 from services.text.tokenizer import (
     english_stems,
     english_words,
@@ -118,7 +119,7 @@ def _facets(question: str) -> tuple[Facet, ...]:
 
 
 # A message is looked at several times in a turn: for commands, in recall, and in knowledge bases.
-_remembered_facets = lru_cache(maxsize=512)(_facets)
+_remembered_facets = text_cache(512)(_facets)
 
 _Named = tuple[str, Sequence[str]]
 """Words of a text, and the concepts that they stand for."""

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Literal
+
+from services.text.caches import text_cache
 
 Language = Literal["zh", "en"]
 
@@ -28,4 +29,4 @@ def _count(text: str) -> tuple[int, int]:
 
 
 # Many readers of a message in a turn ask for its language.
-_remembered_count = lru_cache(maxsize=512)(_count)
+_remembered_count = text_cache(512)(_count)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from services.text.caches import text_cache
 from services.text.cue_words import EVERYDAY_WORDS, WEAK_WORDS
 from services.text.dictionary import TOTAL, dictionary
 from services.text.lexical import STOP_WORDS
@@ -24,6 +25,7 @@ _RUN = re.compile(
     rf"|[^\W_{_HAN}]+(?:'[^\W\d_{_HAN}]+)?"
     rf"|[{_HAN}]+"
 )
+
 _CHINESE = re.compile(f"[{_HAN}]")
 _ENGLISH_WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 _PART = re.compile(r"[^\W_]+")
@@ -103,7 +105,7 @@ def _terms(text: str) -> tuple[str, ...]:
 
 
 # A message is cut several times in a turn: to be sought, ranked, met by concepts and shown.
-_remembered_terms = lru_cache(maxsize=512)(_terms)
+_remembered_terms = text_cache(512)(_terms)
 
 
 def informative_terms(text: str) -> frozenset[str]:
@@ -171,7 +173,7 @@ def _segment(run: str) -> tuple[str, ...]:
     return _remembered_segment(run) if len(run) <= _LONGEST_TERM else tuple(_tools().segment(run))
 
 
-@lru_cache(maxsize=1_024)
+@text_cache(1_024)
 def _remembered_segment(run: str) -> tuple[str, ...]:
     # A message is cut several times in a turn: to be understood, sought, ranked and covered.
     return tuple(_tools().segment(run))
@@ -193,7 +195,7 @@ def _other(run: str) -> list[str]:
     return [_stem(part[:_LONGEST_TERM]) for part in parts]
 
 
-@lru_cache(maxsize=32_768)
+@text_cache(32_768)
 def _stem(word: str) -> str:
     # A stemmer keeps the word at hand in itself.
     with _lock:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from services.memory.episodes.episode import StoredUnit
+from services.text.caches import text_cache
 from services.text.contradictions import Claim, claim_of
 from services.text.language import language_of
 from services.text.questions import asks
@@ -81,7 +81,7 @@ def _claims_of(text: str) -> Sequence[Claim]:
 
 
 # Messages on one subject recall the same units.
-_remembered_claims = lru_cache(maxsize=512)(_claims_of)
+_remembered_claims = text_cache(512)(_claims_of)
 
 
 def _said(unit: StoredUnit) -> Sequence[Claim]:
