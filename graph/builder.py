@@ -38,7 +38,7 @@ class Node(Protocol):
 
 TurnGraph = StateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
-# The database may restart under a turn: reading and storing are tried for some seconds. Both may run
+# The database may restart during a turn: reading and storing are retried for some seconds. Both may run
 # twice without harm; the model is never asked twice.
 _THROUGH_A_RESTART = RetryPolicy(
     retry_on=DatabaseUnavailable, max_attempts=6, initial_interval=0.2, backoff_factor=2.0, max_interval=3.0

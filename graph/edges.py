@@ -27,11 +27,11 @@ def after_retrieve(state: ConversationState) -> Literal["quick", "generate_kb", 
 
 
 def generation(state: ConversationState) -> Literal["generate_kb", "generate_rag"]:
-    """A knowledge base may name who puts its prompts together."""
+    """Choose `generate_kb` for a knowledge base, whose handler may assemble its prompts."""
     return "generate_kb" if state.get("handler") else "generate_rag"
 
 
 def after_generate(state: ConversationState) -> Literal["tools", "persist"]:
-    """Run the tools that the model asked for; without any the answer is complete."""
+    """Run the tools that the model called; without any the answer is complete."""
     last = state["messages"][-1]
     return "tools" if isinstance(last, AIMessage) and last.tool_calls else "persist"

@@ -37,7 +37,7 @@ STUDIO_USER = "studio"
 
 
 class StudioGraph(CompiledTurnGraph):
-    """The compiled graph, which opens a turn for every input that comes without one."""
+    """The compiled graph, which opens a turn for every input without one."""
 
     def __init__(self, *, turns: Turns, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -55,14 +55,14 @@ class StudioGraph(CompiledTurnGraph):
         context: TurnContext | dict[str, Any] | None = None,
         **options: Any,
     ) -> AsyncIterator[Any]:
-        """Store the message, open the turn, and stream the graph as ever; a resumed run is passed on."""
+        """Store the message, open the turn, and stream the graph; a resumed run is passed on."""
         given = TurnContext(**context) if isinstance(context, dict) else context or TurnContext()
         if isinstance(input, dict) and not given.turn_id:
             thread = (config or {}).get("configurable", {}).get("thread_id") or "studio"
             asked = TurnInput(user_id=STUDIO_USER, session_id=thread)
             asked.update(input)
             tenant_id = UUID(given.tenant_id) if given.tenant_id else DEFAULT_TENANT
-            # Nobody renews a lease here, and nobody waits.
+            # Nobody renews a lease here, and no turn waits.
             request = TurnRequest(tenant_id, asked, on_conflict="reject", lease=timedelta(seconds=LONGEST_TURN_S))
             turn = await self.turns.open(new_turn(request))
             opened = turn_context(turn, debug=given.debug)
@@ -121,7 +121,7 @@ _starting = asyncio.Lock()
 
 @asynccontextmanager
 async def studio_graph() -> AsyncIterator[StudioGraph]:
-    """Yield the graph over services that the first run starts and that live as long as the server.
+    """Yield the graph. The first run starts its services, which live as long as the server.
 
     `langgraph dev` enters this for every run. The embedded engines end with the process.
     """

@@ -17,7 +17,7 @@ from state.conversation import ConversationState, TokenUsage
 from state.section import Section
 
 MOST_TOOL_ROUNDS = 5
-"""Rounds of tools after which the model is offered none, so that it answers."""
+"""Tool rounds after which the model is offered no tools, so that it answers."""
 
 Write = Callable[[dict[str, Any]], None]
 """Sends an event to the turn's followers."""
@@ -32,10 +32,10 @@ async def generate(
     estimators: TokenEstimators,
     handlers: Mapping[str, PromptStrategy],
 ) -> ConversationState:
-    """Stream the answer's next piece: all of it, or what the model says before it asks for tools.
+    """Stream the answer's next part: all of it, or what the model says before it calls tools.
 
-    In the graph it stands twice: as `generate_rag`, and with `handlers` as `generate_kb`, which answers as the
-    routed knowledge base would have it.
+    The graph has it twice: as `generate_rag`, and with `handlers` as `generate_kb`, which uses the prompt strategy
+    of the routed knowledge base.
     """
     strategy = handlers.get(state.get("handler") or "", USUAL)
     offers = (
@@ -64,7 +64,7 @@ async def answer(
 ) -> ConversationState:
     """Assemble the prompt, stream one answer of the model, and return what it adds to the turn.
 
-    `tools` are those that it is offered; `strategy` says how passages are shown.
+    `tools` are offered to the model; `strategy` says how passages are shown.
 
     Raises:
         ModelFailed: no model answered, or the answer broke off.
@@ -96,10 +96,10 @@ async def answer(
         model=state.get("model"),
         tools=tools.for_model if tools else (),
     )
-    if tools and not models.takes_tools(state.get("model")):  # it refused them just now
+    if tools and not models.takes_tools(state.get("model")):  # the model has just refused them
         prompt = without_tools(prompt, tokens)
     used = ModelUsage.of(reply)
-    # What images and calls of tools cost differs from provider to provider.
+    # The tokens of images and tool calls differ between providers.
     if not prompt.images and not state.get("messages"):
         tokens.learn(prompt.texts, prompt.overhead, used.input_tokens, tools=prompt.tools)
     return {
@@ -114,7 +114,7 @@ async def answer(
 
 
 def _sections(state: ConversationState, strategy: PromptStrategy) -> list[Section]:
-    """The gathered sections, with those in their places that are only known now."""
+    """Return the gathered sections with those inserted that are only known now."""
     passages = strategy.section(
         state.get("retrieval_results", []),
         instructions=state.get("kb_instructions", ""),

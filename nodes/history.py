@@ -1,4 +1,4 @@
-"""history: the sections of the prompt, gathered from everything that is known of this turn."""
+"""history: gathers the sections of the prompt."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -89,7 +89,7 @@ async def history(
 
 
 def _update(known: Known) -> ConversationState:
-    """What other nodes read, beside the sections."""
+    """Return the state update: the sections and what other nodes read."""
     shown = known.conversation
     tone, days = section_named(known.sections, "tone"), section_named(known.sections, "days")
     update = ConversationState(

@@ -1,4 +1,4 @@
-"""match: which knowledge base the message is close to, where rules were not sure."""
+"""match: finds the knowledge base closest to the message where rules were not certain."""
 
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from state.conversation import ConversationState
 async def match(
     state: ConversationState, runtime: Runtime[TurnContext], *, routing: KnowledgeRouting
 ) -> ConversationState:
-    """Settle what `route` left open, with the embedding that recall made of the message."""
+    """Decide what `route` left open, with the embedding that recall made of the message."""
     tenant_id, version = UUID(runtime.context.tenant_id), state.get("knowledge_version")
     message = state["message"]
     before = followed(message, state.get("history", []))

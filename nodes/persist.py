@@ -1,4 +1,4 @@
-"""persist: the answer and its bookkeeping, in one transaction."""
+"""persist: stores the answer and everything that belongs to it, in one transaction."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -26,20 +26,20 @@ async def persist(
     tone_opinion: bool = False,
     working_sets: WorkingSets | None = None,
 ) -> ConversationState:
-    """Store the complete answer, end the turn, and defer the jobs that it causes; of an unstored turn nothing.
+    """Store the complete answer, end the turn, and queue the jobs that it causes; nothing for an unstored turn.
 
-    With `episodes`, the turn becomes one: it can be recalled from the next turn on. A turn that says something
-    worth remembering is looked at in the background. With `tone_opinion`, a model is asked there how the user
-    sounds. The `working_sets` take in there what the turn adds.
+    With `episodes`, the turn becomes an episode, which can be recalled from the next turn on. The memory agent
+    looks at a turn that says something worth remembering. With `tone_opinion`, a model is asked in the background
+    how the user sounds. The `working_sets` take in what the turn adds.
     """
     context = runtime.context
-    # That there is no record is nothing to remember.
+    # An answer that there is no record is not worth remembering.
     asks_model = not state.get("told_without_model")
     asked_days = state.get("asked_days")
     remembers = "memory_agent" in state["features"] and asks_model
     recognised = state.get("memory_commands", Recognised())
     kept = {change["kind"] for change in state.get("memory_changes", []) if change["operation_id"]}
-    # What the turn itself has kept is not filed a second time; what else the message says is.
+    # What the turn itself has kept is not filed again; anything else in the message is.
     unfiled = recognised.rest if kept & {"remember", "standing"} else state["message"]
     own_jobs = jobs_of_turn(unfiled, state["answer"]) if remembers and unfiled.strip() else []
     planned = state.get("memory_plan", [])

@@ -1,4 +1,4 @@
-"""quick: the tools for which the message itself asks, run before the model is asked."""
+"""quick: runs the tools that the message itself asks for, before the model is asked."""
 
 from typing import Any
 
@@ -28,10 +28,10 @@ async def quick(
     compose: Compose,
     filler: bool,
 ) -> ConversationState:
-    """Run the quick tools all at once; what they say follows the prompt like the results of the model's own calls.
+    """Run the quick tools all at once; their results follow the prompt like those of the model's own calls.
 
-    Composed progressively, the answer is begun with the first results of several, or with the days that the
-    message asks about as well. `generate` completes it.
+    Composed progressively, the answer begins with the first of several results, or with the days that the message
+    also asks about. `generate` completes it.
     """
     write = runtime.stream_writer
     language = language_of([state["message"]])

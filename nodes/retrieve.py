@@ -1,4 +1,4 @@
-"""retrieve: passages of the knowledge bases that the message was routed to."""
+"""retrieve: finds passages in the knowledge bases that the message was routed to."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ log = structlog.get_logger(__name__)
 async def retrieve(
     state: ConversationState, runtime: Runtime[TurnContext], *, knowledge: KnowledgeSearch
 ) -> ConversationState:
-    """Search the routed knowledge bases with the user's message, all at once; what does not answer is left out.
+    """Search the routed knowledge bases with the user's message, all at once; leave out those that do not answer.
 
-    A message that goes on from the one before is searched for together with that.
+    A follow-up message is searched together with the one before it.
     """
     before = followed(state["message"], state.get("history", []))
     query = f"{before}\n{state['message']}" if before else state["message"]
@@ -55,6 +55,6 @@ async def retrieve(
 
 
 def _together(found: Sequence[Sequence[Passage]]) -> list[Passage]:
-    """The best passage of each base first, the main base's before the others', then the next of each."""
+    """Interleave the passages: the best of each base first, starting with the main base, then the next of each."""
     passages = (passage for each in zip_longest(*found) for passage in each if passage is not None)
     return list(islice(passages, _MOST_PASSAGES))

@@ -1,4 +1,4 @@
-"""route: where the message goes, and what it asks for: a past, tools, a change of memory."""
+"""route: decides where the message goes and what it asks for: past days, tools, a change of memory."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -25,16 +25,16 @@ async def route(
 ) -> ConversationState:
     """Route by rules: to the knowledge base that the caller named, or whose words the message has, or to none.
 
-    Tools for which the message asks plainly are called without a model deciding; what is asked of a picture is
-    not plain. `features` are what the settings leave on; the expert may go without some. Where rules are not sure
-    of a knowledge base, `match` goes on once the message is embedded.
+    Tools that the message plainly asks for are called without a model deciding; questions about an image are not
+    plain. `features` are those that the settings switch on; the expert may switch some off. If rules are not
+    certain of a knowledge base, `match` decides once the message is embedded.
     """
     message, timezone, now = state["message"], runtime.context.timezone, state["now"]
     on = features_of_turn(features, state.get("features_off", ()))
     reference = detect(message, timezone, now) if "days" in on else None
 
     def besides(sentence: str) -> bool:
-        """Whether a part of the message asks about past conversation, and needs no tool."""
+        """Return whether a part of the message asks about past conversation, and needs no tool."""
         asked = detect(sentence, timezone, now) if reference else None
         return asked is not None and asked["plain"]
 
@@ -64,7 +64,7 @@ async def route(
 
 
 def routed(found: Routing) -> ConversationState:
-    """What a decision writes into the state."""
+    """Return the state update for a decision."""
     update = ConversationState(
         route_decision=found.decision,
         kb_prefix=found.decision["kb_prefix"],

@@ -1,4 +1,4 @@
-"""tools: what the model asked for, run at once."""
+"""tools: runs the tools that the model called, all at once."""
 
 from dataclasses import replace
 from typing import Any

@@ -18,16 +18,16 @@ class TurnContext:
     tenant_id: str = ""
     """UUID of the tenant. Empty only in Studio, where it means the default tenant."""
     user_id: str = ""
-    """UUID of the user's row (not the caller's own name for the user)."""
+    """UUID of the user's row (not the caller's name for the user)."""
     conversation_id: str = ""
     """UUID of the conversation."""
     expert_id: str = ""
-    """UUID of the expert. What is remembered belongs to the user with this expert."""
+    """UUID of the expert. Memory belongs to the user together with this expert."""
     space_id: str = ""
-    """UUID of the conversation's space; empty = it belongs to none. What is remembered within a space is known
-    there alone, what is remembered outside of any everywhere."""
+    """UUID of the conversation's space; empty = none. What is remembered within a space is known only there, what
+    is remembered outside of spaces everywhere."""
     temporary: bool = False
-    """Whether nothing of the turn is kept: then no tool changes memory, and no search is logged."""
+    """Whether nothing of the turn is stored: then no tool changes memory, and no search is logged."""
     user_message_id: str = ""
     """UUID of the message that the turn answers."""
     turn_id: str = ""
@@ -39,6 +39,6 @@ class TurnContext:
     debug: bool = False
     """Whether nodes report what they did in `execution_logs`."""
     memory_changes: tuple[str, ...] = ()
-    """What the turn itself does to memory at the user's word, in words: tools do not do it again."""
+    """Descriptions of the memory changes that the turn itself makes on request: tools do not repeat them."""
     not_recalled: tuple[str, ...] = ()
-    """Ids of memories and messages that tools do not find: the user excluded them."""
+    """Ids of memories and messages that the user excluded: tools do not find them."""

@@ -1,8 +1,8 @@
 """The state of one turn: what each node reads and writes.
 
 A turn starts from a fresh state. The transcript is the table `messages`, not a growing checkpoint.
-LangGraph drops a key it does not know without a word, so nodes are annotated to return
-`ConversationState`, which makes the type checker refuse a misspelt key.
+LangGraph silently drops unknown keys, so nodes are annotated to return `ConversationState`, which makes the type
+checker refuse a misspelt key.
 """
 
 import operator
@@ -31,14 +31,14 @@ from state.section import Section
 
 AgentType = Literal["hybrid_agent", "naive_rag_agent"]
 RouteMethod = Literal["explicit", "keywords", "similarity", "model", "default"]
-"""Who decided where a message goes: the caller, the words of a base's profile, how close the message is to it, the
-small model; or nobody."""
+"""How a message was routed: named by the caller, by the words of a base's profile, by its similarity to a base, by
+the small model; or by default to none."""
 Compose = Literal["single", "progressive"]
-"""Whether an answer with quick tools is begun after all of their results, or as soon as the first is there."""
+"""Whether an answer with quick tools begins after all results (single), or after the first (progressive)."""
 
 
 def each_once(names: Sequence[str], more: Sequence[str]) -> list[str]:
-    """Both in order, without repetition."""
+    """Concatenate both lists without duplicates."""
     return list(dict.fromkeys([*names, *more]))
 
 
@@ -48,13 +48,13 @@ class RouteDecision(TypedDict):
     kb_prefix: str | None
     """Prefix of the knowledge base to read, or None."""
     worker_name: str
-    """Who answers: `general`, the knowledge base's handler, or the base's prefix where it has none."""
+    """What answers: `general`, the knowledge base's handler, or the base's prefix if it has none."""
     confidence: float
     """0 to 1."""
     method: RouteMethod
     reason: str
     also: NotRequired[list[str]]
-    """Prefixes of other knowledge bases that are searched as well; left out where there are none."""
+    """Prefixes of other knowledge bases that are searched as well; absent if there are none."""
 
 
 class QuickCall(TypedDict):
@@ -76,7 +76,7 @@ class TokenUsage(TypedDict):
 
 
 class EarlierMessage(TypedDict):
-    """A message that a caller sends along as having been said before."""
+    """An earlier message, sent by the caller of a temporary turn."""
 
     role: Literal["user", "assistant"]
     content: str
@@ -88,48 +88,48 @@ class TurnInput(TypedDict, total=False):
     """The caller's message."""
 
     user_id: str
-    """The caller's own name for the user. Identity itself is in `TurnContext`."""
+    """The caller's name for the user. The verified identity is in `TurnContext`."""
     message: str
     images: list[str]
     """Image addresses or data URLs, passed on to the model as content parts."""
     session_id: str
-    """The caller's name of the conversation."""
+    """The caller's name for the conversation."""
     agent_type: AgentType
     expert: str | None
     """Name of the expert; None = the default one."""
     space: str | None
-    """Name of the space that the conversation belongs to; None = none, or that of the conversation."""
+    """Name of the conversation's space; None = none, or the stored one."""
     requested_kb_prefix: str | None
     """Knowledge base that the caller asked for; None = let `route` decide."""
     max_context_tokens: int | None
     """A smaller budget for this turn's prompt; None = the configured one."""
     compose: Compose | None
-    """How an answer with quick tools is put together; None = as configured."""
+    """How an answer with quick tools is composed; None = as configured."""
     filler: bool | None
-    """Whether the user sees that quick tools were started; None = as configured."""
+    """Whether to tell the user that quick tools were started; None = as configured."""
     debug: bool
     locale: str | None
     timezone: str | None
     instructions: str
     """The system messages of the client's application: shown to the model, never remembered."""
     attached: list[str]
-    """What the client's application put around the message (passages, its own notes): shown with this message
-    alone, never remembered."""
+    """What the client's application put around the message (passages, its own notes): shown only with this
+    message, never remembered."""
     answer_external_id: str | None
-    """The client's own id of the answer."""
+    """The client's id for the answer."""
     earlier: list[EarlierMessage]
-    """What was said before; only where the turn is unstored."""
+    """Earlier messages; only for an unstored turn."""
     without: list[str]
-    """Ids of memories and messages that the answer goes without."""
+    """Ids of memories and messages to leave out of the answer."""
 
 
 class ConversationState(TurnInput, total=False):
-    """The whole state. Each group of keys is written by the node that its comment names."""
+    """The whole state. The comment above each group of keys names the node that writes it."""
 
-    # Whoever opens the turn (the turn runner, or the Studio entry), before the first node
+    # The opener of the turn (the turn runner, or the Studio entry), before the first node
     user_message_id: str
     answer_message_id: str
-    """Id that the answer will be stored under."""
+    """Id under which the answer will be stored."""
     system_prompt: str
     """The expert's system prompt."""
     model: str | None
@@ -140,40 +140,40 @@ class ConversationState(TurnInput, total=False):
     unstored: bool
     """Whether nothing of the turn is stored."""
     remembers: bool
-    """Whether there is any episode of the user to recall."""
+    """Whether the user has any episode to recall."""
     reflects: bool
-    """Whether the expert thinks completed turns over, so that there may be a private note."""
+    """Whether the expert reflects on completed turns, so that there may be a private note."""
     core_memory_generation: int | None
-    """Least generation of the user's core memory to use, as of the turn's opening; 0 = there was none,
-    None = whatever is the newest when it is read."""
+    """Minimum generation of the user's core memory to use, as of the turn's opening; 0 = there was none,
+    None = the newest when it is read."""
     memory_generation: int | None
     """Generation of the user's recallable memory when the turn was opened; None = not known."""
     recall_limits: RecallLimits | None
-    """How much of earlier conversations its prompt shows, where an experiment varies it; None = as configured."""
+    """Recall limits set by an experiment; None = as configured."""
     knowledge_version: str | None
     """Version of the tenant's knowledge bases when the turn was opened; empty = none, None = not known."""
     features_off: list[Feature]
-    """Features that the expert goes without; read by `route` alone."""
+    """Features that the expert switches off; read only by `route`."""
     now: datetime
-    """When the turn began, with time zone. Nodes read no other clock for what they decide."""
+    """When the turn began, with time zone. Nodes use no other clock for their decisions."""
 
     # route
     features: list[Feature]
-    """Features that are on in this turn: by the settings, and for the expert."""
+    """Features that are on in this turn, by the settings and the expert."""
     route_decision: RouteDecision
     kb_prefix: str | None
     use_retrieval: bool
     handler: str | None
-    """Prompt strategy of the routed knowledge base; None = the usual one."""
+    """Prompt strategy of the routed knowledge base; None = the default one."""
     kb_instructions: str
-    """What the routed knowledge base's operator tells the model; may be empty."""
+    """Instructions of the routed knowledge base for the model; may be empty."""
     route_undecided: bool
-    """Whether rules were not sure; then `match` settles these keys once the message's embedding is there."""
+    """Whether rules were not certain; then `match` sets these keys once the message is embedded."""
     quick_tools: list[QuickCall]
-    """Calls that the message asks for so plainly that no model has to decide; empty for most messages."""
+    """Calls that the message plainly asks for, so that no model has to decide; empty for most messages."""
 
     time_reference: TimeReference | None
-    """The past that the message asks about; None = it asks about none."""
+    """The past time that the message asks about; None = none."""
 
     memory_commands: Recognised
     """What the message asks memory to do."""
@@ -182,39 +182,39 @@ class ConversationState(TurnInput, total=False):
     memory_plan: list[PlannedChange]
     """What the turn changes in memory when it ends."""
     memory_changes: list[MemoryChange]
-    """The same, as the model and the caller see it."""
+    """The same changes, as the model and the caller see them."""
     sections: list[Section]
     """Sections of the prompt, in order, before anything is dropped for the budget."""
     not_recalled: list[str]
-    """Ids of memories and messages that no search of this turn may find."""
+    """Ids of memories and messages that searches of this turn must not find."""
     history: list[HistoryMessage]
     """Completed messages of this conversation that no summary or topic of the epoch covers, oldest first."""
     epoch: Epoch
     prompt_language: Literal["zh", "en"]
     """Language of everything the service writes into the prompt."""
     context_budget: int
-    """Tokens that the prompt may have, the user's message not counted."""
+    """Tokens allowed for the prompt, not counting the user's message."""
     after_turn: list[str]
     """Names of the jobs that the turn causes when it completes."""
 
     tone: Tone | None
-    """How the user sounds; None = it is not looked at."""
+    """How the user sounds; None = not determined."""
 
     asked_days: AskedDays | None
-    """Records of the past that the message asks about; None = it asks about none."""
+    """Records of the past time that the message asks about; None = none."""
     told_without_model: bool
-    """Whether nothing was said then and nothing else is asked, so that no model has to be."""
+    """Whether nothing was said then and nothing else is asked, so that no model is needed."""
 
     message_vector: list[float] | None
-    """The message's embedding, where recall made one; one call serves recall, routing and knowledge bases."""
+    """The message's embedding, if recall made one; one call serves recall, routing and knowledge bases."""
 
     # retrieve
     retrieval_results: list[Passage]
 
     # generate, quick and tools (tool messages); quick also adds to `answer` and `usage`
     messages: Annotated[list[AnyMessage], operator.add]
-    """What follows the prompt in this turn: the model's tool calls and the tools' results. Appended, never
-    merged by id: some endpoints give every message the same one."""
+    """What follows the prompt in this turn: the model's tool calls and the tools' results. Appended, never merged
+    by id, because some endpoints give every message the same one."""
     tool_rounds: int
     answer: str
     usage: TokenUsage
@@ -228,6 +228,6 @@ class ConversationState(TurnInput, total=False):
     timings: Annotated[dict[str, float], operator.or_]
     """Milliseconds per node, as `<node>_ms`; `first_token_ms` from the turn's beginning."""
     degraded: Annotated[list[str], each_once]
-    """Sources of context that failed in this turn and were left out, each once."""
+    """Sources of context that failed in this turn and were left out, without duplicates."""
     execution_logs: Annotated[list[dict[str, Any]], operator.add]
     """One entry per node, only when `debug`."""

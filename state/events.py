@@ -1,4 +1,4 @@
-"""The events of a turn, in the order and the form in which every protocol sends them."""
+"""The events of a turn, in the order and form in which every protocol sends them."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +21,7 @@ TERMINAL: frozenset[Status] = frozenset({"done", "error"})
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent:
-    """One event: its place in the turn (from 1), what it is, and its content."""
+    """One event: its number in the turn (from 1), its kind, and its content."""
 
     sequence: int
     status: Status

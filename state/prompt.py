@@ -1,4 +1,4 @@
-"""Parts of a prompt: the conversation, the user, and the report."""
+"""Values that prompts are made of, and the report on a prompt."""
 
 from datetime import date, datetime
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 ContextStrategy = Literal["summary", "topics", "window"]
-"""How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages alone."""
+"""How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages only."""
 Feature = Literal[
     "core_memory",
     "persona_card",
@@ -24,9 +24,9 @@ tools that run by themselves, the memory agent."""
 Emotion = Literal["anxiety", "excitement", "confusion", "trust", "frustration"]
 DominantTone = Literal["anxiety", "excitement", "confusion", "trust", "frustration", "neutral"]
 Pace = Literal["slow", "steady", "brisk"]
-"""How an answer should go on: step by step, as usual, or straight to the point."""
+"""The pace of an answer: step by step, as usual, or straight to the point."""
 EmotionScores = dict[Emotion, float]
-"""How much there is of each emotion, 0 to 1."""
+"""Score of each emotion, 0 to 1."""
 
 
 class HistoryMessage(TypedDict):
@@ -50,18 +50,18 @@ class Passage(TypedDict):
     document: str
     """The document's name in the base."""
     position: int
-    """Among the document's passages, from 0."""
+    """Index among the document's passages, from 0."""
     heading: str
-    """The headings above it, the outermost first, joined by ` > `; empty where there are none."""
+    """The headings above it, the outermost first, joined by ` > `; empty if there are none."""
     page: int | None
-    """From 1; None where the document has no pages."""
+    """From 1; None if the document has no pages."""
     text: str
     score: float
-    """0 to 1, relative to the best of its search."""
+    """0 to 1, relative to the best passage of its search."""
 
 
 class Source(TypedDict):
-    """Where a passage comes from that the prompt of an answer showed."""
+    """The origin of a passage shown in a prompt."""
 
     kb_prefix: str
     document: str
@@ -77,7 +77,7 @@ class RecalledEpisode(TypedDict):
     episode_id: str
     episode_type: str
     date: str
-    """The user's local day on which it was."""
+    """The user's local day of the episode."""
     text: str
     score: float
 
@@ -86,24 +86,23 @@ class TimeReference(TypedDict):
     """The past conversation that a message refers to."""
 
     kind: Literal["days", "last_visit", "just_now", "past"]
-    """Days that it names; or, without a date, the visit before this one, what was said a moment ago, or any time
-    before."""
+    """Named days; or, without a date, the previous visit, what was said a moment ago, or any time before."""
     start_date: date | None
-    """The user's local day, inclusive; None where no date is named."""
+    """The user's local day, inclusive; None if no date is named."""
     end_date: date | None
     """The same; today at the latest."""
     hours: tuple[int, int] | None
-    """The local hours of the one day, where a part of it is named; beyond 24 those of the night that follows."""
+    """The local hours if a part of one day is named; values beyond 24 are the following night."""
     matched_text: str
     """The words that name the time."""
     detail: bool
     """Whether it asks for a detail, which a summary may lack."""
     plain: bool
-    """Whether it asks only what was talked about then: if nothing was, no model is needed to say so."""
+    """Whether it asks only what was talked about then: if nothing was, no model is needed."""
 
 
 class SaidThenLine(TypedDict):
-    """A message of the days that a message asks about, as the prompt shows it."""
+    """A message from the days asked about, as the prompt shows it."""
 
     message_id: str
     at: str
@@ -125,28 +124,28 @@ class AskedDays(TypedDict):
 
     matched_text: str
     start: str
-    """The first local day; of the visit before, its day."""
+    """The first local day; for the previous visit, its day."""
     end: str
     closest: list[str]
-    """Where nothing was said then: the nearest days with a record, at most one on either side."""
+    """If nothing was said then: the nearest days with a record, at most one on either side."""
     whole_day: bool
-    """Whether nothing was said in the hours that the message names, so that the whole day is shown."""
+    """Whether nothing was said in the named hours, so that the whole day is shown."""
     known: bool
-    """False = what was said then could not be read."""
+    """False = the records could not be read."""
     summaries: list[DaySummary]
-    """Oldest first; none where nothing was said."""
+    """Oldest first; empty if nothing was said."""
     said: list[SaidThenLine]
-    """In order, where a detail is asked for."""
+    """Messages in order, if a detail is asked for."""
     to_summarise: list[str]
     """Ids of visits whose days are summarised in the background."""
     message_ids: list[str]
     """Messages that the summaries quote."""
     dropped: list[dict[str, Any]]
-    """What the budget left no room for, for the report."""
+    """What did not fit the budget, for the report."""
 
 
 class Tone(TypedDict):
-    """How the user sounds, by what they said themselves."""
+    """How the user sounds in their own messages."""
 
     message_scores: EmotionScores
     """Scores of this turn's message alone."""
@@ -154,12 +153,12 @@ class Tone(TypedDict):
     """Over the last five messages, the newest weighing most."""
     dominant: DominantTone
     empathy: float
-    """How much the answer should attend to how the user feels, 0 to 1; it follows how they took the answers."""
+    """How much the answer should attend to the user's feelings, 0 to 1; depends on their reactions to answers."""
     pace: Pace
 
 
 class RecallLimits(TypedDict):
-    """How much of earlier conversations a prompt shows at the most; None = as configured."""
+    """Limits on what a prompt shows of earlier conversations; None = as configured."""
 
     items: int | None
     """Episodes."""
@@ -167,15 +166,15 @@ class RecallLimits(TypedDict):
 
 
 class ContextPolicy(TypedDict):
-    """What the expert says of the prompt."""
+    """How an expert's prompts are made."""
 
     strategy: ContextStrategy
     window: int
-    """Tokens that the model's context holds; for the strategy `topics`."""
+    """Tokens in the model's context window; for the strategy `topics`."""
     budget: int | None
-    """Tokens that its prompts may have, the user's message not counted; None = as configured."""
+    """Tokens allowed for its prompts, not counting the user's message; None = as configured."""
     threshold: float
-    """Share of `window` at which topics are archived, 0 to 1."""
+    """Fraction of `window` at which topics are archived, 0 to 1."""
     min_archive_messages: int
 
 
@@ -191,17 +190,17 @@ class CoreMemoryBlock(TypedDict):
 
     content: dict[str, Any]
     version: int
-    """From 1; one more with every change."""
+    """From 1; incremented with every change."""
     rewritten_version: int
-    """The last version that was written as a whole, by the user or a rollback; 0 = none."""
+    """The last version written as a whole, by the user or a rollback; 0 = none."""
 
 
 CoreMemorySections = dict[str, CoreMemoryBlock]
-"""The core memory of a user with an expert, by the sections' names."""
+"""The core memory of a user with an expert, by section name."""
 
 
 class PrefixMark(TypedDict):
-    """A place in a prompt, up to which the next one can be compared with it."""
+    """A position in a prompt up to which the next prompt can be compared with it."""
 
     section: str
     messages: int
@@ -211,7 +210,7 @@ class PrefixMark(TypedDict):
 
 
 class Epoch(TypedDict):
-    """What a conversation's prompts begin with until the next epoch, so that their beginning stays the same."""
+    """The beginning of a conversation's prompts, unchanged until the next epoch."""
 
     number: int
     """From 1."""
@@ -230,13 +229,13 @@ class Epoch(TypedDict):
     core_versions: dict[str, int]
     """Their versions then."""
     persona_card: str
-    """What was known of the user in brief when it began; empty = nothing, or none is shown."""
+    """The persona card when it began; empty = none."""
     prefix: list[PrefixMark]
     """Marks of the last prompt of the epoch."""
 
 
 class SharedPrefix(TypedDict):
-    """How much of the prompt begins as the turn before began."""
+    """How much of the prompt's beginning equals that of the turn before."""
 
     tokens: int
     share: float
@@ -244,26 +243,26 @@ class SharedPrefix(TypedDict):
 
 
 class PromptSection(TypedDict):
-    """A section of a prompt as the model was sent it."""
+    """A section of a prompt as sent to the model."""
 
     name: str
     tokens: int
     """Estimated."""
     stable: bool
-    """Whether it is a message in the beginning that prompts share; the others follow as one message."""
+    """Whether it is a message in the beginning that prompts share; all others follow as one message."""
     text: str
     """Empty for the conversation's own messages."""
     message_ids: list[str]
-    """Those of the conversation's own messages that it shows, oldest first."""
+    """Ids of the conversation's messages that it shows, oldest first."""
 
 
 class ContextReport(TypedDict):
     """What the prompt was made of."""
 
     budget: int
-    """Tokens allowed, the user's message not counted."""
+    """Tokens allowed, not counting the user's message."""
     digest: str
-    """Digest of the messages that the model was first sent; empty where none was asked."""
+    """Digest of the messages first sent to the model; empty if none was asked."""
     tokens: dict[str, int]
     """Estimated tokens per section."""
     dropped: list[dict[str, Any]]
@@ -275,7 +274,7 @@ class ContextReport(TypedDict):
     epoch_reason: str
     prefix: SharedPrefix
     recall: dict[str, Any]
-    """What recall asked, what it found with its ranks and score, and why something is not shown; empty where
+    """The queries of recall, what it found with ranks and scores, and why items are not shown; empty if
     nothing was recalled."""
     sources: list[Source]
-    """Sources of the passages that the prompt showed, the best first."""
+    """Sources of the passages in the prompt, best first."""

@@ -1,4 +1,4 @@
-"""A section of a prompt: what it says, what of it may be dropped, and what is reported of it."""
+"""A section of a prompt: its content, what may be dropped, and what is reported."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from langchain_core.messages import BaseMessage
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a section that can be dropped without the rest of it."""
+    """A piece of a section that can be dropped separately."""
 
     text: str = ""
     message: BaseMessage | None = None
-    """In place of a text: a message of the conversation."""
+    """A message of the conversation, in place of a text."""
     tokens: int = 0
-    """Tokens of the message, estimated; texts are counted where the prompt is assembled."""
+    """Estimated tokens of the message; texts are counted when the prompt is assembled."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What the report says of it: its id, or where it comes from."""
+    """How the report names it: its id, or its origin."""
 
 
 @dataclass(frozen=True)
@@ -26,29 +26,29 @@ class Section:
 
     name: str
     text: str = ""
-    """All of it, or the heading of its items; dropped together with the last of them."""
+    """The whole text, or the heading of its items; dropped together with the last of them."""
     items: Sequence[Item] = ()
-    """The most important first, but for messages: these are in the order of the conversation."""
+    """The most important first; messages are in the order of the conversation."""
     closing: str = ""
-    """What follows the last item."""
+    """Text after the last item."""
     separator: str = "\n"
-    """Between the heading, the items and the closing."""
+    """Separator between the heading, the items and the closing."""
     stable: bool = False
-    """Whether it belongs to the beginning that prompts share, and not to the tail made for this message."""
+    """Whether it belongs to the beginning that prompts share, not to the tail made for this message."""
     priority: int | None = None
-    """Over the budget, the section with the lowest number loses its items first; None = never."""
+    """Over the budget, the section with the lowest number loses items first; None = never."""
     keeps: int = 0
     """Items that are never dropped."""
     most_tokens: int | None = None
-    """Tokens that this section may use by itself."""
+    """Token limit for this section."""
     dropped: Sequence[Mapping[str, Any]] = ()
     """What was left out when it was made, each with `section`, `items` and `reason`."""
     message_ids: frozenset[str] = frozenset()
     """Ids of the stored messages that it shows."""
     data: Any = None
-    """What it was made from, for other nodes and for the report."""
+    """The data it was made from, for other nodes and for the report."""
 
 
 def section_named(sections: Sequence[Section], name: str) -> Section | None:
-    """The section of that name, if there is one."""
+    """Return the section with that name, if there is one."""
     return next((section for section in sections if section.name == name), None)

@@ -1,4 +1,4 @@
-"""Follow a turn that runs, or ran, in any process: its events from Redis, its end from PostgreSQL."""
+"""Follow a turn of any process: its events from Redis, its end from PostgreSQL."""
 
 import asyncio
 import time
@@ -17,18 +17,18 @@ from state.events import TurnEvent
 _LOOK_S = 0.1
 _LOOK_AT_TURN_S = 1.0
 _EVENTS_ARRIVE_WITHIN = timedelta(seconds=1)
-"""The last events of a turn are in Redis so long after its end, if they ever are."""
+"""Seconds after a turn's end within which its last events reach Redis, if they do at all."""
 
 
 async def follow_anywhere(
     turns: Turns, events: EventLog, tenant_id: UUID, turn_id: UUID, after: int
 ) -> AsyncGenerator[Sequence[TurnEvent], None]:
-    """Yield the events behind number `after`, as they come, and the turn's last event in any case.
+    """Yield the events after number `after` as they come, and in any case the turn's last event.
 
-    Events that Redis has lost are not made up: then the last event, whose answer is the whole one, comes next.
+    Events that Redis has lost are skipped: the last event, with the whole answer, comes next.
 
     Raises:
-        NotFound: the tenant has no such turn, or it was erased meanwhile.
+        NotFound: the tenant has no such turn, or it has been erased.
     """
     looked = 0.0
     stored: StoredTurn | None = None
@@ -60,7 +60,7 @@ async def _read(events: EventLog, turn_id: UUID, after: int) -> list[TurnEvent]:
 
 async def _stored_if_ended(turns: Turns, tenant_id: UUID, turn_id: UUID) -> StoredTurn | None:
     try:
-        # Shielded: a reader that goes away in the midst of a query would cost the database its connection.
+        # Shielded: a reader that disconnects during a query would cost the pool its connection.
         stored = await asyncio.shield(turns.get(tenant_id, turn_id))
     except DatabaseUnavailable:
         return None
@@ -74,7 +74,7 @@ def _all_has_arrived(stored: StoredTurn, events: EventLog) -> bool:
 
 
 def _unbroken(batch: list[TurnEvent], after: int) -> list[TurnEvent]:
-    """The part of a batch that follows number `after` without a gap; the last event follows everything."""
+    """Return the part of a batch that follows number `after` without a gap; the last event may follow anything."""
     unbroken: list[TurnEvent] = []
     for event in batch:
         if event.is_last:

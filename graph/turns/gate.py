@@ -1,4 +1,4 @@
-"""Which turns begin first when more begin at once than this process can carry."""
+"""Which turns begin first when more begin at once than this process can handle."""
 
 import asyncio
 from collections import Counter, deque
@@ -6,15 +6,15 @@ from collections.abc import Hashable
 
 
 class FairGate:
-    """Lets a number of holders in at a time, and chooses fairly who comes next.
+    """Admits a limited number of holders at a time, and chooses fairly who comes next.
 
-    In turn the oldest request comes next, and one of the user who has the fewest inside, of several the newest.
-    A burst delays a newcomer by a place or two and not by all of it, whether one user sends it or many, and nobody
+    Two rules alternate: the oldest request, and the newest request of the user with the fewest admitted. A burst
+    delays a newcomer by a place or two, not by its full length, whether one user sends it or many, and nobody
     waits for ever. (Adaptive LIFO: B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.)
     """
 
     def __init__(self, places: int) -> None:
-        """Take how many may be inside."""
+        """Take the number of holders admitted at a time."""
         self._free = places
         self._inside: Counter[Hashable] = Counter()
         self._requests: deque[tuple[Hashable, asyncio.Future[None]]] = deque()
@@ -24,7 +24,7 @@ class FairGate:
         self._oldest_next = True
 
     async def enter(self, user: Hashable) -> "Place":
-        """Wait for a place; give it back with `leave`."""
+        """Wait for a place; release it with `leave`."""
         if self._free:
             self._free -= 1
             self._inside[user] += 1
@@ -73,14 +73,14 @@ class FairGate:
 
 
 class Place:
-    """A place behind the gate."""
+    """A place inside the gate."""
 
     def __init__(self, gate: FairGate, user: Hashable) -> None:
         self._gate: FairGate | None = gate
         self._user = user
 
     def leave(self) -> None:
-        """Give it back; once more does nothing."""
+        """Release the place; a second call does nothing."""
         if self._gate is not None:
             gate, self._gate = self._gate, None
             gate._leave(self._user)

@@ -1,4 +1,4 @@
-"""Keep the leases of this process's turns, and look after turns whose process is gone."""
+"""Renews the leases of this process's turns, and takes care of turns whose process is gone."""
 
 import asyncio
 import contextlib
@@ -28,11 +28,11 @@ async def keep(
     stop: Callable[[UUID, StopReason], None],
     adopt: Callable[[AdoptedTurn], None],
 ) -> None:
-    """Until cancelled: renew leases, pass on what is asked to stop, end or adopt what was abandoned."""
+    """Renew leases, pass on requests to stop, and end or adopt abandoned turns, until cancelled."""
     while True:
         try:
             await _renew(services, running, stop)
-            # Only behind a renewal: after an outage of the database every process first says that it lives.
+            # Only after a renewal: after an outage of the database every process first reports that it is alive.
             await asyncio.sleep(LEASE.total_seconds() / 6)
             await _recover(services, adopt)
         except DatabaseUnavailable:
@@ -73,10 +73,11 @@ async def end_from_outside(
     status: TurnStatus | None = None,
     abandoned: bool = False,
 ) -> TurnStatus | None:
-    """End a turn that another process ran, with what it has streamed, and tell its readers.
+    """End a turn of another process with what it has streamed, and tell its readers.
 
     Returns:
-        How it ended; None if it had ended already, or its process lives and it was to be `abandoned`.
+        How it ended; None if it had ended already, or if only an `abandoned` one was to be ended and its
+        process is alive.
     """
     answer, last = "", 0
     with contextlib.suppress(Unavailable):

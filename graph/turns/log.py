@@ -1,4 +1,4 @@
-"""The events of one running turn, for as many readers as there are."""
+"""The events of one running turn, for any number of readers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -8,9 +8,9 @@ from state.events import Status, TurnEvent
 
 
 class TurnLog:
-    """Numbers a turn's events and hands them to readers, from any place on.
+    """Numbers a turn's events and passes them to readers, starting at any event.
 
-    A reader that falls behind finds what it missed in the log; it holds up nobody.
+    A slow reader delays nobody: it finds what it missed in the log.
     """
 
     def __init__(self, on_append: Callable[["TurnLog"], None] | None = None) -> None:
@@ -23,7 +23,7 @@ class TurnLog:
         """Whether events could not be copied to where other processes find them."""
 
     def append(self, status: Status, content: Any) -> None:
-        """Add an event. After the last one nothing is added."""
+        """Add an event; nothing is added after the last one."""
         if self.ended:
             return
         self._events.append(TurnEvent(len(self._events) + 1, status, content))
@@ -35,21 +35,21 @@ class TurnLog:
             self._on_append(self)
 
     def __len__(self) -> int:
-        """How many events there are."""
+        """Return the number of events."""
         return len(self._events)
 
-    def behind(self, after: int) -> Sequence[TurnEvent]:
-        """The events behind number `after`."""
+    def events_after(self, after: int) -> Sequence[TurnEvent]:
+        """Return the events after number `after`."""
         return self._events[after:]
 
     @property
     def ended(self) -> bool:
-        """Whether the last event is there."""
+        """Whether the last event has been added."""
         return bool(self._events) and self._events[-1].is_last
 
     @property
     def last(self) -> TurnEvent:
-        """The newest event; there is one from the turn's beginning on."""
+        """The newest event; a turn has at least one from its beginning."""
         return self._events[-1]
 
     @property
@@ -58,10 +58,10 @@ class TurnLog:
         return "".join(event.content for event in self._events if event.status == "token")
 
     async def follow(self, after: int = 0) -> AsyncGenerator[Sequence[TurnEvent], None]:
-        """Yield the events behind number `after`, as many at once as there are, until the last.
+        """Yield the events after number `after`, in batches, until the last.
 
-        A reader that claims to have seen more than there is waits for what it has not; one that has seen the
-        last event gets it once more, so that every stream has an end.
+        A reader that claims to have seen more events than exist waits for newer ones; one that has seen the last
+        event gets it again, so that every stream has an end.
         """
         news = asyncio.Event()
         self._readers.add(news)

@@ -1,4 +1,4 @@
-"""Open a turn: from what a caller sends to the state and the context with which the graph begins."""
+"""Turn a caller's request into the state and the context with which the graph begins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images", "ea
 
 @dataclass(frozen=True)
 class TurnRequest:
-    """What a caller sends, checked: the graph's input, and whose it is."""
+    """A validated request: the graph's input, and whose it is."""
 
     tenant_id: UUID
     input: TurnInput
@@ -26,7 +26,7 @@ class TurnRequest:
     on_conflict: ConflictPolicy = "queue"
     lease: timedelta = LEASE
     external_id: str | None = None
-    """The client's own id of the message."""
+    """The client's id for the message."""
     stored: bool = True
     """Whether the turn is stored and remembered; otherwise it is temporary."""
     of_user: bool = True
@@ -39,24 +39,24 @@ class TurnRequest:
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """How a turn is asked again."""
+    """How to replay a turn."""
 
     memory: Literal["then", "now"] = "then"
-    """Whether the prompt is the one that was sent, or made of what memory holds today."""
+    """Whether to use the prompt that was sent, or one made from today's memory."""
     model: str | None = None
     """None = the expert's."""
     expert: str | None = None
-    """None = the conversation's; another one's prompt is always made of what memory holds today."""
+    """None = the conversation's; the prompt of another one is always made from today's memory."""
     without_sections: Sequence[str] = ()
-    """Sections that the prompt goes without; only of the prompt that was sent."""
+    """Sections to leave out; only of the prompt that was sent."""
     without: Sequence[UUID] = ()
-    """Memories and messages that the prompt goes without; only with the memory of today."""
+    """Memories and messages to leave out; only with today's memory."""
     ask: bool = True
-    """Whether a model is asked; otherwise only the prompt is put together."""
+    """Whether to ask a model; otherwise the prompt is only assembled."""
 
 
 def new_turn(request: TurnRequest) -> NewTurn:
-    """The request as it is stored."""
+    """Return the request in the form in which it is stored."""
     asked = request.input
     return NewTurn(
         tenant_id=request.tenant_id,
@@ -78,7 +78,7 @@ def new_turn(request: TurnRequest) -> NewTurn:
 
 
 def adopted_request(adopted: AdoptedTurn) -> TurnInput:
-    """What was asked, of a turn that waited in another process."""
+    """Return the request of a turn that waited in another process."""
     asked = TurnInput(
         user_id=adopted.external_user_id,
         session_id=adopted.session_key,
@@ -92,7 +92,7 @@ def adopted_request(adopted: AdoptedTurn) -> TurnInput:
 def initial_state(
     turn: OpenTurn, request: TurnInput, now: datetime, degraded: Sequence[str] = ()
 ) -> ConversationState:
-    """The state with which a turn begins; `degraded` = what it goes without from its beginning."""
+    """Return the state with which a turn begins; `degraded` = features unavailable from the beginning."""
     opened = ConversationState(
         user_message_id=str(turn.user_message_id),
         answer_message_id=str(turn.answer_message_id),
@@ -112,12 +112,12 @@ def initial_state(
     )
     if degraded:
         opened["degraded"] = list(degraded)
-    # What was opened stands, whatever a caller's input may name.
+    # The opened turn takes precedence over whatever a caller's input names.
     return ConversationState({**request, **opened})
 
 
 def turn_context(turn: OpenTurn, *, debug: bool) -> TurnContext:
-    """Whose turn it is."""
+    """Return the identity and limits of the turn."""
     return TurnContext(
         tenant_id=str(turn.tenant_id),
         user_id=str(turn.user_id),

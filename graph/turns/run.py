@@ -1,4 +1,4 @@
-"""One running turn: driven through the graph, its events logged, and ended in every case."""
+"""One running turn: drives it through the graph, logs its events, and ends it in every case."""
 
 import asyncio
 import time
@@ -38,11 +38,11 @@ log = structlog.get_logger(__name__)
 CompiledTurnGraph = CompiledStateGraph[ConversationState, TurnContext, ConversationState, ConversationState]
 
 Stop = StopReason | Literal["stopping", "handed_over"]
-"""Why a turn's task is cancelled: asked to by a caller or a newer message; the process ends; it ends, and another
-process will run the turn, which has only waited."""
+"""Why a turn's task is cancelled: a caller or a newer message asked for it; the process ends; it ends, and another
+process will run the turn, which was still waiting."""
 
 _FAIL_AT_ONCE = 6
-"""Turns that are ended before their time at the same moment: clients that all leave at once must not take every
+"""Maximum number of turns ended early at the same time: clients that all disconnect at once must not take every
 connection to the database."""
 
 _STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
@@ -60,23 +60,23 @@ class TurnRun:
     request: TurnInput
     log: TurnLog
     degraded: list[str] = field(default_factory=list)
-    """Parts that the turn goes without from its beginning."""
+    """Features that are unavailable from the turn's beginning."""
     written: ConversationState = field(default_factory=ConversationState)
     """What the nodes have written so far."""
     begun: float = field(default_factory=time.perf_counter)
     started_at: datetime = field(default_factory=partial(datetime.now, UTC))
     place: Place | None = None
-    """Behind the gate of those that begin, until what the prompt needs has been read."""
+    """Place in the gate of beginning turns, until everything that the prompt needs has been read."""
     task: "asyncio.Task[None] | None" = None
     stopped: Stop | None = None
 
     def has_begun(self) -> None:
-        """Let another turn begin."""
+        """Release the place in the gate."""
         if self.place is not None:
             self.place.leave()
 
     def as_stored(self) -> StoredTurn:
-        """The turn as it stands, in the form of one that is stored."""
+        """Return the turn so far, in the form of a stored one."""
         last = self.log.last if self.log.ended else None
         error = last.content if last is not None and last.status == "error" else None
         if last is None:
@@ -106,12 +106,12 @@ class TurnRun:
         """Cancel the turn's task, once."""
         if self.stopped is None and self.task is not None and not self.log.ended:
             self.stopped = why
-            # Not at once: a task that is cancelled before its first step never begins, and never ends its turn.
+            # Not at once: a task cancelled before its first step would never run, and so never end its turn.
             asyncio.get_running_loop().call_soon(self.task.cancel)
 
 
 class TurnDriver:
-    """Drives turns through the graph to their one last event."""
+    """Drives turns through the graph to their single last event."""
 
     def __init__(self, graph: CompiledTurnGraph, turns: Turns, places: TurnQueue, meter: UsageMeter) -> None:
         self._graph = graph
@@ -121,7 +121,7 @@ class TurnDriver:
         self._ending = asyncio.Semaphore(_FAIL_AT_ONCE)
 
     async def run(self, run: TurnRun) -> None:
-        """Drive the turn; whatever happens, it ends with one event, and its row says how."""
+        """Drive the turn; whatever happens, it ends with one event, and its row records how."""
         turn = run.turn
         confidential.set(not turn.stored)
         spender = Spender(turn.tenant_id, "turn", turn.user_id, turn.expert_id)
@@ -154,11 +154,11 @@ class TurnDriver:
             await self._fail(run, endings.INTERNAL)
         finally:
             run.has_begun()
-            if not run.log.ended:  # even the failure failed
+            if not run.log.ended:  # ending the failed turn failed too
                 run.log.append(*endings.failed(run.turn, endings.INTERNAL, run.log.text))
 
     async def _drive(self, run: TurnRun) -> None:
-        """Stream the graph: its events into the log, what the nodes write into the run."""
+        """Stream the graph: append its events to the log, and merge what nodes write into the run."""
         stream = self._graph.astream(
             initial_state(run.turn, run.request, datetime.now(UTC), run.degraded),
             context=turn_context(run.turn, debug=run.request.get("debug", False)),
@@ -200,7 +200,7 @@ class TurnDriver:
             degraded=each_once(run.degraded, written.get("degraded", [])),
             context_report=written.get("context_report"),
             error=error,
-            # Without any answer the message is sent again, and does it then.
+            # Without any answer the message will be sent again, and causes the jobs then.
             memory=written.get("memory_plan", []) if partial else [],
         )
         try:
@@ -208,17 +208,17 @@ class TurnDriver:
                 async with self._ending:
                     await self._turns.end(turn.tenant_id, turn.turn_id, turn.answer_message_id, outcome)
         except Conflict:
-            # Its answer had been stored before it was interrupted, or another process has ended it.
+            # Its answer was stored before the interruption, or another process has ended it.
             if await self._tell_stored(run):
                 return
         except DatabaseUnavailable:
-            # Its lease runs out, and the next process that looks ends it.
+            # Its lease runs out, and the next process that checks ends it.
             log.warning("turn not ended in the database", turn_id=str(turn.turn_id))
         run.log.append(*endings.failed(turn, error, partial))
         self._note(run, outcome.status, {"error": error["code"]})
 
     async def _tell_stored(self, run: TurnRun) -> bool:
-        """End the stream with the turn as it is stored, if it has ended."""
+        """End the stream with the stored turn, if it has ended."""
         try:
             stored = await self._turns.get(run.turn.tenant_id, run.turn.turn_id)
         except (NotFound, DatabaseUnavailable):

@@ -1,7 +1,7 @@
 """Start turns, follow them, stop them.
 
-Every way in (HTTP, WebSocket, and those to come) starts turns here. A turn runs in its own task:
-a client that goes away does not stop it. Any process can follow and stop any turn.
+Every interface (HTTP, WebSocket and others) starts turns here. A turn runs in a separate task: a client that
+disconnects does not stop it. Any process can follow and stop any turn.
 """
 
 import asyncio
@@ -40,19 +40,19 @@ log = structlog.get_logger(__name__)
 
 _LOOK_S = 0.05
 _LOOKS = 12
-"""How often to look whether the process of a turn has stopped it, before it is ended from outside."""
+"""Number of checks whether a turn's process has stopped it, before it is ended from outside."""
 _END_WITHIN_S = 3.0
 
 _BEGIN_AT_ONCE = 12
-"""Turns that are stored, and read what their prompts need, at the same time: more of them would only wait for the
-database's connections and for the processor, and everybody's turn with them."""
+"""Maximum number of turns that store their message and read what their prompts need at the same time. More would
+only wait for connections and CPU, and slow everybody down."""
 _CANCEL_AGAIN_S = 0.5
 _UNSTORED_KEPT_S = 5.0
-"""After its end, for the reader who started it."""
+"""Seconds to keep a temporary turn after its end, for the reader who started it."""
 
 
 class TurnRunner:
-    """Starts turns and looks after those that run in this process."""
+    """Starts turns and manages those that run in this process."""
 
     def __init__(self, graph: CompiledTurnGraph, services: Services) -> None:
         self._services = services
@@ -72,19 +72,19 @@ class TurnRunner:
 
     @property
     def busy(self) -> bool:
-        """Whether as many turns run or wait in this process as may."""
+        """Whether the maximum number of turns runs or waits in this process."""
         return self._turns_here >= self._services.settings.turns_max
 
     @property
     def under_pressure(self) -> bool:
-        """Whether half as many do: background work that can wait makes room for them."""
+        """Whether at least half of the maximum does: background work that can wait then makes room."""
         return self._turns_here * 2 >= self._services.settings.turns_max
 
     def admit(self) -> None:
-        """Look whether another turn may start.
+        """Check whether another turn may start.
 
         Raises:
-            Busy: as many run or wait here as may.
+            Busy: the maximum number of turns runs or waits here.
         """
         if self.busy:
             TURNS_REFUSED.inc()
@@ -93,16 +93,16 @@ class TurnRunner:
     async def start(self, request: TurnRequest) -> UUID:
         """Store the user's message, let the turn run, and return its id.
 
-        A temporary turn runs in this process alone, and can be followed from here until shortly after its end. An
-        idempotency key means nothing to it, as nothing is kept by which it could be known again.
-        A request with the idempotency key of an earlier one stores nothing: the id is that turn's.
+        A request with the idempotency key of an earlier one stores nothing and returns that turn's id.
+        A temporary turn runs only in this process and can be followed only here, until shortly after its end. It
+        ignores an idempotency key, because nothing is kept to recognise it by.
 
         Raises:
-            Busy: as many turns run as may; nothing is stored.
+            Busy: the maximum number of turns is running; nothing is stored.
             InvalidInput: the request names something that does not exist.
             Conflict: another turn of the conversation is in progress, and this one may not wait.
-            DatabaseUnavailable: the turn was not begun. Unless the connection broke in the very moment of the
-                commit, nothing was stored; otherwise the message is there and its turn ends as failed.
+            DatabaseUnavailable: the turn was not begun. Nothing was stored, unless the connection broke during the
+                commit: then the message is stored and its turn ends as failed.
         """
         begun = time.perf_counter()
         self.admit()
@@ -135,13 +135,13 @@ class TurnRunner:
         return replace(turn, model=request.model) if request.model else turn
 
     async def start_instead(self, request: TurnRequest, replaced: UUID) -> UUID:
-        """Start a turn in the place of another one, which becomes a branch with all that follow it.
+        """Start a turn in place of another one, which becomes a branch together with all that follow it.
 
-        A request that is repeated with its idempotency key finds nothing to put aside any more.
+        A repeated request with the same idempotency key finds nothing left to put aside.
 
         Raises:
-            InvalidInput: the turn is none of this conversation, or as `start`.
-            Conflict: another message has come meanwhile, or as `start`.
+            InvalidInput: the turn is not of this conversation, or as `start`.
+            Conflict: another message has arrived meanwhile, or as `start`.
             DatabaseUnavailable: as `start`.
         """
         user, session = request.input["user_id"], request.input["session_id"]
@@ -169,7 +169,7 @@ class TurnRunner:
     async def follow(
         self, tenant_id: UUID, turn_id: UUID, after: int = 0
     ) -> AsyncGenerator[Sequence[TurnEvent], None]:
-        """Yield a turn's events behind number `after`, until its last, wherever it runs.
+        """Yield a turn's events after number `after`, until its last, wherever it runs.
 
         Raises:
             NotFound: the tenant has no such turn.
@@ -186,18 +186,18 @@ class TurnRunner:
                 yield batch
 
     def unstored(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> TurnRun | None:
-        """A temporary turn of this process, of any user or only of this one; None where there is none."""
+        """Return a temporary turn of this process, optionally only of this user; None if there is none."""
         run = self._unstored.get(turn_id)
         if run is None or run.turn.tenant_id != tenant_id or user_id not in {None, run.request["user_id"]}:
             return None
         return run
 
     async def stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason = "cancelled") -> StoredTurn:
-        """Stop a turn, wherever it runs or waits, and return it as it has ended; one that has ended stays so.
+        """Stop a turn, wherever it runs or waits, and return the ended turn; an ended one is unchanged.
 
         Raises:
             NotFound: the tenant has no such turn.
-            DatabaseUnavailable: it could not be told.
+            DatabaseUnavailable: the turn could not be reached.
         """
         if (unstored := self.unstored(tenant_id, turn_id)) is not None:
             self._stop_here(turn_id, reason)
@@ -206,7 +206,7 @@ class TurnRunner:
             return unstored.as_stored()
         run = self._running.get(turn_id)
         if run is not None and run.task is not None and run.turn.tenant_id == tenant_id and not run.turn.waiting:
-            run.stop(reason)  # nobody else has to be told
+            run.stop(reason)  # no other process is involved
             await asyncio.wait({run.task}, timeout=_END_WITHIN_S)
         if (stored := await self._turns.get(tenant_id, turn_id)).ended:
             return stored
@@ -216,21 +216,21 @@ class TurnRunner:
             if (stored := await self._turns.get(tenant_id, turn_id)).ended:
                 return stored
             await asyncio.sleep(_LOOK_S)
-        # Its process hangs, or has died and its lease still runs.
+        # Its process hangs, or has died and its lease is still valid.
         await end_from_outside(self._services, tenant_id, turn_id, status=reason, error=endings.CANCELLED)
         return await self._turns.get(tenant_id, turn_id)
 
     async def put_aside(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
     ) -> UUID | None:
-        """Put a turn and all that follow it on a branch of the conversation; running ones are cancelled first.
+        """Move a turn and all that follow it to a branch of the conversation; running ones are cancelled first.
 
         Returns:
-            The branch; None where there was nothing of the turn any more.
+            The branch; None if nothing of the turn was left.
 
         Raises:
             NotFound: there is no such conversation.
-            Conflict: another message has come meanwhile.
+            Conflict: another message has arrived meanwhile.
             DatabaseUnavailable: the database does not answer.
         """
         branches = self._services.branches
@@ -239,16 +239,16 @@ class TurnRunner:
         return await branches.put_aside(tenant_id, conversation_id, turn_id, reason)
 
     def open(self) -> None:
-        """Begin to copy events, to listen to other processes, and to look after turns whose process is gone."""
+        """Start copying events, listening to other processes, and taking care of turns whose process is gone."""
         self._services.jobs.postpone_while(lambda: self.under_pressure)
         self._begin(self._writer.run(), "event writer")
         self._begin(self._listen(), "turn signals")
         self._begin(keep(self._services, self._running, self._stop_here, self._adopt), "leases")
 
     async def close(self, grace_s: float = 1.0) -> None:
-        """Give turns `grace_s` seconds to finish, then end them as interrupted; what waits is left to others.
+        """Give turns `grace_s` seconds to finish, then end them as interrupted; waiting ones are left to others.
 
-        Called again, it ends those at once that another call still waits for.
+        A second call ends at once those that the first is waiting for.
         """
         self.draining = True
         end = asyncio.get_running_loop().time() + grace_s
@@ -302,7 +302,7 @@ class TurnRunner:
             log.error("turn ended badly", turn_id=str(turn.turn_id), exc_info=error if turn.stored else None)
 
     def _adopt(self, adopted: AdoptedTurn) -> None:
-        """Go on with a turn that waited in a process that is gone."""
+        """Continue a turn that waited in a process that is gone."""
         self._run(adopted.turn, adopted_request(adopted), time.perf_counter())
 
     @property
@@ -330,13 +330,13 @@ class TurnRunner:
         if (run := self._running.get(turn_id)) is None:
             return
         if run.turn.waiting:
-            self._places.free(run.turn.conversation_id)  # it looks, and finds that it has ended
+            self._places.free(run.turn.conversation_id)  # it checks, and finds that it has ended
         else:
             run.stop(why)
 
     async def _interrupt(self, turn: OpenTurn) -> None:
         """Stop the turn before this one."""
-        with contextlib.suppress(DatabaseUnavailable):  # then this one waits for its place
+        with contextlib.suppress(DatabaseUnavailable):  # this one then waits for its place
             running = await self._leases.running(turn.tenant_id, turn.conversation_id)
             if running is not None and running != turn.turn_id:
                 await self._leases.request_stop(turn.tenant_id, running, "partial")
@@ -344,7 +344,7 @@ class TurnRunner:
 
 
 async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:
-    """Cancel tasks until all have ended: a library may swallow a cancellation that meets its own time-out."""
+    """Cancel tasks until all have ended: a library may swallow a cancellation that coincides with its time-out."""
     while running := [task for task in tasks if not task.done()]:
         for task in running:
             task.cancel()
@@ -352,6 +352,6 @@ async def _cancel(tasks: Sequence["asyncio.Task[None]"]) -> None:
 
 
 def _log_end(task: "asyncio.Task[None]") -> None:
-    """These run until they are cancelled: without them turns are neither stopped nor taken over."""
+    """Log that a background task has ended. It should not: without it turns are neither stopped nor adopted."""
     if not task.cancelled():
         log.critical("work of the turn runner has ended", task=task.get_name(), exc_info=task.exception())

@@ -33,7 +33,7 @@ LOST_PROCESS: dict[str, Any] = {
 
 
 def done(turn: OpenTurn, written: ConversationState, trace_id: str | None = None) -> Ending:
-    """The end of a turn that succeeded, from what its nodes wrote; `trace_id` = that of its trace."""
+    """Build the last event of a turn that succeeded, from what its nodes wrote."""
     content: dict[str, Any] = {
         "answer": written["answer"],
         "conversation_id": str(turn.conversation_id),
@@ -53,13 +53,13 @@ def done(turn: OpenTurn, written: ConversationState, trace_id: str | None = None
 
 
 def failed(turn: OpenTurn, error: dict[str, Any], answer: str) -> Ending:
-    """The end of a turn that failed; `answer` is the partial answer, sent only if anything was streamed."""
+    """Build the last event of a failed turn; `answer` is the partial answer, sent if anything was streamed."""
     content = {**error, "turn_id": str(turn.turn_id)}
     return "error", {**content, "answer": answer} if answer else content
 
 
 def of_stored(stored: StoredTurn) -> Ending:
-    """The end of a turn that has ended, from the turn as it is stored. Its answer is the one that counts."""
+    """Build the last event of an ended turn from what is stored. Its answer is authoritative."""
     if stored.status != "completed":
         error = stored.error or LOST_PROCESS
         return "error", {**error, "turn_id": str(stored.id), "answer": stored.answer or ""}
@@ -71,7 +71,7 @@ def of_stored(stored: StoredTurn) -> Ending:
         "usage": stored.usage,
         "timings": stored.timings,
         "degraded": stored.degraded,
-        # A turn that was stored by an earlier version has none.
+        # A turn stored by an earlier version has none.
         "sources": (stored.context_report or {}).get("sources", []),
         "memory_changes": stored.memory_changes,
     }

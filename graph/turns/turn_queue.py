@@ -1,4 +1,4 @@
-"""Waiting for one's place: a conversation runs one turn at a time, in the order in which they were accepted."""
+"""The queue of a conversation: it runs one turn at a time, in the order in which they were accepted."""
 
 import asyncio
 from collections import defaultdict
@@ -9,25 +9,25 @@ from services.conversations.turn import OpenTurn
 from services.errors import DatabaseUnavailable
 
 _LOOK_AGAIN_S = 1.0
-"""A turn that waits looks so often whether its place is free, in case that nobody tells it."""
+"""Seconds between a waiting turn's checks whether it may run, in case a notification is lost."""
 
 
 class TurnQueue:
-    """The turns of this process that wait."""
+    """The waiting turns of this process."""
 
     def __init__(self, leases: TurnLeases) -> None:
         self._leases = leases
         self._waiting: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
 
     def free(self, conversation_id: UUID | None) -> None:
-        """Tell those who wait in the conversation, or in all of them, to look."""
+        """Tell the turns waiting in the conversation, or in all of them, to check."""
         conversations = list(self._waiting) if conversation_id is None else [conversation_id]
         for conversation in conversations:
             for told in self._waiting.get(conversation, ()):
                 told.set()
 
     async def wait(self, turn: OpenTurn) -> bool:
-        """Wait until it is the turn's turn; it runs then. False: it was ended while it waited."""
+        """Wait until the turn may run, and mark it as running. False: it was ended while it waited."""
         told = asyncio.Event()
         self._waiting[turn.conversation_id].add(told)
         try:

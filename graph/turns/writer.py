@@ -1,4 +1,4 @@
-"""Copies the events of this process's turns to Redis, a little behind them and in batches."""
+"""Copies the events of this process's turns to Redis, in batches and with a short delay."""
 
 import asyncio
 import contextlib
@@ -17,10 +17,10 @@ log = structlog.get_logger(__name__)
 _BATCH_S = 0.05
 _BATCH_EVENTS = 16
 _SHORTEST_S = 0.01
-"""Full batches of several turns go out together."""
+"""Maximum number of turns whose batches are sent together."""
 _RETRY_S = 0.5
 _GIVE_UP_S = 30.0
-"""So long the events of a turn that has ended are offered to a Redis that does not take them."""
+"""Seconds to retry the events of an ended turn on a Redis that does not accept them."""
 
 
 @dataclass(eq=False)
@@ -32,7 +32,7 @@ class _Copied:
 
 
 class EventWriter:
-    """One writer for all turns of the process: a flush costs one round trip, however many turns there are."""
+    """One writer for all turns of the process: a flush is one round trip for any number of turns."""
 
     def __init__(self, events: EventLog) -> None:
         self._events = events
@@ -43,18 +43,18 @@ class EventWriter:
         self._full = asyncio.Event()
 
     def log_for(self, turn_id: UUID) -> TurnLog:
-        """A new log that is copied from now on."""
+        """Return a new log that is copied from now on."""
         turn_log = TurnLog(self._note)
         self._turns[turn_log] = _Copied(turn_id, turn_log)
         self._logs[turn_id] = turn_log
         return turn_log
 
     def find(self, turn_id: UUID) -> TurnLog | None:
-        """The log of a turn of this process, until all of it has been copied."""
+        """Return the log of a turn of this process, until all of it has been copied."""
         return self._logs.get(turn_id)
 
     def forget(self, turn_id: UUID) -> None:
-        """Copy no more of a turn: another process goes on with it."""
+        """Stop copying a turn that another process continues."""
         if turn_log := self._logs.pop(turn_id, None):
             self._unwritten.discard(self._turns.pop(turn_log))
 
@@ -72,7 +72,7 @@ class EventWriter:
                 await asyncio.sleep(_RETRY_S)
 
     async def close(self) -> None:
-        """Copy what is left, if Redis takes it."""
+        """Copy the rest, if Redis accepts it."""
         with contextlib.suppress(Unavailable):
             await self._flush()
 
@@ -87,7 +87,7 @@ class EventWriter:
             self._full.set()
 
     async def _wait_for_news(self) -> None:
-        """Wait until there is something to write; while Redis fails, only until it is worth a look."""
+        """Wait until there is something to write; while Redis fails, only until the next check."""
         if self._unwritten:
             return
         self._news.clear()
@@ -113,7 +113,7 @@ class EventWriter:
             if at_least == 1:
                 await self._events.probe()
             return
-        batches = {copied.turn_id: copied.log.behind(copied.written) for copied in unwritten}
+        batches = {copied.turn_id: copied.log.events_after(copied.written) for copied in unwritten}
         try:
             await self._events.append(batches)
         except BaseException:

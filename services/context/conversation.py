@@ -125,7 +125,7 @@ class Conversation(Source[FetchedConversation]):
         if policy["strategy"] == "summary" and not self._schedule.on:
             summary = epochs.NO_SUMMARY
         topics = _that_fit(fetched.beginning.topics or [], budget, tokens)
-        shown = epochs.behind(history, before["history_from"] if before else None, late)
+        shown = epochs.messages_after(history, before["history_from"] if before else None, late)
         size = sum(size_of_stored(message, tokens) for message in shown)
         core_reason, changes = changes_since(before, core) if before and core is not None else (None, {})
         moment = Moment(
@@ -141,7 +141,7 @@ class Conversation(Source[FetchedConversation]):
         epoch = before
         if reason or epoch is None:
             epoch, changes = epochs.begin(before, reason or "first turn", summary, topics, moment), {}
-            shown = epochs.behind(history, epoch["history_from"], late)
+            shown = epochs.messages_after(history, epoch["history_from"], late)
         language = language_of_conversation(shown, turn)
         if "persona_card" not in turn.features:
             epoch = Epoch(**{**epoch, "persona_card": ""})
@@ -220,7 +220,7 @@ class Conversation(Source[FetchedConversation]):
             enough = len(shown) >= policy["min_archive_messages"]
             return share >= 1 and enough, [ARCHIVE] if share >= ARCHIVE_SOON and enough else []
         if policy["strategy"] == "summary":
-            behind = len(epochs.behind(shown, summary.through, frozenset()))
+            behind = len(epochs.messages_after(shown, summary.through, frozenset()))
             # This turn adds the user's message and the answer.
             if late or self._schedule.is_due(covered=summary.version > 0, behind=behind + 2):
                 return False, [SUMMARISE]

@@ -110,8 +110,10 @@ def begin(
     )
 
 
-def behind(history: Sequence[HistoryMessage], place: Place | None, late: frozenset[str]) -> list[HistoryMessage]:
-    """The messages behind a place, and those that came late and that no summary covers."""
+def messages_after(
+    history: Sequence[HistoryMessage], place: Place | None, late: frozenset[str]
+) -> list[HistoryMessage]:
+    """Return the messages after a place, and late ones that no summary covers."""
     if place is None:
         return list(history)
     return [

@@ -247,7 +247,7 @@ async def test_interrupted_behind_its_commit_a_turn_is_still_told_as_done(
         await asyncio.sleep(0)
     run.stop("stopping")
     await asyncio.wait({run.task})
-    (last,) = run.log.behind(len(run.log) - 1)
+    (last,) = run.log.events_after(len(run.log) - 1)
     assert (last.status, last.content["answer"]) == ("done", "Certainly, here is the answer.")
 
 

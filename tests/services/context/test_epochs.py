@@ -82,5 +82,5 @@ def test_a_message_that_came_late_is_shown_before_the_others() -> None:
 
     history = [at(minute) for minute in range(6)]
     place = (NOW + timedelta(minutes=3), "m-3")
-    shown = epochs.behind(history, place, frozenset({"m-1"}))
+    shown = epochs.messages_after(history, place, frozenset({"m-1"}))
     assert [message["message_id"] for message in shown] == ["m-1", "m-4", "m-5"]
