@@ -10,6 +10,7 @@ from services.bootstrap import Services
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT
+from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
 from tests.support.issuer import bearer
 from tests.support.model_server import ModelServer, Reply
@@ -149,6 +150,20 @@ async def test_a_prompt_goes_when_memory_forgets_what_it_showed(client: httpx.As
     assert (status, "forgotten" in detail) == (409, True)
     replayed = await _replay(client, asked["turn_id"], memory="now")
     assert replayed["then"]["sections"] is None
+
+
+async def test_a_prompt_outlives_what_background_work_replaces_but_not_what_the_user_removes(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    core = services.memory.core
+    asked = await _ask(client, QUESTION, "here")
+    owner = await core.owner(DEFAULT_TENANT, "u-1", "default")
+    for city in ("Leith", "Porto"):
+        await core.update(owner, "human", {"city": city}, Trigger("memory_agent"))
+    assert (await _replay(client, asked["turn_id"], ask=False))["same_prompt"]
+    path = "/api/v1/users/u-1/core-memory/human"
+    (await client.put(path, json={"content": {"job": "baker"}})).raise_for_status()
+    assert (await _refused(client, asked["turn_id"], ask=False))[0] == 409
 
 
 @pytest.mark.parametrize(
