@@ -1,4 +1,4 @@
-"""After the chaos: is every completed turn an episode, indexed once, and found by what was said in it?"""
+"""After the chaos: is every turn an episode, indexed once, found by what was said in it, and nothing an orphan?"""
 
 import asyncio
 import time
@@ -7,6 +7,10 @@ from typing import Any, LiteralString
 
 import httpx
 
+from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
+from services.lineage.audit import AuditReport, LineageAudit
+from services.platform.postgres import Database
 from services.text.tokenizer import terms
 from tests.chaos.checks import query
 from tests.chaos.cluster import Cluster
@@ -26,6 +30,15 @@ SELECT m.id, m.content, e.id, u.external_id, m.role FROM episodes e
 JOIN messages m ON m.id = ANY(e.source_message_ids) AND m.completed JOIN users u ON u.id = e.user_id
 ORDER BY m.id
 """
+
+
+async def _audit(database_url: str) -> AuditReport:
+    database = Database(database_url)
+    await database.open()
+    try:
+        return await LineageAudit(database, JobQueue(database)).audit(DEFAULT_TENANT)
+    finally:
+        await database.close()
 
 
 async def check_memory(cluster: Cluster, http: httpx.AsyncClient) -> tuple[dict[str, object], list[str]]:
@@ -49,8 +62,11 @@ async def check_memory(cluster: Cluster, http: httpx.AsyncClient) -> tuple[dict[
         found: dict[str, Any] = answer.json()
         if found.get("degraded") or str(episode) not in {item["id"] for item in found.get("items", ())}:
             broken.append(f"{content} is not found: {answer.status_code}, {found.get('degraded')}")
+    audited = await _audit(cluster.database_url)
+    broken += [f"{each.kind} {each.id} of {each.user}: {each.problem}" for each in audited.listed]
     figures: dict[str, object] = {
         "units in the index": there.total(),
+        "derived items with parents": audited.items,
         "indexed after (s)": round(time.monotonic() - begun, 1),
     }
     return figures, broken

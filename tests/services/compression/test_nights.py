@@ -3,6 +3,7 @@
 import pytest
 
 from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
 from tests.support.compression_nights import nights
 from tests.support.model_server import ModelServer
 
@@ -19,3 +20,4 @@ async def test_ninety_nights_lose_nothing_and_merged_texts_do_not_pile_up(
     # Six subjects, of which fewer than four each wait, and what was said once.
     assert last.living <= 90 + 6 * 5
     assert last.consolidated <= 6
+    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
