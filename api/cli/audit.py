@@ -23,8 +23,6 @@ from services.platform.settings import Settings
 if TYPE_CHECKING:
     from services.forgetting.canary import Search
 
-_COLUMNS = {"store": "store", "place": "place", "columns": "columns", "rows": "rows"}
-
 
 def audit(
     user: OfUser,
@@ -37,8 +35,8 @@ def audit(
 ) -> None:
     """Name every place that holds a word: tables with their queue, index, Redis, and files of the data folder.
 
-    Exit code 1 where it is anywhere but in conversations. Bytes of deleted rows stay in the stores' files until
-    they are overwritten; see erase --scrub.
+    Exit code 1 where it is anywhere but in conversations and the files that store these. Bytes of deleted rows stay
+    in the stores' files until they are overwritten; see erase --scrub.
 
     Example: `anamnesis audit u-1 --canary asthma --files /var/log/anamnesis.log`
     """
@@ -55,8 +53,9 @@ def audit(
     if as_json:
         print_json(search)
     else:
-        if search.findings:
-            print_table(_COLUMNS, search.findings)
+        for each in search.findings:
+            where = f" ({', '.join(each.columns)})" if each.columns else ""
+            typer.echo(f"{each.store}: {each.place}{where}, {as_counts({'rows': each.rows})}")
         found = as_counts({"places": len(search.findings)})
         typer.echo(f"Found in {found}. Searched: {', '.join(search.searched)}.")
         for store in search.unreachable:

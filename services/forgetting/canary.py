@@ -21,6 +21,9 @@ from services.text.tokenizer import terms
 _KEYS_AT_ONCE = 500
 _MOST_IDS = 20
 _WAL = "pg_wal"
+_CONVERSATIONS = frozenset({"messages", "conversations"})
+_ENGINES = frozenset({"postgres", "milvus"})
+"""Folders of the embedded engines."""
 
 _USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
@@ -67,8 +70,10 @@ class Search:
 
     @property
     def beyond_conversations(self) -> list[Finding]:
-        """Findings other than in the conversations themselves."""
-        return [each for each in self.findings if each.place not in ("messages", "conversations")]
+        """Findings other than in the conversations themselves, and in the files in which these are stored."""
+        said = [each for each in self.findings if each.place in _CONVERSATIONS]
+        stored = [each for each in self.findings if said and _ENGINES.intersection(Path(each.place).parts)]
+        return [each for each in self.findings if each not in said and each not in stored]
 
 
 class CanarySearch:
