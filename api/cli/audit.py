@@ -13,7 +13,6 @@ from api.cli.shell import (
     as_counts,
     open_all_services,
     print_json,
-    print_table,
     run,
 )
 from api.cli.tenants import named
