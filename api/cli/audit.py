@@ -34,8 +34,8 @@ def audit(
 ) -> None:
     """Name every place that holds a word: tables with their queue, index, Redis, and files of the data folder.
 
-    Exit code 1 where it is anywhere but in conversations and the files that store these. Bytes of deleted rows stay
-    in the stores' files until they are overwritten; see erase --scrub.
+    Exit code 1 where it is anywhere but in conversations and the files that store these. Bytes of deleted rows
+    stay in the stores' files until they are overwritten; see erase --scrub.
 
     Example: `anamnesis audit u-1 --canary asthma --files /var/log/anamnesis.log`
     """
