@@ -32,7 +32,7 @@ export function t(key, values = {}) {
 }
 
 /** The text of a key that the API gave, such as a job's status; the API's own word where there is none. */
-export const word = (prefix, name) => strings[`${prefix}.${name}`] ?? String(name).replaceAll('_', ' ')
+export const word = (prefix, name) => strings[`${prefix}.${name}`] ?? String(name).replace(/^[a-z_]+$/, (id) => id.replaceAll('_', ' '))
 
 const locale = () => (language === 'zh' ? 'zh-CN' : undefined)
 export const number = (value, options) => new Intl.NumberFormat(locale(), options).format(value)

@@ -9,7 +9,7 @@ export { Component, html, useCallback, useEffect, useLayoutEffect, useMemo, useR
 const ICONS = {
   add: 'M12 5v14M5 12h14', back: 'M15 5l-7 7 7 7', chat: 'M4 5h16v11H9l-5 4z', check: 'M5 12.5l4.5 4.5L19 7',
   clock: 'M12 7v5l3.5 2M21 12a9 9 0 11-18 0 9 9 0 0118 0z', close: 'M6 6l12 12M18 6L6 18',
-  columns: 'M4 5h7v14H4zM13 5h7v14h-7z', copy: 'M9 9h10v11H9zM15 9V4H5v11h4', down: 'M6 9l6 6 6-6', edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
+  columns: 'M4 5h7v14H4zM13 5h7v14h-7z', copy: 'M9 9h10v11H9zM15 9V4H5v11h4', down: 'M6 9l6 6 6-6', download: 'M12 4v11M7 10.5l5 5 5-5M5 20h14', edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4',
   experts: 'M12 12a4 4 0 100-8 4 4 0 000 8zM4 20c1-4 4-6 8-6s7 2 8 6', file: 'M6 3h8l4 4v14H6zM14 3v4h4',
   flask: 'M9 3h6M10 3v6L4.5 19a1.5 1.5 0 001.4 2h12.2a1.5 1.5 0 001.4-2L14 9V3M7.5 15h9',
   ghost: 'M5 21V10a7 7 0 0114 0v11l-2.4-2-2.3 2-2.3-2-2.3 2-2.3-2zM9.5 10v1M14.5 10v1',

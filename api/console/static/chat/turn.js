@@ -85,7 +85,9 @@ function Tool({ tool }) {
 
 function Failed({ turn }) {
   if (turn.status === 'cancelled') return html`<p class="status">${t('stopped')}</p>`
-  return html`<div class="failure" role="alert"><p>${word('failure', turn.error.code) === turn.error.code.replaceAll('_', ' ') ? turn.error.message : word('failure', turn.error.code)}</p>${turn.error.message && html`<small class="muted">${turn.error.message}</small>`}</div>`
+  const known = word('failure', turn.error.code)
+  const isKnown = known !== turn.error.code.replaceAll('_', ' ')
+  return html`<div class="failure" role="alert"><p>${isKnown ? known : turn.error.message}</p>${isKnown && turn.error.message && html`<small class="muted">${turn.error.message}</small>`}</div>`
 }
 
 /** What came of the turn beside its words: changes of memory, sources, and what it had to go without. */
@@ -110,8 +112,8 @@ function Change({ change, user, may }) {
   </div>`
 }
 
-const brief = (value) =>
-  typeof value === 'string' ? value : Array.isArray(value) ? value.map(brief).join(t('list_separator')) : value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => `${key.replaceAll('_', ' ')}: ${brief(each)}`).join('; ') : String(value ?? '')
+export const brief = (value) =>
+  typeof value === 'string' ? value : Array.isArray(value) ? value.map(brief).join(t('list_separator')) : value && typeof value === 'object' ? Object.entries(value).map(([key, each]) => `${word('field', key)}: ${brief(each)}`).join('; ') : String(value ?? '')
 
 /** What an operation added, in words. */
 export function noted({ type, old_value: old, new_value: value, query, field }) {
@@ -121,7 +123,7 @@ export function noted({ type, old_value: old, new_value: value, query, field }) 
   const news = Object.entries(value && typeof value === 'object' ? value : {}).filter(([key, each]) => JSON.stringify(before[key]) !== JSON.stringify(each))
   return news.map(([key, each]) => {
     const added = Array.isArray(each) && Array.isArray(before[key]) ? each.filter((one) => !before[key].some((other) => JSON.stringify(other) === JSON.stringify(one))) : each
-    return `${key.replaceAll('_', ' ')}: ${brief(added)}`
+    return `${word('field', key)}: ${brief(added)}`
   }).join('; ') || (field ?? '')
 }
 

@@ -3,6 +3,7 @@
 import { get, post, put, remove, userPath } from '../api.js'
 import { t, word } from '../i18n.js'
 import { Button, Chip, Confirm, Dialog, Empty, html, IconButton, Loaded, More, Page, Tabs, toast, useLoad, usePages, useState, When } from '../ui.js'
+import { brief } from '../chat/turn.js'
 import { ChooseExpert } from './parts.js'
 
 export const screen = 'core'
@@ -64,7 +65,7 @@ function Form({ content, onChange, disabled }) {
   const without = (key) => Object.fromEntries(Object.entries(content).filter(([each]) => each !== key))
   return html`<div class="entries">
     ${Object.entries(content).map(([key, value]) => html`<div class="entry" key=${key}>
-      <label for=${`field-${key}`}>${key.replaceAll('_', ' ')}</label>
+      <label for=${`field-${key}`}>${word('field', key)}</label>
       <${Value} id=${`field-${key}`} value=${value} disabled=${disabled} onChange=${(next) => onChange({ ...content, [key]: next })} />
       ${!disabled && html`<${IconButton} icon="close" label=${t('core.remove_field', { name: key })} onClick=${() => onChange(without(key))} />`}
     </div>`)}
@@ -117,7 +118,7 @@ function History({ section, user, expert, may, onClose, onChanged }) {
 /** What was added and removed between two versions, field by field. */
 export function Difference({ before, after }) {
   const lines = []
-  const show = (key, value) => `${key.replaceAll('_', ' ')}: ${typeof value === 'string' ? value : JSON.stringify(value)}`
+  const show = (key, value) => `${word('field', key)}: ${brief(value)}`
   for (const key of new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])) {
     const [old, now] = [before?.[key], after?.[key]]
     if (JSON.stringify(old) === JSON.stringify(now)) continue

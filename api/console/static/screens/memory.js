@@ -42,7 +42,7 @@ export function Screen({ user, may }) {
       <label class="check"><input type="checkbox" checked=${filter.superseded} onChange=${(event) => setFilter({ ...filter, superseded: event.target.checked })} />${t('memory.past')}</label>
     </div>
     <${Loaded} of=${list} rows=${8} empty=${contains ? t('memory.none_found') : t('memory.none')} emptyText=${contains ? '' : t('memory.none_hint')}>
-      <p class="muted small-text">${t(list.more ? 'memory.count' : 'memory.count_all', { n: number(list.items?.length ?? 0) })} · ${t('memory.list_keys')}</p>
+      <p class="muted small-text">${t(list.more ? 'memory.count' : 'memory.count_all', { n: number(list.items?.length ?? 0) })}<span class="keys-hint"> · ${t('memory.list_keys')}</span></p>
       <${VirtualList} items=${list.items ?? []} more=${list.more} label=${t('memory.list')} onKey=${keys} classOf=${(each) => `card${picked.has(each.id) ? ' selected' : ''}${isPast(each) ? ' past' : ''}`} draw=${(each) => html`<${Card} each=${each} picked=${picked.has(each.id)} onPick=${() => pick(each)} onOpen=${() => setDialog({ kind: 'one', each })} may=${may} />`} />
     <//>
     ${picked.size > 0 && html`<div class="bulk"><span class="grow">${t('memory.picked', { n: picked.size })}</span><button type="button" class="link" onClick=${() => setPicked(new Map())}>${t('cancel')}</button><button type="button" class="button" onClick=${() => setDialog({ kind: 'bulk' })}>${t('forget')}…</button></div>`}

@@ -8,13 +8,14 @@ import { Difference } from './core.js'
 
 export const screen = 'operations'
 const ACTORS = ['', 'model', 'user', 'memory_agent', 'topics', 'compression']
+const SAYS_NOTHING = /^memory_agent/ // that an exchange was looked at; what came of it is listed by itself
 const CANNOT = /^(archival_memory_search|conversation_delete|core_memory_delete|episode_delete|undo)$/
 
 export function Screen({ user, may }) {
   const [actor, setActor] = useState('')
   const [tab, setTab] = useState('log')
   const list = usePages((after) => get(userPath(user, 'memory-operations'), { after, limit: 60 }), [user])
-  const shown = list.items?.filter((each) => !actor || each.trigger?.actor === actor)
+  const shown = list.items?.filter((each) => !SAYS_NOTHING.test(each.type) && (!actor || each.trigger?.actor === actor))
   return html`<${Page} title=${t('nav.operations')} lead=${t('operations.lead')} actions=${html`<${Select} aria-label=${t('operations.by')} value=${actor} onChange=${setActor} options=${ACTORS.map((each) => [each, each ? word('actor', each) : t('operations.everybody')])} />`}>
     <div class="tabs" role="tablist">${['log', 'runs'].map((each) => html`<button type="button" role="tab" aria-selected=${tab === each} onClick=${() => setTab(each)}>${t(`operations.${each}`)}</button>`)}</div>
     ${tab === 'log'
@@ -35,7 +36,7 @@ function Entry({ each, user, may, onChanged }) {
   }
   const message = each.trigger?.message_id
   return html`<li class="card">
-    <div class="card-head"><b>${word('operation', each.type)}</b>${each.field && /^[a-z_]+$/.test(each.field) && html`<${Chip}>${word('change_kind', each.field)}<//>`}<span class="muted">${word('actor', each.trigger?.actor ?? 'user')}</span><small class="muted"><${When} at=${each.at} /></small><span class="grow"></span>
+    <div class="card-head"><b>${word('operation', each.type)}</b>${each.field && /^[a-z_]+$/.test(each.field) && html`<${Chip}>${each.type.startsWith('core_memory') ? word('core_section', each.field) : word('change_kind', each.field)}<//>`}<span class="muted">${word('actor', each.trigger?.actor ?? 'user')}</span><small class="muted"><${When} at=${each.at} /></small><span class="grow"></span>
       ${each.undone_at ? html`<${Chip} kind="note">${t('undone')}<//>` : may('memory:write') && !CANNOT.test(each.type) && html`<${Button} kind="small" onClick=${undo}>${t('undo')}<//>`}</div>
     ${each.type.startsWith('core_memory') && isObject(each.old_value) && isObject(each.new_value)
       ? html`<${Difference} before=${each.old_value ?? {}} after=${each.new_value ?? {}} />`

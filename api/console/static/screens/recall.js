@@ -66,5 +66,11 @@ function Legs({ items }) {
   for (const item of items) for (const [leg, rank] of Object.entries(item.ranks ?? {})) legs.set(leg, [...(legs.get(leg) ?? []), { item, rank }])
   if (!legs.size) return html`<p class="muted">${t('recall.no_lists')}</p>`
   return html`<div class="legs">${[...legs].map(([leg, found]) => html`<section class="card"><h3>${legName(leg)}</h3>
-    <ol>${found.sort((one, other) => one.rank - other.rank).map(({ item, rank }) => html`<li value=${rank}>${item.content.slice(0, 90)}${item.content.length > 90 ? '…' : ''}</li>`)}</ol></section>`)}</div>`
+    <ol>${found.sort((one, other) => one.rank - other.rank).map(({ item, rank }) => html`<li value=${rank} dir="auto">${beginning(item.content)}</li>`)}</ol></section>`)}</div>`
+}
+
+/** The beginning of what was said, without who said it. */
+function beginning(content) {
+  const text = content.replace(/^(user|assistant): /gm, '')
+  return text.length > 90 ? `${text.slice(0, 90)}…` : text
 }

@@ -7,6 +7,7 @@ import { chooseUser } from '../demo.js'
 import { useForm } from './parts.js'
 
 export const screen = 'users'
+const count = (value) => (value === undefined ? '–' : number(value)) // a single user's own are not counted
 const BATCH = 2000 // lines of an import that are sent at once
 
 export function Screen({ service, may }) {
@@ -18,9 +19,9 @@ export function Screen({ service, may }) {
     ${!service.user_id && html`<div class="filters"><input type="search" placeholder=${t('users.search')} aria-label=${t('users.search')} value=${prefix} onInput=${(event) => setPrefix(event.target.value)} /></div>`}
     <${Loaded} of=${list} empty=${t('users.none')} emptyText=${t('users.none_hint')}>
       <div class="scroll-x" tabindex="0"><table><thead><tr><th>${t('user')}</th><th>${t('users.conversations')}</th><th>${t('users.messages')}</th><th>${t('users.episodes')}</th><th>${t('users.zone')}</th><th>${t('users.active')}</th><th><span class="unseen">${t('actions')}</span></th></tr></thead><tbody>
-        ${list.items?.map((each) => html`<tr key=${each.user_id}><td><button type="button" class="link" onClick=${() => chooseUser(each.user_id, 'memory')}>${each.display_name ?? each.user_id}</button>${each.display_name && html`<br /><small class="muted">${each.user_id}</small>`}</td><td class="num">${number(each.conversations ?? 0)}</td><td class="num">${number(each.messages ?? 0)}</td><td class="num">${number(each.episodes ?? 0)}</td><td>${each.timezone}</td><td><${When} at=${each.last_active_at} /></td><td><div class="row">
+        ${list.items?.map((each) => html`<tr key=${each.user_id}><td><button type="button" class="link" onClick=${() => chooseUser(each.user_id, 'memory')}>${each.display_name ?? each.user_id}</button>${each.display_name && html`<br /><small class="muted">${each.user_id}</small>`}</td><td class="num">${count(each.conversations)}</td><td class="num">${count(each.messages)}</td><td class="num">${count(each.episodes)}</td><td>${each.timezone}</td><td><${When} at=${each.last_active_at} /></td><td><div class="row">
           <${IconButton} icon="edit" label=${t('edit')} onClick=${() => setDialog({ kind: 'edit', each })} />
-          <${IconButton} icon="down" label=${t('users.export')} onClick=${() => download(userPath(each.user_id, 'export'), `${each.user_id}.jsonl`)} />
+          <${IconButton} icon="download" label=${t('users.export')} onClick=${() => download(userPath(each.user_id, 'export'), `${each.user_id}.jsonl`)} />
           ${may('admin') && html`<${IconButton} icon="trash" label=${t('users.erase')} onClick=${() => setDialog({ kind: 'erase', each })} />`}</div></td></tr>`)}
       </tbody></table></div><${More} of=${list} />
     <//>
