@@ -65,12 +65,13 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
         raise InvalidInput(where, "the last message must be the user's")
     _, raw, images = said.pop()
     last = unwrap(raw)
+    if last.attached and not last.said and not images:
+        raise InvalidInput(where, "the last message holds nothing that the user said; answers are not continued")
     _check_message(last.said, images, where)
-    earlier = [
-        EarlierMessage(role=role, content=_said(role, text), images=shown)
-        for role, text, shown in said
-        if text.strip() or shown
-    ]
+    earlier = []
+    for role, text, shown in said:
+        if (content := _said(role, text)) or shown:
+            earlier.append(EarlierMessage(role=role, content=content or _ONLY_IMAGES, images=shown))
     text = last.said if last.said.strip() else _ONLY_IMAGES
     return ClientRequest(text, images, last.attached, "\n\n".join(instructions), earlier, raw)
 
@@ -84,12 +85,13 @@ def read_all(messages: Sequence[ClientMessage], where: str) -> list[EarlierMessa
     said: list[EarlierMessage] = []
     for place, message in enumerate(messages):
         text, images = _content(message.content, f"{where}.{place}.content")
-        if message.role not in {"user", "assistant"} or not (text.strip() or images):
+        content = _said(message.role, text)
+        if message.role not in {"user", "assistant"} or not (content or images):
             continue
         if message.role == "user":
-            said.append(EarlierMessage(role="user", content=_said("user", text), images=images))
-        else:
-            said.append(EarlierMessage(role="assistant", content=text))
+            said.append(EarlierMessage(role="user", content=content or _ONLY_IMAGES, images=images))
+        elif content:
+            said.append(EarlierMessage(role="assistant", content=content))
     return said
 
 
@@ -108,9 +110,10 @@ def cut_to_tokens(text: str, most: int) -> str:
 
 
 def _said(role: str, text: str) -> str:
-    if role == "assistant":
-        return text
-    return unwrap(text).said if text.strip() else _ONLY_IMAGES
+    """What a message of the history says; empty where that is nothing."""
+    if not text.strip():
+        return ""
+    return text if role == "assistant" else unwrap(text).said
 
 
 def _check_message(text: str, images: Sequence[str], where: str) -> None:

@@ -12,6 +12,7 @@ _SYSTEM_CONTEXT = re.compile(
 _SOURCED_CONTEXT = re.compile(r"<(context|sources)>(?P<inside>(?:(?!</\1>).)*<source\b.*?)</\1>", re.DOTALL)
 _SOURCE = re.compile(r"<source\b[^>]*\bid=[^>]*>.*?</source>", re.DOTALL)
 _CLIENT_MEMORY = re.compile(r"<(user_memory|user_memories|memory_context)>.*?</\1>", re.DOTALL)
+_ATTACHED_FILES = re.compile(r"<attached_files>\s*(?:<file\b[^>]*/>\s*)+</attached_files>")
 _TEMPLATE = re.compile(r"\A\s*###\s*Task:\s*\n", re.IGNORECASE)
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
 _DATE_LINE = re.compile(
@@ -29,13 +30,17 @@ class Unwrapped:
 
 
 def unwrap(text: str) -> Unwrapped:
-    """Take the wrappers of known clients off a user's message; a message that is nothing else stays whole."""
+    """Take the wrappers of known clients off a user's message.
+
+    A message that is nothing else stays whole; except a template for a question that holds none, as it comes when
+    an answer is to be continued: there `said` is empty.
+    """
     attached: list[str] = []
-    said = text
+    said, is_template = text, False
     if "<" in text:
-        if _TEMPLATE.match(said) and ("<source" in said or _QUERY.search(said)):
+        if is_template := bool(_TEMPLATE.match(said) and (_SOURCED_CONTEXT.search(said) or _QUERY.search(said))):
             said = _query_of_template(said, attached)
-        for pattern in (_SYSTEM_CONTEXT, _SOURCED_CONTEXT, _SOURCE, _CLIENT_MEMORY):
+        for pattern in (_SYSTEM_CONTEXT, _SOURCED_CONTEXT, _SOURCE, _CLIENT_MEMORY, _ATTACHED_FILES):
             found = [match.group().strip() for match in pattern.finditer(said)]
             if found:
                 attached += found
@@ -44,7 +49,7 @@ def unwrap(text: str) -> Unwrapped:
         attached.append(date.group().strip())
         said = said[date.end() :]
     said = said.strip() if attached else text
-    return Unwrapped(said, attached) if said else Unwrapped(text, [])
+    return Unwrapped(said, attached) if said or is_template else Unwrapped(text, [])
 
 
 def _query_of_template(text: str, attached: list[str]) -> str:

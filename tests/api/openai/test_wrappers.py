@@ -18,6 +18,9 @@ Respond to the user query using the provided context, with citations in the form
 <source id="2" name="pay.md">On the 25th.</source>
 </context>
 """
+FILES = """<attached_files>
+<file type="file" id="551b593a" url="551b593a" content_type="text/plain" name="leave.txt"/>
+</attached_files>"""
 
 
 @pytest.mark.parametrize(
@@ -31,6 +34,9 @@ Respond to the user query using the provided context, with citations in the form
             "Translate this.\n<!-- SYSTEM CONTEXT (NOT PART OF USER QUERY) -->\nx\n<!-- END SYSTEM CONTEXT -->",
             "Translate this.",
         ),
+        (f"{RAG}\n{FILES}\n\nHow many days of leave do I have?", "How many days of leave do I have?"),
+        (f"{FILES}\n\n这份文件说了什么？", "这份文件说了什么？"),
+        (RAG, ""),
         ("Current date: 2026-11-22\n\nWhat is on today?", "What is on today?"),
         ("当前时间：2026年11月22日\n今天有什么安排？", "今天有什么安排？"),
     ],
@@ -48,6 +54,8 @@ def test_what_clients_put_around_a_message_is_no_part_of_it(sent: str, said: str
         "  spaces stay  ",
         'Why does <source src="a.mp4"> not play in my <video>?',
         "### Task:\nWrite a poem about rain.",
+        '### Task:\nExplain <source src="a.mp4"> in HTML.',
+        "What goes into <attached_files></attached_files>?",
         "My current date is with Anna.",
         "<context>\nI moved to Bern.\n</context>",
         '<source id="1">only this</source>',
