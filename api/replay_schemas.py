@@ -58,7 +58,9 @@ class AskedView(BaseModel):
     sections: list[SectionView] | None = Field(description="The prompt in order; null = no text of it is kept.")
     recalled: list[UUID] = Field(description="Memories that the prompt showed.")
     usage: dict[str, int] | None
-    total_ms: float | None
+    ms: float | None = Field(
+        description="Milliseconds: of the model for the prompt as it was, of the whole turn with today's memory."
+    )
     error: ReplayErrorView | None
 
 

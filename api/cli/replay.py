@@ -95,8 +95,8 @@ def _measure(service: ChatService, turn_id: str, body: dict[str, Any], *, alone:
         "message": replayed["message"],
         "same_prompt": replayed["same_prompt"],
         "overlap": replayed["overlap"],
-        "then": {key: then[key] for key in ("answer", "usage", "total_ms")},
-        "now": {key: now[key] for key in ("answer", "usage", "total_ms", "error")},
+        "then": {key: then[key] for key in ("answer", "usage", "ms")},
+        "now": {key: now[key] for key in ("answer", "usage", "ms", "error")},
     }
 
 
@@ -114,7 +114,7 @@ def _summary(measured: Sequence[Measured]) -> dict[str, Any]:
         "different_answers": sum(each["overlap"] < _DIFFERENT for each in both),
     }
     for when in ("then", "now"):
-        totals = [each[when]["total_ms"] for each in both if each[when]["total_ms"] is not None]
+        totals = [each[when]["ms"] for each in both if each[when]["ms"] is not None]
         summary[f"{when}_ms"] = statistics.median(totals) if totals else None
         for kind in ("input_tokens", "output_tokens"):
             summary[f"{when}_{kind}"] = sum((each[when]["usage"] or {}).get(kind, 0) for each in both)
@@ -147,8 +147,8 @@ def _show(measured: Sequence[Measured]) -> None:
             _short(each["then"]["answer"]),
             f"[red]{error['code']}[/]" if error else _short(each["now"]["answer"]),
             "" if overlap is None else f"{overlap:.0%}",
-            _ms(each["then"]["total_ms"]),
-            _ms(each["now"]["total_ms"]),
+            _ms(each["then"]["ms"]),
+            _ms(each["now"]["ms"]),
         )
     console = Console()
     console.print(table)

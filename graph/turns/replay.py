@@ -32,7 +32,8 @@ class Asked:
     answer: str | None
     """None = no model was asked, or it did not answer."""
     usage: Any
-    total_ms: float | None
+    ms: float | None
+    """Milliseconds that the model took for the prompt as it was; that the whole turn took with today's memory."""
     recalled: Sequence[str] = ()
     """Ids of the episodes that the prompt showed."""
     error: Mapping[str, Any] | None = None
@@ -84,7 +85,9 @@ class Replays:
         turn = await self._prompts.turn(tenant_id, turn_id, user_id=user_id)
         timings = turn.timings or {}
         sections = await self._prompts.sections_of(tenant_id, turn)
-        then = Asked(sections, turn.answer, turn.usage, timings.get("total_ms"), turn.recalled)
+        then = Asked(
+            sections, turn.answer, turn.usage, timings.get("total_ms" if today else "generate_ms"), turn.recalled
+        )
         same = None
         if today:
             now = await self._with_memory_of_today(tenant_id, turn, request)
@@ -108,8 +111,8 @@ class Replays:
         except ModelFailed as failed:
             error = {"code": failed.failure, "message": failed.message, "retryable": failed.can_retry}
             return Asked(prompt.sections, None, None, None, error=error)
-        total_ms = round((time.perf_counter() - begun) * 1000, 1)
-        return Asked(prompt.sections, "".join(pieces), asdict(ModelUsage.of(reply)), total_ms)
+        ms = round((time.perf_counter() - begun) * 1000, 1)
+        return Asked(prompt.sections, "".join(pieces), asdict(ModelUsage.of(reply)), ms)
 
     async def _with_memory_of_today(self, tenant_id: UUID, turn: PastTurn, request: ReplayRequest) -> Asked:
         """Run a temporary turn with the same message after the same messages."""
