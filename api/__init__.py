@@ -1,1 +1,1 @@
-"""The ways in: HTTP, WebSocket, command line."""
+"""The interfaces: HTTP, WebSocket, command line."""

@@ -21,7 +21,7 @@ from services.identity.tenants import DEFAULT_TENANT
 _DOCS = frozenset({"/docs", "/openapi.json"})
 
 
-# Coroutines, though nothing is awaited: FastAPI would run plain functions in a thread each.
+# Coroutines although nothing is awaited: FastAPI would run each plain function in a thread.
 async def _services(connection: HTTPConnection) -> Services:
     services: Services = connection.state.services
     return services
@@ -33,7 +33,7 @@ async def _runner(connection: HTTPConnection) -> TurnRunner:
 
 
 async def caller_of(connection: HTTPConnection) -> Caller:
-    """Who sends the request; `api/early_authentication.py` may have found out already."""
+    """Return the caller; `api/early_authentication.py` may have identified them already."""
     known: Caller | None = getattr(connection.state, "caller", None)
     if known is not None:
         return known
@@ -42,7 +42,7 @@ async def caller_of(connection: HTTPConnection) -> Caller:
 
 
 async def _authorization(connection: HTTPConnection) -> str | None:
-    """The header of this name, or what a WebSocket's ticket stands for; that is redeemed once."""
+    """Return the header of this name, or what a WebSocket's ticket stands for, which is redeemed once."""
     sent = connection.headers.get("authorization")
     ticket = connection.query_params.get("ticket") if connection.scope["type"] == "websocket" else None
     if sent is not None or ticket is None:
@@ -54,7 +54,7 @@ async def _authorization(connection: HTTPConnection) -> str | None:
 
 
 async def is_operator(connection: HTTPConnection) -> bool:
-    """Whether the caller may see what is for the operator: an admin of the default tenant, or where it is open."""
+    """Whether the caller may see what is for operators: an admin of the default tenant; anybody if it is open."""
     services: Services = connection.state.services
     if not services.settings.operations_protected:
         return True
@@ -80,9 +80,9 @@ def _not_for_everybody() -> Unauthenticated:
 
 
 class ProtectedDocs:
-    """ASGI middleware: the documentation asks for an admin's key, which a browser sends as the password.
+    """ASGI middleware: requires an admin's key for the documentation, which a browser sends as the password.
 
-    Nothing else takes a password: a browser would send it with requests that another site makes, too.
+    Nothing else accepts a password: a browser would also send it with requests that another site makes.
     """
 
     def __init__(self, app: ASGIApp, *, services: Services) -> None:
@@ -90,7 +90,7 @@ class ProtectedDocs:
         self._services = services
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        """Look at the headers of requests for the documentation."""
+        """Check the headers of requests for the documentation."""
         if scope["type"] == "http" and scope["path"] in _DOCS:
             sent = Headers(scope=scope).get("authorization", "")
             if not await _is_admin_of_service(self._services, _password_as_bearer(sent)):
@@ -112,14 +112,14 @@ def _password_as_bearer(authorization: str) -> str:
 
 
 class _Bearer(SecurityBase):
-    """The OpenAPI document on credentials."""
+    """The OpenAPI description of credentials."""
 
     scheme_name = "bearer"
     model = HTTPBearer(description="An API key or a token, as ANAMNESIS_AUTH says; with `none`, nothing.")
 
 
 class _CallerWith(_Bearer):
-    """The caller of a request, who must have a scope; the request counts against the tenant's limit."""
+    """The caller of a request, who must have a scope; the request counts towards the tenant's limit."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -133,7 +133,7 @@ class _CallerWith(_Bearer):
 
 
 class _KnownCaller(_Bearer):
-    """The caller of a request, whatever their scopes; the request counts against the tenant's limit."""
+    """The caller of a request, with any scopes; the request counts towards the tenant's limit."""
 
     async def __call__(self, connection: HTTPConnection) -> Caller:
         caller = await caller_of(connection)
@@ -151,7 +151,7 @@ class StartsTurns:
         self.services: Services = connection.state.services
 
     async def caller_for(self, user_id: str) -> Caller:
-        """Let one turn for the user begin; call it once for each.
+        """Check that a turn for the user may begin; call it once per turn.
 
         Raises:
             Unauthenticated: the key of an open socket was revoked, or its token has expired.
@@ -159,7 +159,7 @@ class StartsTurns:
             RateLimited: the user or the tenant has started too many.
         """
         caller = self.caller
-        if self._connection.scope["type"] == "websocket":  # it may have been open for long
+        if self._connection.scope["type"] == "websocket":  # it may have been open for a long time
             caller = await caller_of(self._connection)
             caller.require("chat")
         caller.act_for(user_id)

@@ -1,4 +1,4 @@
-"""Refuse requests that start turns while as many run as may, before their body is read."""
+"""Refuses requests that start turns while the process is full, before their body is read."""
 
 from collections.abc import Callable
 
@@ -18,18 +18,18 @@ STARTING_TURNS = frozenset(
         "/api/v1/ui/ag-ui",
     },
 )
-"""Paths whose POST starts a turn. A WebSocket is let in: each of its turns is refused by itself."""
+"""Paths whose POST starts a turn. WebSockets are accepted: each of their turns is checked separately."""
 
 
 class Admission:
-    """ASGI middleware: 503 with `Retry-After` for what starts a turn, while the process is busy."""
+    """ASGI middleware: 503 with `Retry-After` for requests that start a turn while the process is busy."""
 
     def __init__(self, app: ASGIApp, *, admit: Callable[[], None]) -> None:
         self._app = app
         self._admit = admit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at the path only."""
+        """Check only the path."""
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in STARTING_TURNS:
             try:
                 self._admit()

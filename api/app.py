@@ -63,7 +63,7 @@ _ACCESS_PROBLEMS = documented(HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTT
 
 
 def make_app(services: Services, runner: TurnRunner) -> FastAPI:
-    """The application over open services, which the caller closes."""
+    """Make the application over open services, which the caller closes."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -71,7 +71,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         yield {"services": services, "runner": runner, "mcp": mcp}
         await mcp.close()
 
-    # Its page /docs loads nothing from another host; /redoc would load a picture.
+    # The page /docs loads nothing from another host; /redoc would load a picture.
     app = FastAPIOffline(
         redoc_url=None,
         title="Anamnesis",
@@ -100,7 +100,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
 
 @lru_cache(maxsize=1)
 def _routes() -> Sequence[BaseRoute]:
-    """Every route. They hold nothing of one application, and FastAPI analyses each once, when it is first used."""
+    """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
     for routes in (
         chat,

@@ -1,4 +1,4 @@
-"""`POST /api/v1/chat/stream`, `POST /api/v1/chat` and the WebSocket: a message in, its turn's events out."""
+"""`POST /api/v1/chat/stream`, `POST /api/v1/chat` and the WebSocket: take a message, return its turn's events."""
 
 import asyncio
 import contextlib
@@ -109,17 +109,17 @@ async def chat(
 
 @router.post("/ticket", response_model=TicketView, responses=documented(HTTPStatus.SERVICE_UNAVAILABLE))
 async def ticket(connection: Request, services: ServicesOf, _: Chatter) -> TicketView:
-    """Issue a ticket with which a browser opens the WebSocket: `/api/v1/chat/ws?ticket=…`, once and soon."""
+    """Issue a short-lived ticket for a browser to open the WebSocket once: `/api/v1/chat/ws?ticket=…`."""
     issued = await services.tickets.issue(connection.headers.get("authorization", ""))
     return TicketView(ticket=issued, expires_in_s=TICKET_S)
 
 
 @router.websocket("/ws")
 async def chat_socket(socket: WebSocket, starter: TurnStarter, runner: RunnerOf) -> None:
-    """Take requests as JSON frames, send the events of their turns; several turns may be under way.
+    """Take requests as JSON frames and send the events of their turns; several turns may run at once.
 
-    A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When
-    the socket closes, its turns run on, unless they were to be cancelled then.
+    A frame that cannot be accepted is answered with an `error` frame and the socket stays open. When the
+    socket closes, its turns continue, except those with `on_disconnect: cancel`.
     """
     await socket.accept()
     following: set[asyncio.Task[None]] = set()
@@ -156,7 +156,7 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
         turn_id = await _start(starter, runner, caller, request, request.idempotency_key, None)
     except AnamnesisError as error:
         refusal = _refusal(problem_of(error), retryable=error.retryable, request_id=request.request_id)
-        with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed meanwhile
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it was closed in the meantime
             await socket.send_text(refusal)
         return
     ended = False

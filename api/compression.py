@@ -1,4 +1,4 @@
-"""Compression of a user's memory: asked for, reported and undone."""
+"""Compression of a user's memory: start, list and undo runs."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ User = Annotated[Id, Path()]
     responses=documented(HTTPStatus.CONFLICT),
 )
 async def compress(user_id: User, body: CompressionRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Have a worker merge duplicate episodes and retire faded ones; 409 while one is already running.
+    """Let a worker merge duplicate episodes and retire faded ones; 409 while a run is in progress.
 
     With `dry_run` nothing is changed, and the report says what would be.
     """
@@ -41,7 +41,7 @@ async def compress(user_id: User, body: CompressionRequest, services: ServicesOf
 async def runs(
     user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
-    """Runs with what they did, newest first."""
+    """Compression runs with their reports, newest first."""
     caller.act_for(user_id)
     user = await services.compression.store.user_id(caller.tenant_id, user_id)
     items = await services.compression.store.runs(caller.tenant_id, user, after=cursor_of(after), limit=limit)
@@ -50,7 +50,7 @@ async def runs(
 
 @router.post("/{run_id}/undo", response_model=CompressionRunView, responses=documented(HTTPStatus.CONFLICT))
 async def undo(user_id: User, run_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Bring back exactly what a run superseded; 409 when it cannot be undone, or a later run builds on it."""
+    """Restore exactly what a run superseded; 409 if it cannot be undone, or a later run builds on it."""
     caller.act_for(user_id)
     user = await services.compression.store.user_id(caller.tenant_id, user_id)
     await services.compression.undo.undo(caller.tenant_id, user, run_id)

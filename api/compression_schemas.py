@@ -10,23 +10,23 @@ from services.conversations.values import Id
 
 
 class CompressionRequest(BaseModel):
-    """Whose memory of the user is compressed, and whether in earnest."""
+    """A request for a compression run."""
 
     model_config = ConfigDict(extra="forbid")
 
-    dry_run: bool = Field(False, description="Change nothing; say what would be done.")
-    expert: Id = Field("default", description="Name of the expert who remembers it.")
+    dry_run: bool = Field(False, description="Change nothing; report what would be done.")
+    expert: Id = Field("default", description="Name of the expert whose memory it is.")
 
 
 class DroppedView(BaseModel):
-    """An episode that gave way to a text which does not say what it said."""
+    """An episode that was superseded without being represented by the new text."""
 
     episode_id: UUID
     reason: Literal["duplicate", "contradicted", "trivial"]
 
 
 class FailureView(BaseModel):
-    """Episodes alike that were left as they are."""
+    """Similar episodes that were left unchanged."""
 
     episodes: int
     reason: str
@@ -37,16 +37,16 @@ class ReportView(BaseModel):
 
     episodes_before: int = 0
     episodes_after: int = 0
-    clusters: int = Field(0, description="Groups of episodes alike that were looked at.")
+    clusters: int = Field(0, description="Groups of similar episodes that were examined.")
     left_for_later: int = Field(0, description="Groups for which there was no time.")
     consolidated: int = Field(0, description="New texts.")
-    superseded: int = Field(0, description="Episodes in the place of which they stand.")
+    superseded: int = Field(0, description="Episodes that they replace.")
     dropped: list[DroppedView] = Field([], description="Those of them that no new text represents, and why.")
     retired: int = Field(0, description="Old ones of little importance that were never recalled.")
-    failures: list[FailureView] = Field([], description="Groups that were left as they are, and why.")
-    changed_meanwhile: int = Field(0, description="Groups that changed while the run went on, and stayed.")
+    failures: list[FailureView] = Field([], description="Groups that were left unchanged, and why.")
+    changed_meanwhile: int = Field(0, description="Groups that changed during the run and were left unchanged.")
     by: Literal["model", "rules"] = "model"
-    tokens: int = Field(0, description="Of prompts and answers, estimated.")
+    tokens: int = Field(0, description="Estimated tokens of prompts and answers.")
     seconds: float = 0.0
     problem: str | None = Field(None, description="Why it failed as a whole.")
 
@@ -63,7 +63,7 @@ class CompressionRunView(BaseModel):
     created_at: datetime
     finished_at: datetime | None
     undone_at: datetime | None
-    can_be_undone: bool = Field(description="Unless a later run builds on it.")
+    can_be_undone: bool = Field(description="False if a later run builds on it.")
 
 
 class CompressionRunPage(BaseModel):

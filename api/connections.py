@@ -1,7 +1,7 @@
-"""HTTP connections with time limits: for headers that do not end, and for clients that read nothing.
+"""Time limits of HTTP connections: for headers that do not end, and for clients that read nothing.
 
 Uvicorn limits only the time between two requests of a connection. A client that sends half a header would stay
-for good, and so would an answer, in memory, that nobody takes.
+for ever, and so would a response in memory that nobody reads.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Uvicorn's protocol, which calls these methods as a connection goes on."""
+    """Uvicorn's protocol with time limits; Uvicorn calls these methods."""
 
     header_timeout_s: float
     reader_timeout_s: float
@@ -44,7 +44,7 @@ class BoundedHttp(HttpToolsProtocol):
     _header_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None
     _unread = 0
-    """Bytes that the client had not taken when the reader was looked at last."""
+    """Unread bytes at the last check of the reader."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first header."""
@@ -62,20 +62,20 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
-        """Watch a client that does not take what is there for it."""
+        """Start watching a client that does not read."""
         super().pause_writing()
         if self._reader_timer is None:
             self._unread = self.transport.get_write_buffer_size()
             self._reader_timer = self.loop.call_later(self.reader_timeout_s, self._look_at_reader)
 
     def resume_writing(self) -> None:
-        """The client has taken it."""
+        """Stop watching: the client has read."""
         _cancel(self._reader_timer)
         self._reader_timer = None
         super().resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting for anything."""
+        """Stop all timers."""
         _cancel(self._header_timer)
         _cancel(self._reader_timer)
         self._reader_timer = None
@@ -100,7 +100,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._reader_timer = None
         log.info("slow reader cut off", unread_bytes=left)
         if (connection := self.transport.get_extra_info("socket")) is not None:
-            # Reset it: the kernel would keep what it has been given for a client that never reads.
+            # Reset it: otherwise the kernel would keep the buffered data for a client that never reads.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
 

@@ -1,4 +1,4 @@
-"""Conversations: their messages, summaries and topics; and their removal."""
+"""Conversations: read them with their messages, summaries and topics, and remove them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -67,7 +67,7 @@ async def erase(
         bool, Query(description="Keep core memory and written memories that come from the conversation.")
     ] = False,
 ) -> Any:
-    """Remove a conversation with everything that was made of it; a running turn is cancelled first."""
+    """Remove a conversation with everything derived from it; a running turn is cancelled first."""
     return await services.conversation_erasure.erase(
         caller.tenant_id, conversation_id, user=caller.user_id, keep_memories=keep_memories
     )
@@ -77,7 +77,7 @@ async def erase(
 async def messages(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
-    """Messages of a conversation, oldest first, answers that broke off among them."""
+    """Messages of a conversation, oldest first, including answers that broke off."""
     items = await services.transcript.messages(
         caller.tenant_id, conversation_id, user_id=caller.user_id, after=cursor_of(after), limit=limit
     )
@@ -86,7 +86,7 @@ async def messages(
 
 @router.get("/conversations/{conversation_id}/branches", response_model=BranchList)
 async def branches(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
-    """Tails of a conversation that gave way to others, in the order in which they were put aside."""
+    """Replaced tails of a conversation, in the order in which they were put aside."""
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
 
@@ -97,7 +97,7 @@ async def branches(conversation_id: UUID, services: ServicesOf, caller: MemoryRe
     responses=documented(HTTPStatus.CONFLICT),
 )
 async def switch_branch(conversation_id: UUID, branch_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Take a branch up again; what stands in its place becomes one. Answers with the branches there are then."""
+    """Restore a branch; the current tail becomes one. Returns the resulting branches."""
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     await services.branches.switch(caller.tenant_id, conversation_id, branch_id)
     return {"items": await services.branches.list(caller.tenant_id, conversation_id)}
@@ -107,7 +107,7 @@ async def switch_branch(conversation_id: UUID, branch_id: UUID, services: Servic
 async def turns(
     conversation_id: UUID, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
 ) -> Any:
-    """Turns of a conversation, oldest first, with how each went and what the user thinks of it."""
+    """Turns of a conversation, oldest first, with their outcome and the user's feedback."""
     place = cursor_of(after)
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     items = await services.turns.page(caller.tenant_id, conversation_id, after=place, limit=limit)
@@ -116,7 +116,7 @@ async def turns(
 
 @router.get("/conversations/{conversation_id}/summary", response_model=SummaryView)
 async def summary(conversation_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
-    """A conversation's rolling summary, and how far it reaches."""
+    """A conversation's rolling summary, and which messages it covers."""
     await services.transcript.conversation(caller.tenant_id, conversation_id, user_id=caller.user_id)
     return _summary_view(await services.summaries.store.get(caller.tenant_id, conversation_id))
 

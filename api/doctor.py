@@ -1,4 +1,4 @@
-"""`POST /api/v1/doctor`: every dependency of the running service, its models asked with real requests."""
+"""`POST /api/v1/doctor`: checks every dependency of the running service, and its models with real requests."""
 
 from http import HTTPStatus
 from typing import Any, Literal
@@ -27,13 +27,13 @@ class ModelCheckView(BaseModel):
     tools: Acceptance
     json_schema: Acceptance = Field(description="`ignored`: it answered, but not with such JSON.")
     messages: AcceptedForm = Field(description="The most liberal form of messages that it accepts.")
-    dimensions: int | None = Field(description="Of an embedding.")
+    dimensions: int | None = Field(description="Dimensions of an embedding.")
     answer_ms: float | None
     advice: list[str] = Field(description="What is wrong, with the endpoint's own message, and what to change.")
 
 
 class DoctorView(BaseModel):
-    """How the service and its models are."""
+    """The state of the service and its models."""
 
     dependencies: list[DependencyView]
     models: list[ModelCheckView]
@@ -43,7 +43,7 @@ class DoctorView(BaseModel):
 async def doctor(services: ServicesOf, caller: Admin) -> Any:
     """Check every dependency and send each configured model a few tiny requests, which are billed as usual.
 
-    Only for admins of the default tenant, as models belong to the whole service.
+    Only for admins of the default tenant, because models belong to the whole service.
     """
     if caller.tenant_id != DEFAULT_TENANT:
         raise Forbidden("This needs a key of the default tenant.")

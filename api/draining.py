@@ -1,4 +1,4 @@
-"""While the service stops, connections that are open are still served, and then closed by us."""
+"""While the service stops, open connections are still served, and closed after their response."""
 
 from collections.abc import Callable
 
@@ -7,14 +7,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Draining:
-    """ASGI middleware: asks a client to come back over a new connection, which reaches another process."""
+    """ASGI middleware: asks clients to reconnect, which takes them to another process."""
 
     def __init__(self, app: ASGIApp, *, draining: Callable[[], bool]) -> None:
         self._app = app
         self._draining = draining
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Change nothing but one header."""
+        """Change only one header."""
         if scope["type"] != "http" or not self._draining():
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Refuse an unknown caller, and a large body of a tenant over its limit, before the body is read.
+"""Refuses unknown callers, and large bodies of a tenant over its limit, before the body is read.
 
 FastAPI reads and parses a body before it resolves a route's dependencies: a stranger could make the service
 hold 70 MB for nothing.
@@ -19,18 +19,18 @@ class EarlyAuthentication:
     """ASGI middleware: every request that may have a body must come from a known caller."""
 
     def __init__(self, app: ASGIApp, *, authenticator: Authenticator, limits: RateLimits) -> None:
-        """Take what knows the callers and their limits."""
+        """Take the services that know callers and their limits."""
         self._app = app
         self._authenticator = authenticator
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at the headers only, and leave the caller for `api/access.py`."""
+        """Check only the headers, and pass the caller to `api/access.py`."""
         if scope["type"] == "http" and scope["method"] not in {"GET", "HEAD", "OPTIONS"}:
             headers = Headers(scope=scope)
             try:
                 caller = await self._authenticator.caller_of(headers.get("authorization"))
-                if _may_be_large(headers):  # others are counted when they have been read: one question to Redis
+                if _may_be_large(headers):  # others are counted once read: one request to Redis
                     await self._limits.check_tenant(caller.tenant_id)
             except AnamnesisError as error:
                 response = response_of(error, path=scope["path"])

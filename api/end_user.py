@@ -1,4 +1,4 @@
-"""Who is speaking: for which user a request to `/v1` is, and whether anything of it is remembered."""
+"""The user of a request to `/v1`, and whether anything of it is remembered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from services.platform.settings import Settings
 
 USER_JWT_HEADER = "X-OpenWebUI-User-Jwt"
 USER_HEADERS = ("X-OpenWebUI-User-Id", "X-OpenWebUI-User-Email", "X-User-Id", "X-LiteLLM-End-User-Id")
-"""The first that is there names the user."""
+"""The first one present names the user."""
 NO_USER = (
     "This request names no user, so nothing is remembered. Send `user` or `safety_identifier`, forward user "
     "headers with a key made with --acts-for-headers, or give the key a default user."
@@ -21,7 +21,7 @@ _ISSUER = "open-webui"
 
 @dataclass(frozen=True)
 class EndUser:
-    """For whom a request is; without a user it is answered without memory."""
+    """The user of a request; without one it is answered without memory."""
 
     user_id: str | None
     tenant_wide: bool = True
@@ -31,21 +31,21 @@ class EndUser:
 def end_user_of(
     caller: Caller, headers: Mapping[str, str], settings: Settings, *named: tuple[str, str | None]
 ) -> EndUser:
-    """Find out for whom a request is.
+    """Determine the user of a request.
 
-    In this order: the token's own user; the user of a signed header; a plain header, of callers that act for
-    others; what the body names; the default user of the key, or of the service without authentication.
+    In this order: the token's user; the user of a signed header; a plain header, from callers that may act for
+    others; a field of the body; the default user of the key, or of the service without authentication.
 
     Args:
         caller: who sends it.
         headers: of the request.
         settings: with the secret of signed headers.
-        named: fields of the body with what they say, the most trusted first.
+        named: fields of the body with their values, the most trusted first.
 
     Raises:
         Forbidden: a header names a user, and the caller may not act for users that headers name.
         Unauthenticated: a signed header is not valid.
-        InvalidInput: the name is none that a user can have.
+        InvalidInput: the name is not valid for a user.
     """
     header = next(((name, value) for name in USER_HEADERS if (value := headers.get(name, "").strip())), None)
     if caller.user_id is not None:

@@ -26,7 +26,7 @@ Text = Annotated[str, AfterValidator(no_nul), AfterValidator(not_blank)]
 
 
 class SaidRequest(BaseModel):
-    """A message that was said just before."""
+    """A preceding message."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -36,29 +36,29 @@ class SaidRequest(BaseModel):
 
 
 class EpisodeSearchRequest(BaseModel):
-    """What is looked for in a user's memory."""
+    """A search in a user's memory."""
 
     model_config = ConfigDict(extra="forbid")
 
     query: Annotated[Text, StringConstraints(max_length=_MAX_QUERY_CHARACTERS)]
     top_k: int = Field(10, ge=1, le=MAX_TOP_K, description="Episodes at the most.")
     episode_type: EpisodeType | None = None
-    conversation_id: UUID | None = Field(None, description="Only what is of this conversation.")
+    conversation_id: UUID | None = Field(None, description="Only from this conversation.")
     since: AwareDatetime | None = Field(None, description="Only what is of this time or later.")
     until: AwareDatetime | None = Field(None, description="Only what is of before this time.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     space: SpaceName | None = Field(None, description="Also what was said and remembered in this space.")
     recent: list[SaidRequest] = Field(
-        [], max_length=_MAX_SAID, description="What was said just before, oldest first: a query may refer to it."
+        [], max_length=_MAX_SAID, description="Preceding messages, oldest first, to which the query may refer."
     )
-    asked_at: AwareDatetime | None = Field(None, description="From when age is counted; null = now.")
+    asked_at: AwareDatetime | None = Field(None, description="Time from which age is counted; null = now.")
 
 
 class SourceView(BaseModel):
     """A message that an episode comes from."""
 
     message_id: UUID
-    external_id: str | None = Field(description="The caller's own id of a message that was imported.")
+    external_id: str | None = Field(description="The caller's id of an imported message.")
     role: Literal["user", "assistant"]
     speaker: str | None
     content: str
@@ -72,14 +72,14 @@ class FoundEpisodeView(BaseModel):
     content: str = Field(description="The memory as it was written; of a turn what was said, and by whom.")
     episode_type: EpisodeType
     importance: float
-    score: float = Field(description="Comparable within one search only.")
+    score: float = Field(description="Comparable only within one search.")
     created_at: datetime
     sources: list[SourceView] = Field(
-        description="In order. Of a turn, those of its messages that bear on the query."
+        description="In order. For a turn, only its messages that are relevant to the query."
     )
     conversation_id: UUID | None
-    likelihood: float = Field(description="Probability that it bears on the query, 0 to 1.")
-    ranks: dict[str, int] = Field(description="Its place, from 1, in each list that found it.")
+    likelihood: float = Field(description="Probability that it is relevant to the query, 0 to 1.")
+    ranks: dict[str, int] = Field(description="Its position, from 1, in each list that found it.")
 
 
 class FoundEpisodes(BaseModel):
@@ -90,13 +90,13 @@ class FoundEpisodes(BaseModel):
 
 
 class NewEpisodeRequest(BaseModel):
-    """A memory that is to be kept."""
+    """A memory to write."""
 
     model_config = ConfigDict(extra="forbid")
 
     content: Annotated[Text, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)]
     episode_type: WrittenType = "context"
-    importance: float | None = Field(None, ge=0, le=1, description="null = what is usual for the type.")
+    importance: float | None = Field(None, ge=0, le=1, description="null = the default for the type.")
     expert: Id = Field("default", description="Name of the expert who remembers it.")
     space: SpaceName | None = Field(None, description="The space that it belongs to; null = all share it.")
 
@@ -111,11 +111,11 @@ class EpisodeView(BaseModel):
 
 
 class EpisodeListQuery(BaseModel):
-    """Which episodes are listed."""
+    """Filters for a list of episodes."""
 
     model_config = ConfigDict(extra="forbid")
 
-    expert: Id | None = Field(None, description="Name of the expert who remembers them; unset = of all.")
+    expert: Id | None = Field(None, description="Name of the expert whose memory it is; unset = all.")
     space: SpaceName | None = Field(None, description="Also those of this space.")
     episode_type: EpisodeType | None = None
     origin: Origin | None = None
@@ -123,11 +123,11 @@ class EpisodeListQuery(BaseModel):
     since: AwareDatetime | None = Field(None, description="Only what is of this time or later.")
     until: AwareDatetime | None = Field(None, description="Only what is of before this time.")
     contains: Annotated[Text, StringConstraints(max_length=200)] | None = Field(
-        None, description="Only what has this text in it, in upper or lower case."
+        None, description="Only episodes that contain this text, case-insensitive."
     )
-    superseded: bool = Field(False, description="Also those in whose place another holds.")
+    superseded: bool = Field(False, description="Also superseded ones.")
     retracted: bool = Field(False, description="Also those that the user asked memory to forget.")
-    after: str | None = Field(None, max_length=200, description="The `next` of the page before.")
+    after: str | None = Field(None, max_length=200, description="The `next` of the previous page.")
     limit: int = Field(50, ge=1, le=MAX_PAGE)
 
 
@@ -146,9 +146,7 @@ class ListedEpisodeView(BaseModel):
     source_message_ids: list[UUID]
     last_recalled_at: datetime | None
     recall_count: int
-    superseded_by: UUID | None = Field(
-        description="What holds instead, or the run of compression that retired it."
-    )
+    superseded_by: UUID | None = Field(description="Its replacement, or the compression run that retired it.")
     retracted_at: datetime | None = Field(description="When the user asked memory to forget it.")
 
 

@@ -1,4 +1,4 @@
-"""Episodes of users: listed, searched, written, edited and removed."""
+"""Episodes of users: list, search, write, edit and remove them."""
 
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -63,7 +63,7 @@ async def episode(user_id: User, episode_id: UUID, services: ServicesOf, caller:
 async def edit(
     user_id: User, episode_id: UUID, body: EpisodeChangeRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
-    """Change a written memory; 409 for a turn, as what was said cannot be rewritten."""
+    """Change a written memory; 409 for a turn, because what was said cannot be rewritten."""
     caller.act_for(user_id)
     await services.memory.catalog.edit(caller.tenant_id, user_id, episode_id, _BY_USER, **body.model_dump())
     return await _whole(services, caller.tenant_id, user_id, episode_id)
@@ -71,7 +71,7 @@ async def edit(
 
 @router.post("/search", response_model=FoundEpisodes)
 async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
-    """Search all that was said to, and by, a user, and what was remembered of it; best first."""
+    """Search everything said by or to a user, and what was remembered of it; best first."""
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space)
     scope = Scope.of(
@@ -88,7 +88,7 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
 
 @router.post("", response_model=EpisodeView, status_code=HTTPStatus.CREATED)
 async def insert(user_id: User, body: NewEpisodeRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Remember something of a user; it can be recalled from the next turn on."""
+    """Write a memory; it can be recalled from the next turn on."""
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, body.expert, body.space, make_space=True)
     importance = IMPORTANCE[body.episode_type] if body.importance is None else body.importance
@@ -114,7 +114,7 @@ async def remove(
     caller: MemoryWriter,
     expert: Annotated[Id, Query(description="Name of the expert who remembers it.")] = "default",
 ) -> None:
-    """Recall an episode no more. Of a turn, the messages stay in their conversation."""
+    """Remove an episode from recall. The messages of a turn stay in their conversation."""
     caller.act_for(user_id)
     owner = await services.memory.core.owner(caller.tenant_id, user_id, expert)
     await services.memory.archive.remove(owner, episode_id, _BY_USER)

@@ -1,4 +1,4 @@
-"""Memories and messages that a conversation never uses."""
+"""Memories and messages that a conversation must not use."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -19,7 +19,7 @@ router = APIRouter(
 
 
 class ExclusionRequest(BaseModel):
-    """A memory or a message that is not to be used."""
+    """A memory or a message to exclude."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,7 +32,7 @@ class ExclusionView(BaseModel):
     id: UUID
     memory_id: UUID | None
     message_id: UUID | None
-    text: str | None = Field(description="What it says; null where memory has lost it since.")
+    text: str | None = Field(description="Its text; null if memory no longer has it.")
     created_at: datetime
 
 
@@ -58,8 +58,8 @@ async def exclude(
 ) -> Any:
     """Never use a memory, or a message, in a conversation, from its next turn on.
 
-    With a memory go the messages it was made from, and other memories made from those. Memory itself is not
-    changed, and other conversations use all of it. Sent again, it stays as it is.
+    Excluding a memory also excludes the messages it was made from, and other memories made from those. Memory
+    itself is not changed, and other conversations still use it. A repeated request changes nothing.
     """
     return await services.memory.exclusions.add(caller.tenant_id, conversation_id, body.what, user=caller.user_id)
 

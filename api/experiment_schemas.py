@@ -15,10 +15,10 @@ _MOST_EXPERTS = 100
 
 @with_config(ConfigDict(extra="forbid"))
 class VariantSettingsRequest(TypedDict, total=False):
-    """What a variant changes; what is not given stays as it is for everybody."""
+    """Settings of a variant; those not given are unchanged."""
 
     parts_off: PartsOff
-    recall_items: Annotated[int, Field(ge=1, le=50, description="Episodes in a prompt at the most.")]
+    recall_items: Annotated[int, Field(ge=1, le=50, description="Maximum number of episodes in a prompt.")]
     recall_tokens: Annotated[int, Field(ge=50, le=10_000, description="Tokens of a prompt for episodes.")]
     context_budget_tokens: Budget
     model: Model
@@ -47,7 +47,7 @@ Share = Annotated[float, Field(gt=0, le=1, description="Share of the users who t
 
 
 class ExperimentRequest(BaseModel):
-    """An experiment that is to be drafted."""
+    """An experiment to draft."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -120,20 +120,20 @@ class EstimateView(BaseModel):
 
 
 class VariantReportView(BaseModel):
-    """What a variant came to."""
+    """The results of a variant."""
 
     name: str
     users: int
-    turns: int = Field(description="Those that ended, but for those that somebody stopped.")
+    turns: int = Field(description="Ended turns, except those that somebody stopped.")
     rated: int = Field(description="Turns with feedback.")
     measures: dict[str, EstimateView] = Field(
         description="Shares `feedback_up`, `errors`, `degraded`; means `first_token_ms`, `total_ms`, `tokens`."
     )
-    differences: dict[str, EstimateView] = Field(description="The same, less those of the control.")
+    differences: dict[str, EstimateView] = Field(description="The same measures minus those of the control.")
 
 
 class ExperimentReportView(BaseModel):
-    """What an experiment came to."""
+    """The results of an experiment."""
 
     experiment: ExperimentView
     variants: list[VariantReportView]

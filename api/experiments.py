@@ -1,4 +1,4 @@
-"""Experiments: variants of settings, given to users by a stable hash, and what each came to."""
+"""Experiments: variants of settings, assigned to users by a stable hash, and their results."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -74,5 +74,5 @@ async def delete(name: Name, services: ServicesOf, caller: Admin) -> None:
 
 @router.get("/{name}/report", response_model=ExperimentReportView, responses=_NOT_FOUND)
 async def report(name: Name, services: ServicesOf, caller: Admin) -> Any:
-    """What each variant came to so far, and how it differs from the first, with 95 % confidence intervals."""
+    """Results of each variant so far, and differences from the first, with 95 % confidence intervals."""
     return await services.experiment_reports.report(caller.tenant_id, name)

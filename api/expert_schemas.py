@@ -13,7 +13,7 @@ from state.prompt import ContextStrategy, Feature
 
 MAX_PERSONA_CHARACTERS = 4000
 _MAX_PROMPT_CHARACTERS = 32_000
-"""No text so long has few enough tokens; a longer one is not even counted."""
+"""Longer texts certainly have too many tokens and are not counted."""
 
 SystemPrompt = Annotated[
     str,
@@ -34,10 +34,8 @@ Persona = Annotated[
 Model = Annotated[
     str, StringConstraints(min_length=1, max_length=200), AfterValidator(no_nul), AfterValidator(not_blank)
 ]
-ModelOrOurs = Annotated[Model | None, Field(description="The model that answers; null = the service's own.")]
-Strategy = Annotated[
-    ContextStrategy, Field(description="What becomes of messages that the window has no room for.")
-]
+ModelOrOurs = Annotated[Model | None, Field(description="The model that answers; null = the service's default.")]
+Strategy = Annotated[ContextStrategy, Field(description="What happens to messages that do not fit the window.")]
 Window = Annotated[int, Field(ge=1000, le=2_000_000, description="The model's context window, in tokens.")]
 Threshold = Annotated[float, Field(ge=0.1, le=1.0, multiple_of=0.01)]
 MinMessages = Annotated[int, Field(ge=10, le=1000)]
@@ -48,14 +46,14 @@ Budget = Annotated[
     Field(
         ge=500,
         le=1_000_000,
-        description="Tokens that its prompts may have, the user's message not counted; null = the service's own.",
+        description="Tokens allowed for its prompts, without the user's message; null = the service's default.",
     ),
 ]
 PartsOff = Annotated[
     list[Feature],
     Field(
         max_length=len(FEATURES),
-        description="What it goes without, although the service has it: " + ", ".join(FEATURES) + ".",
+        description="Features to switch off for this expert: " + ", ".join(FEATURES) + ".",
     ),
     AfterValidator(lambda parts: list(dict.fromkeys(parts))),
 ]
@@ -65,14 +63,14 @@ _MESSAGES = "How many messages are shortened at once, at the least."
 
 
 class ExpertRequest(BaseModel):
-    """An expert that is to be made."""
+    """An expert to create."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={"examples": [{"name": "film-critic", "system_prompt": "You are a film critic."}]},
     )
 
-    name: Id = Field(description="What conversations begin with as `expert`; it cannot be changed.")
+    name: Id = Field(description="The name that conversations give as `expert`; it cannot be changed.")
     system_prompt: SystemPrompt
     persona: Persona = ""
     model: ModelOrOurs = None
@@ -110,7 +108,7 @@ class ExpertChangeRequest(TypedDict, total=False):
 
 
 class ExpertPromptView(BaseModel):
-    """The instructions that the expert gives the model."""
+    """The instructions that the model gets for the expert."""
 
     text: str
     tokens: int = Field(description="Estimated, without the tools' descriptions.")

@@ -1,4 +1,4 @@
-"""Experts: who answers in a conversation. Every chat caller sees them; an admin makes and changes them."""
+"""Experts: who answers in a conversation. Every chat caller can read them; admins manage them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ async def experts(
 
 @router.post("", response_model=ExpertView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)
 async def create(expert: ExpertRequest, services: ServicesOf, caller: Admin) -> Any:
-    """Make an expert; 409 when there is one of this name."""
+    """Create an expert; 409 if the name is taken."""
     return await services.experts.create(caller.tenant_id, NewExpert(**expert.model_dump()))
 
 
@@ -54,7 +54,7 @@ async def get(name: Name, services: ServicesOf, caller: Chatter) -> Any:
 async def prompt(
     name: Name, services: ServicesOf, caller: Chatter, language: Annotated[Language, Query()] = "en"
 ) -> ExpertPromptView:
-    """The instructions that an expert gives the model in a conversation in this language."""
+    """The instructions that the model gets for an expert in a conversation in this language."""
     expert = await services.experts.get(caller.tenant_id, name)
     remembers = not {"core_memory", "recall"} <= set(expert.parts_off)
     own = "\n\n".join(part for part in (expert.system_prompt.strip(), expert.persona) if part)
@@ -66,7 +66,7 @@ async def prompt(
 async def change(
     name: Name, changed: Annotated[ExpertChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
-    """Change what is given of an expert, for messages that are sent after it."""
+    """Change the given fields of an expert, for messages sent afterwards."""
     return await services.experts.update(caller.tenant_id, name, changed)
 
 
@@ -77,5 +77,5 @@ async def change(
     responses=_NOT_FOUND | _CONFLICT,
 )
 async def delete(name: Name, services: ServicesOf, caller: Admin) -> None:
-    """Remove an expert; 409 when it has conversations, or is `default`."""
+    """Remove an expert; 409 if it has conversations, or is `default`."""
     await services.experts.delete(caller.tenant_id, name)

@@ -16,7 +16,7 @@ class SectionView(BaseModel):
 
     name: str
     tokens: int = Field(description="Estimated.")
-    text: str | None = Field(description="As the model read it; null where it has none, or none is kept.")
+    text: str | None = Field(description="The text as the model read it; null if there is none, or none is kept.")
 
 
 class RecalledView(BaseModel):
@@ -24,7 +24,7 @@ class RecalledView(BaseModel):
 
     unit_id: UUID
     episode_id: UUID
-    text: str | None = Field(description="null = memory has it no more.")
+    text: str | None = Field(description="null = memory no longer has it.")
     episode_type: str | None
     created_at: datetime | None
     conversation_id: UUID | None
@@ -33,19 +33,19 @@ class RecalledView(BaseModel):
     reason: str | None = Field(description="Why it was left out.")
     score: float
     relevance: float
-    likelihood: float = Field(description="Probability that it bears on the message, 0 to 1.")
-    cosine: float | None = Field(description="How near it is in meaning; null = not known.")
-    ranks: dict[str, int] = Field(description="Its place, from 1, in each list that found it.")
+    likelihood: float = Field(description="Probability that it is relevant to the message, 0 to 1.")
+    cosine: float | None = Field(description="Similarity in meaning; null = not known.")
+    ranks: dict[str, int] = Field(description="Its position, from 1, in each list that found it.")
     sources: list[SourceMessageView] = Field(description="The messages that it comes from.")
 
 
 class RecallView(BaseModel):
-    """What was sought and found in earlier conversations."""
+    """What was searched for and found in earlier conversations."""
 
     queries: list[dict[str, Any]]
     found: int
     ms: float | None
-    items: list[RecalledView] = Field(description="The likeliest, first.")
+    items: list[RecalledView] = Field(description="Most likely first.")
 
 
 class PassageSourceView(SourceView):
@@ -55,7 +55,7 @@ class PassageSourceView(SourceView):
 
 
 class NodeTimeView(BaseModel):
-    """How long a node ran, in all of its runs."""
+    """Total running time of a node."""
 
     name: str
     ms: float
@@ -85,14 +85,14 @@ class ExplanationView(BaseModel):
     route: dict[str, Any] | None
     usage: dict[str, int] | None
     degraded: list[str]
-    budget: int = Field(description="Tokens that the prompt could have, the message not counted; 0 = not known.")
+    budget: int = Field(description="Tokens allowed for the prompt, not counting the message; 0 = not known.")
     strategy: str | None
     epoch: int | None
     epoch_reason: str | None
-    prefix: dict[str, float] = Field(description="`tokens` and `share` that begin as the prompt before.")
-    features: list[str] = Field(description="What was on in the turn.")
+    prefix: dict[str, float] = Field(description="`tokens` and `share` equal to the previous prompt.")
+    features: list[str] = Field(description="Features that were on in the turn.")
     texts: Literal["kept", "withdrawn", "none"] = Field(
-        description="`withdrawn`: memory has lost something since that the prompt may show."
+        description="`withdrawn`: something the prompt may show has since been removed from memory."
     )
     sections: list[SectionView]
     dropped: list[dict[str, Any]]

@@ -23,7 +23,7 @@ def sse_frames(events: Iterable[TurnEvent]) -> bytes:
 
 
 def ws_frame(event: TurnEvent, turn_id: UUID | None, request_id: str | None = None) -> str:
-    """An event as a JSON text frame; `turn_id`, or the caller's own `request_id`, tells a socket's turns apart."""
+    """Return an event as a JSON text frame; `turn_id`, or the caller's `request_id`, identifies the turn."""
     frame: dict[str, Any] = {
         "id": event.sequence,
         "status": event.status,

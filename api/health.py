@@ -18,13 +18,13 @@ router = APIRouter(tags=["health"])
 @router.get("/api/v1/health", response_class=PlainTextResponse, include_in_schema=False)
 @router.get("/healthz", response_class=PlainTextResponse)
 async def healthz() -> str:
-    """Whether the process lives."""
+    """Whether the process is alive."""
     return "ok"
 
 
 @router.get("/readyz", response_model=ReadinessView, responses={503: {"model": ReadinessView}})
 async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) -> JSONResponse:
-    """Whether the service can answer, and for operators how each dependency is; 503 when it is busy or cannot."""
+    """Whether the service can answer and, for operators, the state of each dependency; 503 if busy or down."""
     dependencies = await check_dependencies(services)
     state: str = overall(dependencies)
     if state != "down" and runner.busy:

@@ -1,4 +1,4 @@
-"""Background jobs: what waits, what failed and why, and a failed one's next try."""
+"""Background jobs: list them, and retry failed ones."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -35,5 +35,5 @@ async def jobs(
 
 @router.post("/{job_id}/retry", response_model=JobView, responses=documented(HTTPStatus.CONFLICT))
 async def retry(job_id: Annotated[int, Path(ge=1, le=_LARGEST_ID)], services: ServicesOf, caller: Admin) -> Any:
-    """Let a failed job run again, with all its tries; 409 when it has not failed."""
+    """Let a failed job run again, with all its tries; 409 if it has not failed."""
     return await services.jobs.records.retry(caller.tenant_id, job_id)

@@ -1,4 +1,4 @@
-"""API keys of the tenant: made, listed and revoked. A key itself is shown once, when it is made."""
+"""API keys of the tenant: create, list and revoke them. A key is shown only when it is created."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -61,13 +61,13 @@ class KeyList(BaseModel):
 
 @router.get("", response_model=KeyList)
 async def keys(services: ServicesOf, caller: Admin) -> Any:
-    """Every key of the tenant, those that were revoked among them."""
+    """Every key of the tenant, including revoked ones."""
     return {"items": await ApiKeys(services.database).list(caller.tenant_id)}
 
 
 @router.post("", response_model=NewKeyView, status_code=HTTPStatus.CREATED)
 async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
-    """Make a key. It counts while `ANAMNESIS_AUTH=api_key`."""
+    """Create a key. Keys are checked while `ANAMNESIS_AUTH=api_key`."""
     record, key = await ApiKeys(services.database).create(
         caller.tenant_id,
         body.name,
@@ -80,5 +80,5 @@ async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
 
 @router.delete("/{key_id}", response_model=KeyView, responses=documented(HTTPStatus.NOT_FOUND))
 async def revoke(key_id: UUID, services: ServicesOf, caller: Admin) -> Any:
-    """Refuse a key from now on; again changes nothing."""
+    """Revoke a key; repeating it changes nothing."""
     return await ApiKeys(services.database).revoke(caller.tenant_id, key_id)

@@ -1,4 +1,4 @@
-"""Knowledge bases and their documents. Every chat caller sees and searches them; an admin changes them."""
+"""Knowledge bases and their documents. Every chat caller can read and search them; admins manage them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -59,7 +59,7 @@ async def bases(
 
 @router.post("", response_model=BaseView, status_code=HTTPStatus.CREATED, responses=_CONFLICT)
 async def create(base: BaseRequest, services: ServicesOf, caller: Admin) -> Any:
-    """Make a knowledge base; 409 when there is one of this prefix."""
+    """Create a knowledge base; 409 if the prefix is taken."""
     given = base.model_dump()
     new = NewBase(**given | {"keywords": tuple(base.keywords), "questions": tuple(base.questions)})
     return await services.knowledge.bases.create(caller.tenant_id, new)
@@ -75,7 +75,7 @@ async def get(prefix: OfBase, services: ServicesOf, caller: Chatter) -> Any:
 async def change(
     prefix: OfBase, changed: Annotated[BaseChangeRequest, Body()], services: ServicesOf, caller: Admin
 ) -> Any:
-    """Change what is given of a knowledge base, for messages that are sent after it."""
+    """Change the given fields of a knowledge base, for messages sent afterwards."""
     return await services.knowledge.bases.update(caller.tenant_id, prefix, changed)
 
 
@@ -110,7 +110,7 @@ async def documents(
 
 @router.get("/{prefix}/documents/status", response_model=DocumentStatusView, responses=_NOT_FOUND)
 async def document_status(prefix: OfBase, source: Source, services: ServicesOf, caller: Chatter) -> Any:
-    """How far a document is; one that still waits to be converted is known to the process that received it."""
+    """Progress of a document; only the process that received it knows one that waits to be converted."""
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     return await known.status(caller.tenant_id, base_id, _storable("source", source))
@@ -143,7 +143,7 @@ async def ingest(
     services: ServicesOf,
     caller: Admin,
 ) -> Any:
-    """Take a document in, in place of the one of the same `source`; it is found at once, and indexed behind."""
+    """Add a document, replacing one with the same `source`; it is found by words at once, and indexed later."""
     known = services.knowledge.documents
     base_id = await known.base_id(caller.tenant_id, prefix)
     try:
@@ -175,7 +175,7 @@ async def delete_document(prefix: OfBase, document_id: UUID, services: ServicesO
 
 @router.post("/{prefix}/search", response_model=PassageList, responses=_NOT_FOUND)
 async def search(prefix: OfBase, asked: KnowledgeQuery, services: ServicesOf, caller: Chatter) -> Any:
-    """The passages that an answer to this question would be given."""
+    """The passages that an answer to this question would get."""
     await services.knowledge.documents.base_id(caller.tenant_id, prefix)
     found = await services.knowledge.search.search(
         caller.tenant_id, prefix, asked.query, agent_type=asked.agent_type, limit=asked.top_k

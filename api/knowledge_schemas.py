@@ -14,7 +14,7 @@ from state.conversation import AgentType
 
 MAX_FOUND = 50
 _MAX_PROMPT_CHARACTERS = 32_000
-"""No text so long has few enough tokens; a longer one is not even counted."""
+"""Longer texts certainly have too many tokens and are not counted."""
 
 Prefix = Annotated[str, StringConstraints(pattern=PREFIX_PATTERN)]
 _Phrase = Annotated[
@@ -31,7 +31,7 @@ Description = Annotated[
     Field(description="What its documents are about, in a sentence or two; messages are routed by it."),
 ]
 Keywords = Annotated[
-    list[_Phrase], Field(max_length=200, description="Words and phrases that only its subject has.")
+    list[_Phrase], Field(max_length=200, description="Words and phrases specific to its subject.")
 ]
 Questions = Annotated[
     list[_Question], Field(max_length=200, description="Questions that it answers, as people ask them.")
@@ -41,17 +41,17 @@ SystemPrompt = Annotated[
     StringConstraints(max_length=_MAX_PROMPT_CHARACTERS),
     AfterValidator(no_nul),
     Field(
-        description="Instructions beside the expert's own system prompt for answers from this "
-        f"base; at most {MAX_SYSTEM_PROMPT_TOKENS} tokens."
+        description="Instructions for answers from this base, in addition to the expert's system prompt; "
+        f"at most {MAX_SYSTEM_PROMPT_TOKENS} tokens."
     ),
 ]
 Handler = Annotated[
-    Id | None, Field(description="Name of the strategy that answers from it; null = the usual one.")
+    Id | None, Field(description="Name of the strategy that answers from it; null = the default one.")
 ]
 
 
 class BaseRequest(BaseModel):
-    """A knowledge base that is to be made."""
+    """A knowledge base to create."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -88,7 +88,7 @@ class BaseView(BaseModel):
     handler: str | None
     documents: int
     chunks: int = Field(description="Pieces that its documents were cut into.")
-    waiting: int = Field(description="Of them, those that wait to be indexed; they are found by their words.")
+    waiting: int = Field(description="Number of them that wait to be indexed; they are found by their words.")
     created_at: datetime
     updated_at: datetime
 
@@ -129,13 +129,13 @@ class IngestedView(BaseModel):
 
 
 class DocumentStatusView(BaseModel):
-    """How far a document is."""
+    """The progress of a document."""
 
     status: Literal["waiting", "converting", "indexing", "ready"] = Field(
         description="`indexing`: it is found by its words already."
     )
     position: int = Field(description="In the queue of those that wait to be converted, from 1; else 0.")
-    document: DocumentView | None = Field(description="As it is stored; null where it is new.")
+    document: DocumentView | None = Field(description="The stored document; null if it is new.")
 
 
 class KnowledgeQuery(BaseModel):
@@ -163,7 +163,7 @@ class PassageView(BaseModel):
 
 
 class PassageList(BaseModel):
-    """Passages that bear on a question, the best first."""
+    """Passages relevant to a question, best first."""
 
     items: list[PassageView]
     degraded: list[str] = Field(description="What did not answer: `milvus`, `embedding`.")

@@ -1,4 +1,4 @@
-"""Core memory of users, as it is read and changed; and what memory did and why."""
+"""Core memory of users: read and change it; the log of memory operations; questions about the user."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -48,9 +48,9 @@ _BY_USER = Trigger("user")
 async def core_memory(
     user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default", space: SpaceQuery = None
 ) -> Any:
-    """Every section that an expert has of the user, by name; with `space`, those of that space alone.
+    """Every section that an expert has about the user, by name; with `space`, only those of that space.
 
-    In a space prompts show its sections laid over those that all spaces share.
+    In a space, prompts show its sections overlaid on the shared ones.
     """
     owner = await _owner(services, caller, user_id, expert, space)
     return {"items": await services.memory.core.read(owner), "next": None}
@@ -68,7 +68,7 @@ async def replace(
     expert: Expert = "default",
     space: SpaceQuery = None,
 ) -> Any:
-    """Make the content the whole of a section; 409 when it is at another version than was expected."""
+    """Replace the whole content of a section; 409 if its version is not the expected one."""
     owner = await _owner(services, caller, user_id, expert, space, make_space=True)
     return await services.memory.core.replace(
         owner, section, body.content, _BY_USER, expected_version=body.expected_version
@@ -136,7 +136,7 @@ async def operations(
     after: After = None,
     limit: Limit = 50,
 ) -> Any:
-    """What memory did for the user and why, newest first; with `space`, in that space and outside of any."""
+    """Memory operations for the user, newest first; with `space`, those in that space and outside of any."""
     caller.act_for(user_id)
     items = await services.memory.operations.list(
         caller.tenant_id, user_id, space=space, after=cursor_of(after), limit=limit
@@ -148,14 +148,14 @@ async def operations(
     "/memory-operations/{operation_id}/undo", response_model=UndoneView, responses=documented(HTTPStatus.CONFLICT)
 )
 async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Undo an operation; repeated, it changes nothing. 409 where it cannot be undone, or not any more."""
+    """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
     caller.act_for(user_id)
     return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
 
 
 @router.post("/memory/ask", response_model=MemoryAnswerView)
 async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, caller: MemoryReader) -> Any:
-    """Answer a question about the user from memory, each statement with what it comes from."""
+    """Answer a question about the user from memory, each statement with its sources."""
     owner = await _owner(services, caller, user_id, body.expert, body.space)
     spender = Spender(owner.tenant_id, "memory_ask", owner.user_id, owner.expert_id)
     with services.usage.meter.spending(spender):

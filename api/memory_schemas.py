@@ -13,20 +13,20 @@ from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 
 
 class PlaceView(BaseModel):
-    """A message, by its place in its conversation."""
+    """The position of a message in its conversation."""
 
     message_id: UUID
     created_at: datetime
 
 
 class SummaryView(BaseModel):
-    """A conversation's rolling summary; of one that has none yet, all is null or 0."""
+    """A conversation's rolling summary; all null or 0 if there is none yet."""
 
     summary: str | None
     summary_version: int = Field(description="One more with every change.")
     covered_through: PlaceView | None = Field(description="The last message that the summary covers.")
     covered_message_count: int
-    increments_since_full: int = Field(description="Since it was made from the whole conversation.")
+    increments_since_full: int = Field(description="Changes since it was made from the whole conversation.")
     updated_at: datetime | None
 
 
@@ -69,19 +69,19 @@ class CoreMemoryPage(BaseModel):
 
 
 class CoreMemoryRequest(BaseModel):
-    """What a section is to be."""
+    """The new content of a section."""
 
     content: dict[str, Any] = Field(description=f"Its whole content, at most {MAX_SECTION_BYTES} bytes of JSON.")
     expected_version: int | None = Field(
         None,
         ge=0,
         le=2**31 - 1,
-        description="Only if it is at this version; 0 = only if there is no such section.",
+        description="Replace it only at this version; 0 = only if there is no such section.",
     )
 
 
 class RollbackRequest(BaseModel):
-    """Which version of a section is to hold again."""
+    """The version of a section to restore."""
 
     version: int = Field(ge=1, le=2**31 - 1)
 
@@ -105,7 +105,7 @@ class SectionChangePage(BaseModel):
 
 
 class OperationView(BaseModel):
-    """One thing that memory did."""
+    """One memory operation."""
 
     id: UUID
     expert: str | None = Field(description="Whose memory of the user it is.")
@@ -115,12 +115,12 @@ class OperationView(BaseModel):
     new_value: Any
     query: str | None
     results: Any
-    trigger: dict[str, Any] = Field(description="Who did it, `actor`, and because of what.")
+    trigger: dict[str, Any] = Field(description="The `actor`, and the cause.")
     conversation_id: UUID | None
     turn_id: UUID | None
     space: str | None = Field(description="The space whose memory it is; null = what all spaces share.")
     at: datetime
-    undone_at: datetime | None = Field(description="null = it holds.")
+    undone_at: datetime | None = Field(description="null = not undone.")
 
 
 class UndoneView(BaseModel):
@@ -164,7 +164,7 @@ class SourceMessageView(BaseModel):
 
 
 class RecordView(BaseModel):
-    """What a statement comes from."""
+    """A source of a statement."""
 
     kind: Literal["core_memory", "episode"]
     text: str
@@ -176,7 +176,7 @@ class RecordView(BaseModel):
 
 
 class StatementView(BaseModel):
-    """One thing that is said about the user."""
+    """One statement about the user."""
 
     text: str
     sources: list[RecordView]

@@ -1,7 +1,7 @@
-"""Receive a request's body under limits, before anything parses it.
+"""Receives request bodies within limits, before anything parses them.
 
-A body over 1 MB waits on disk until all of it has arrived, so that a client that sends half of one costs a file
-and no memory. The bytes of all bodies in flight are bounded, per caller and in all.
+A body over 1 MB is spooled to disk until it is complete, so that a client that sends half of one costs a file and
+no memory. The bytes of all bodies in flight are bounded, per caller and in total.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from services.platform.settings import Settings
 log = structlog.get_logger(__name__)
 
 STREAMED = {"/api/v1/import": MAX_IMPORT_BYTES}
-"""Bytes, by path, of bodies that are read as they arrive and never held as a whole."""
+"""Limits in bytes, by path, for bodies that are streamed and never held as a whole."""
 
 SMALL_BYTES = 64 * 1024
 """Bodies up to this size are not counted: the server buffers as much for every connection, and a caller that

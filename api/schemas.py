@@ -59,12 +59,12 @@ class ChatRequest(BaseModel):
 
     user_id: Id = Field(description="The caller's own name for the user.")
     message: Text = Field(description=f"1 to {MAX_MESSAGE_CHARACTERS} characters.")
-    session_id: Id = Field(description="The caller's own name for the conversation.")
+    session_id: Id = Field(description="The caller's name for the conversation.")
     kb_prefix: Id | None = Field(None, description="Knowledge base to answer from.")
     agent_type: AgentType = "hybrid_agent"
     debug: bool = Field(False, description="Also send what each node did.")
     max_context_tokens: int | None = Field(
-        None, ge=500, le=1_000_000, description="A smaller budget for this turn's prompt, its message not counted."
+        None, ge=500, le=1_000_000, description="A smaller budget for this turn's prompt, without its message."
     )
     expert: Id | None = Field(None, description="Expert of a new conversation.")
     space: SpaceName | None = Field(
@@ -101,18 +101,18 @@ class ChatRequest(BaseModel):
         "with 409, or end it as partial.",
     )
     on_disconnect: OnDisconnect = Field(
-        "continue", description="When the client goes away: let the turn run on, or cancel it."
+        "continue", description="When the client disconnects: let the turn continue, or cancel it."
     )
     replaces: UUID | None = Field(
         None,
-        description="A turn of the conversation in whose place the message comes: it and what follows it become "
-        "a branch. The same message is answered once more.",
+        description="A turn of the conversation that the message replaces: it and what follows it become a branch. "
+        "The same message regenerates the answer.",
     )
     without: list[UUID] = Field(
         default_factory=list,
         max_length=50,
-        description="Ids of memories and messages that this answer goes without, and with each memory the "
-        "messages it was made from. Memory is not changed.",
+        description="Ids of memories and messages to leave out of this answer, and with each memory the messages it "
+        "was made from. Memory is not changed.",
     )
 
     @model_validator(mode="after")
@@ -158,7 +158,7 @@ class SocketRequest(ChatRequest):
     idempotency_key: IdempotencyKey | None = Field(
         None, description="The same key in the same conversation is the same turn."
     )
-    request_id: Id | None = Field(None, description="Given back in every frame that answers this one.")
+    request_id: Id | None = Field(None, description="Returned in every frame that answers this one.")
 
 
 class SourceView(BaseModel):
@@ -173,7 +173,7 @@ class SourceView(BaseModel):
 
 
 class MemoryChangeView(BaseModel):
-    """What a message did to memory at the user's word."""
+    """A change of memory that the message asked for."""
 
     kind: Literal["forget", "do_not_remember", "correct", "remember", "standing"]
     summary: str = Field(description="One sentence in the message's language.")
@@ -282,7 +282,7 @@ class TurnPage(BaseModel):
 
 
 class TurnView(BaseModel):
-    """A turn: one user message and all that answers it."""
+    """A turn: one user message and everything that answers it."""
 
     id: UUID
     conversation_id: UUID
@@ -367,10 +367,10 @@ class JobView(BaseModel):
     task: str
     status: Literal["waiting", "running", "succeeded", "failed", "cancelled"]
     ids: dict[str, Any] = Field(description="What it is for.")
-    failures: int = Field(description="How often it failed since it was deferred, or retried by hand.")
+    failures: int = Field(description="Number of failures since it was queued, or retried by hand.")
     reason: str | None = Field(description="Of the last failure: the error's class, and a fixed text.")
     failed_at: datetime | None
-    not_before: datetime | None = Field(description="When a job that waits may run.")
+    not_before: datetime | None = Field(description="Earliest time of the next try.")
     created_at: datetime | None
 
 
@@ -382,7 +382,7 @@ class JobPage(BaseModel):
 
 
 class ErasureView(BaseModel):
-    """Counts of what was removed of a user, by store and kind."""
+    """Counts of what was removed for a user, by store and kind."""
 
     user_id: str
     removed: dict[str, dict[str, int]]
@@ -401,7 +401,7 @@ class ErasedConversationView(BaseModel):
 
 
 class DependencyView(BaseModel):
-    """One thing that the service needs, or can do without."""
+    """A dependency of the service."""
 
     name: str
     state: Literal["ok", "degraded", "down", "not_asked"] = Field(
@@ -412,16 +412,16 @@ class DependencyView(BaseModel):
 
 
 class TicketView(BaseModel):
-    """What a browser opens a WebSocket with."""
+    """A ticket with which a browser opens a WebSocket."""
 
     ticket: str
     expires_in_s: int
 
 
 class ReadinessView(BaseModel):
-    """Whether the service can answer, and what it does without."""
+    """Whether the service can answer, and the state of its dependencies."""
 
     state: Literal["ok", "degraded", "busy", "down"] = Field(
-        description="`busy`: as many turns run as may, and no other is started for now."
+        description="`busy`: the process runs its maximum of turns and starts no other for now."
     )
     dependencies: list[DependencyView] = Field(description="Empty for callers who may not see them.")

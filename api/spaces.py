@@ -1,4 +1,4 @@
-"""Spaces of users: listed and erased."""
+"""Spaces of users: list and erase them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ User = Annotated[Id, Path()]
 
 @router.get("", response_model=SpaceList)
 async def spaces(user_id: User, services: ServicesOf, caller: MemoryReader) -> Any:
-    """Every space of a user, by name, and how much there is in it."""
+    """Every space of a user, by name, with the size of its content."""
     caller.act_for(user_id)
     return {"items": await services.spaces.of_user(caller.tenant_id, user_id)}
 
@@ -30,6 +30,6 @@ async def spaces(user_id: User, services: ServicesOf, caller: MemoryReader) -> A
 async def erase(
     user_id: User, space: Annotated[SpaceName, Path()], services: ServicesOf, caller: MemoryWriter
 ) -> Any:
-    """Remove a space with all that was said and remembered in it; what all spaces share stays."""
+    """Remove a space with everything said and remembered in it; shared memory stays."""
     caller.act_for(user_id)
     return await services.space_erasure.erase(caller.tenant_id, user_id, space)

@@ -16,7 +16,7 @@ TurnEvents = AsyncGenerator[Sequence[TurnEvent], None]
 
 
 class EventStream(EventSourceResponse):
-    """Frames as they come, with comments for a heartbeat; `on_disconnect` is called if the client goes away."""
+    """Frames as they come, with comments as a heartbeat; `on_disconnect` is called if the client disconnects."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How users sound, and who they are in brief."""
+"""The tone of users, and a brief description of them."""
 
 from datetime import UTC, datetime
 from http import HTTPStatus

@@ -9,7 +9,7 @@ from state.prompt import DominantTone, Pace
 
 
 class EmotionsView(BaseModel):
-    """How much there is of each emotion, 0 to 1."""
+    """Score of each emotion, 0 to 1."""
 
     anxiety: float = 0.0
     excitement: float = 0.0
@@ -28,7 +28,7 @@ class ToneView(BaseModel):
     scores: EmotionsView = Field(description="Over the last five messages, the newest weighing most.")
     message_scores: EmotionsView = Field(description="Of the turn's message alone.")
     opinion: EmotionsView | None = Field(description="A model's, of the message alone; null = none.")
-    empathy: float = Field(description="0 to 1; it rises when the user is not content with an answer.")
+    empathy: float = Field(description="0 to 1; it rises when the user is dissatisfied with an answer.")
     pace: Pace
     at: datetime
 

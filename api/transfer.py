@@ -1,4 +1,4 @@
-"""Import and export of what is stored for users, as JSON Lines."""
+"""Import and export of users' data as JSON Lines."""
 
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -75,7 +75,7 @@ router = APIRouter(
     },
 )
 async def import_lines(request: Request, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Store messages, and what else an export holds; good lines are kept, and bad ones named."""
+    """Store messages and the other lines of an export; valid lines are stored, invalid ones reported."""
     kind = request.headers.get("content-type", LINES).partition(";")[0].strip().lower()
     if kind not in _ACCEPTED:
         raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Send JSON Lines as {LINES}.")
@@ -102,7 +102,7 @@ async def export(
         SpaceName | None, Query(description="Only what belongs to this space; unset = everything.")
     ] = None,
 ) -> Response:
-    """Everything that is stored for a user, or what belongs to one space, as lines that the import takes."""
+    """Everything stored for a user, or for one space, as lines that the import accepts."""
     caller.act_for(user_id)
     user = await services.exporter.user(caller.tenant_id, user_id)
     if space is not None:

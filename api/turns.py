@@ -1,4 +1,4 @@
-"""Turns: their state, their events from any place on, cancelling them, and feedback on them."""
+"""Turns: their state, their events, cancelling, replaying, and feedback."""
 
 from dataclasses import asdict
 from http import HTTPStatus
@@ -58,7 +58,7 @@ async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
 async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
     """Why the answer is as it is: the prompt by section, what was recalled and why it was shown or not, and times.
 
-    Texts are those that memory has now: what was forgotten since is not shown.
+    Texts are those that memory has now: what has been forgotten since is not shown.
     """
     return await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
 
@@ -106,9 +106,9 @@ async def turn_stream(
         str, Header(description="Number of the last event seen; 0 = from the first on.")
     ] = "0",
 ) -> EventSourceResponse:
-    """What a reader has missed of a turn, and the rest as it comes; any process of the service can tell.
+    """The events that a reader has missed, and the rest as they come; any process of the service can answer.
 
-    When its events have expired, or were lost, one `done` or `error` follows; its `answer` is the whole one.
+    If events have expired or were lost, one `done` or `error` follows, with the whole `answer`.
     """
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= 9):  # noqa: PLR2004
         raise InvalidInput("Last-Event-ID", "is not the number of an event")
@@ -119,9 +119,9 @@ async def turn_stream(
 
 @router.post("/{turn_id}/cancel", response_model=TurnView)
 async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: Chatter) -> Any:
-    """Stop a turn, wherever it runs or waits; keep its answer as far as it came.
+    """Stop a running or waiting turn; its answer so far is kept.
 
-    A turn that has ended stays as it is. A temporary one is known to the process that runs it alone.
+    An ended turn stays as it is. Only the process that runs a temporary turn knows it.
     """
     if runner.unstored(caller.tenant_id, turn_id, user_id=caller.user_id) is None:
         await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
@@ -130,7 +130,7 @@ async def cancel(turn_id: UUID, services: ServicesOf, runner: RunnerOf, caller: 
 
 @router.post("/{turn_id}/feedback", response_model=FeedbackView, responses=documented(HTTPStatus.CONFLICT))
 async def give_feedback(turn_id: UUID, body: FeedbackRequest, services: ServicesOf, caller: Chatter) -> Any:
-    """Rate a turn's answer. Sent again, it replaces what was sent before; 409 while the turn has not ended."""
+    """Rate a turn's answer, replacing earlier feedback; 409 while the turn has not ended."""
     return await services.feedback.put(
         caller.tenant_id,
         turn_id,

@@ -1,4 +1,4 @@
-"""What models were asked for."""
+"""Model calls and tokens."""
 
 from datetime import date, timedelta
 from http import HTTPStatus
@@ -22,7 +22,7 @@ _USUAL_DAYS = 30
 
 
 class UsageView(BaseModel):
-    """A sum; dimensions that were not asked for are null, and so is a user or an expert who was removed."""
+    """A sum; dimensions that were not asked for are null, and so are removed users and experts."""
 
     day: date | None
     user: str | None
@@ -32,7 +32,7 @@ class UsageView(BaseModel):
     calls: int
     input_tokens: int
     output_tokens: int
-    cached_tokens: int = Field(description="Of the input tokens, those that the provider had cached.")
+    cached_tokens: int = Field(description="Input tokens that the provider had cached.")
 
 
 class UsagePage(BaseModel):
@@ -53,7 +53,7 @@ async def usage(
     user_id: Annotated[Id | None, Query(description="Only what this user caused.")] = None,
     limit: Limit = 50,
 ) -> Any:
-    """Tokens and calls of models, the newest two seconds not counted; of others only with the scope `admin`."""
+    """Tokens and calls of models, except for the last two seconds; those of others only with the scope `admin`."""
     if caller.user_id is not None:
         caller.act_for(user_id := user_id or caller.user_id)
     else:

@@ -1,4 +1,4 @@
-"""Users: listed, read, changed and erased."""
+"""Users: list, read, change and erase them."""
 
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -49,13 +49,13 @@ async def user(user_id: Annotated[Id, Path()], services: ServicesOf, caller: Mem
 async def change(
     user_id: Annotated[Id, Path()], body: UserRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
-    """Change a user's time zone, locale or display name. Past days are those of the new zone from then on."""
+    """Change a user's time zone, locale or display name. Past days then follow the new zone."""
     caller.act_for(user_id)
     return await services.users.change(caller.tenant_id, user_id, body.model_dump(exclude_unset=True))
 
 
 @router.delete("/{user_id}", response_model=ErasureView)
 async def erase(user_id: Annotated[Id, Path()], services: ServicesOf, caller: Admin) -> Any:
-    """Remove a user, with all that is stored for them, and say what was removed from where."""
+    """Remove a user with everything stored for them, and report what was removed from where."""
     caller.act_for(user_id)
     return await services.erasure.erase(caller.tenant_id, user_id)

@@ -54,7 +54,7 @@ class DailySummaryView(BaseModel):
     key_topics: list[str]
     session_count: int = Field(description="Visits that began on it.")
     message_count: int
-    stale: bool = Field(description="Whether something was said since that it does not tell.")
+    stale: bool = Field(description="Whether something was said since that it does not cover.")
     updated_at: datetime
 
 

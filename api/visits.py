@@ -1,4 +1,4 @@
-"""Visits and the summaries of days, as they are read; and the end of a visit."""
+"""Visits and daily summaries; closing a visit."""
 
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
@@ -61,10 +61,10 @@ async def daily_summaries(
     after: Annotated[date | None, Query(description="The `next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Any:
-    """What a user talked about on each of their local days, newest first; with `space`, in that space alone.
+    """What a user talked about on each of their local days, newest first; with `space`, only in that space.
 
-    Summaries of the newest days that are missing or stale are made before the answer, if they are made soon; the
-    others behind it.
+    Missing or stale summaries of the newest days are made before the response, as far as that is quick; the others
+    in the background.
     """
     caller.act_for(user_id)
     user = await services.users.get(caller.tenant_id, user_id)

@@ -78,7 +78,7 @@ class FoundMemory:
     kind: str
     """`turn`, or the type of a written memory."""
     score: float
-    """Comparable within one search only."""
+    """Comparable only within one search."""
     created_at: datetime
 
     @classmethod

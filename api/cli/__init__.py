@@ -1,1 +1,1 @@
-"""The command line `anamnesis`: one module a command."""
+"""The command line `anamnesis`: one module per command."""

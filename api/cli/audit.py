@@ -28,13 +28,13 @@ def audit(
     canary: Annotated[str, typer.Option("--canary", help="The word to search for.")],
     tenant: OfTenant = "default",
     files: Annotated[
-        list[Path] | None, typer.Option("--files", help="A log or another folder to search, too; can be repeated.")
+        list[Path] | None, typer.Option("--files", help="A log or folder to search as well; can be repeated.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Name every place that holds a word: tables with their queue, index, Redis, and files of the data folder.
+    """Name every place that holds a word: tables, the job queue, the index, Redis, and files of the data folder.
 
-    Exit code 1 where it is anywhere but in conversations and the files that store these. Bytes of deleted rows
+    Exit code 1 if it is anywhere but in conversations and the files that store these. Bytes of deleted rows
     stay in the stores' files until they are overwritten; see erase --scrub.
 
     Example: `anamnesis audit u-1 --canary asthma --files /var/log/anamnesis.log`

@@ -1,4 +1,4 @@
-"""The work of `anamnesis backfill`: some pieces at once, with a bar, and a report of what failed."""
+"""The work of `anamnesis backfill`: several pieces at once, with a progress bar, and a report of failures."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ class Outcome:
 
 
 async def work_through(pieces: Sequence[Piece], outcome: Outcome) -> None:
-    """Make all pieces; failures are noted, and the others are made.
+    """Make all pieces; failures are recorded, and the others are made.
 
     Raises:
         DatabaseUnavailable: the database does not answer; what was made stays.
@@ -62,7 +62,7 @@ def report(outcome: Outcome, *, as_json: bool) -> None:
     """Print the outcome.
 
     Raises:
-        Exit: with code 1, where something failed.
+        Exit: with code 1, if something failed.
     """
     if as_json:
         typer.echo(json.dumps(asdict(outcome)))
@@ -77,7 +77,7 @@ def report(outcome: Outcome, *, as_json: bool) -> None:
 async def _one_after_another(
     waiting: Iterator[Piece], outcome: Outcome, advance: Callable[[], None]
 ) -> DatabaseUnavailable | None:
-    """Make waiting pieces until none is left; return the error that ended it early."""
+    """Make pieces until none is left; return the error that ended it early."""
     for piece in waiting:
         try:
             if await piece.make():

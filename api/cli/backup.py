@@ -1,4 +1,4 @@
-"""`anamnesis backup` and `anamnesis restore`: everything that is stored, in one file."""
+"""`anamnesis backup` and `anamnesis restore`: everything stored, in one file."""
 
 import asyncio
 from collections.abc import Iterator
@@ -37,11 +37,11 @@ _COUNTED = ("users", "conversations", "messages", "episodes", "knowledge_bases",
 
 def backup(
     target: Annotated[
-        Path, typer.Argument(metavar="FILE|FOLDER", help="New file; in a folder, it is named by the time.")
+        Path, typer.Argument(metavar="FILE|FOLDER", help="New file, or a folder for one named by the time.")
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Write everything that is stored into one compressed file, as it is at one moment, while the service runs.
+    """Write everything stored, as of one moment, into one compressed file. The service may be running.
 
     Example: `anamnesis backup backups/`
     """
@@ -71,7 +71,7 @@ def restore(
     file: Annotated[Path, typer.Argument(help="A file that `anamnesis backup` wrote.")],
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="Replace what is stored now. Without it, only an empty place is filled."),
+        typer.Option("--replace", help="Replace what is stored now. Without it, the target must be empty."),
     ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -139,7 +139,7 @@ async def _rebuild(settings: Settings) -> tuple[int, int]:
 
 @contextmanager
 def _postgres(settings: Settings) -> Iterator[tuple[str, str | None]]:
-    """PostgreSQL's addresses, outside of a loop: what is done with them ends at once when Ctrl-C is pressed."""
+    """Return PostgreSQL's addresses. Runs outside an event loop, so that Ctrl-C ends the work at once."""
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         database_url, owner_url = runner.run(stack.enter_async_context(open_postgres(settings)))

@@ -34,26 +34,26 @@ console = Console()
 
 @dataclass
 class _Talk:
-    """Where the person at the terminal is."""
+    """The state of the conversation at the terminal."""
 
     service: ChatService
     user: str
     session: str
     expert: str | None
-    """Expert of the conversation, or of the one that begins; None = the default one."""
+    """Expert of the current or next conversation; None = the default one."""
     space: str | None = None
-    """Space of the conversation, or of the one that begins; None = none."""
+    """Space of the current or next conversation; None = none."""
     temporary: bool = False
-    """Whether nothing of it is kept."""
+    """Whether the conversation is temporary."""
     turn_id: str | None = None
     """Turn of the last answer."""
     said: list[dict[str, str]] = field(default_factory=list)
-    """What was said so far, of a temporary conversation."""
+    """Messages so far, of a temporary conversation."""
 
 
 def chat(
     session: Annotated[str, typer.Option(help="Name of the conversation.")] = "terminal",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with your newest conversation.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue your newest conversation.")] = False,
     user: Annotated[str | None, typer.Option(help="Who you are; your login name by default.")] = None,
     expert: Annotated[str | None, typer.Option(help="Expert of a new conversation.")] = None,
     space: InSpace = None,
@@ -79,10 +79,10 @@ def chat(
 
 
 def _enter(talk: _Talk) -> None:
-    """Show where a conversation stands, or that it is new.
+    """Show the last messages of a conversation, or that it is new.
 
     Raises:
-        Refused: it belongs to another expert than the one that was asked for, or there is no such expert.
+        Refused: it belongs to an expert other than the requested one, or there is no such expert.
     """
     if talk.temporary:
         console.print("[dim]Temporary conversation: nothing of it is kept. /help lists commands.[/]")
@@ -155,7 +155,7 @@ def _send(talk: _Talk, message: str) -> None:
 
 
 def _obey(talk: _Talk, command: str, rest: str) -> None:
-    """Carry out a command; neither it nor what comes of it reaches the model or memory."""
+    """Carry out a command; neither it nor its output reaches the model or memory."""
     try:
         match command:
             case "/new":
@@ -210,7 +210,7 @@ def _show_help() -> None:
 
 
 def _problem_of_name(name: str) -> str | None:
-    """Say what is wrong with a user's, a conversation's or an expert's name."""
+    """Say what is wrong with the name of a user, conversation or expert."""
     allowed = "use 1 to 128 letters without accents, digits and . _ : @ -"
     if not 1 <= len(name) <= _LONGEST_NAME:
         return f"a name of {len(name)} characters is not accepted; {allowed}"

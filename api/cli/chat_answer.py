@@ -1,4 +1,4 @@
-"""An answer in the terminal: as it comes, over as many connections as it takes."""
+"""Shows an answer in the terminal as it streams, reconnecting as often as needed."""
 
 import contextlib
 import json
@@ -21,17 +21,17 @@ _BETWEEN_TRIES_S = 0.5
 
 @dataclass(frozen=True)
 class Shown:
-    """An answer that was shown, whole or not."""
+    """An answer that was shown, complete or not."""
 
     turn_id: str
     text: str
 
 
 def show_answer(console: Console, client: httpx.Client, body: dict[str, Any]) -> Shown | None:
-    """Send a message and show its answer; Ctrl-C cancels it, and what has come of it is kept.
+    """Send a message and show its answer; Ctrl-C cancels it, and the answer so far is kept.
 
     Returns:
-        What was shown; None when the message was not taken.
+        What was shown; None if the message was not accepted.
     """
     before = signal.getsignal(signal.SIGINT)
     answer = _Answer(console, client)
@@ -67,11 +67,11 @@ class _Answer:
         self.text = ""
 
     def show(self, body: dict[str, Any]) -> None:
-        """Send the message and show its answer; a connection that breaks is taken up where it broke.
+        """Send the message and show its answer; a broken connection resumes where it broke.
 
         Raises:
-            Refused: the service does not take the message.
-            httpx.HTTPError: it cannot be reached, however often it is tried.
+            Refused: the service does not accept the message.
+            httpx.HTTPError: the service cannot be reached after all retries.
         """
         self._waiting.start()
         for attempt in range(_TRIES):
@@ -96,7 +96,7 @@ class _Answer:
                 self._client.post(f"/api/v1/turns/{self.turn_id}/cancel", timeout=5)
 
     def stop_waiting(self) -> None:
-        """Take the sign that it is being worked on away."""
+        """Remove the waiting indicator."""
         self._waiting.stop()
 
     def _read(self, method: str, address: str, headers: dict[str, str], body: dict[str, Any] | None) -> bool:

@@ -1,4 +1,4 @@
-"""Requests of `anamnesis chat` to the running service, other than for answers."""
+"""Requests of `anamnesis chat` to the running service, except for answers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ _WRITTEN_TYPES = ("preference", "decision", "context", "outcome", "consolidated"
 
 
 class Refused(Exception):
-    """The service, or the program itself, refuses something; the message is for the person at the terminal."""
+    """The service or the program refuses something; the message is for the person at the terminal."""
 
     def __init__(self, message: str, *, wrong_use: bool = False) -> None:
         super().__init__(message)
@@ -32,11 +32,11 @@ class Refused(Exception):
 
 @contextmanager
 def connected(url: str | None, key: str | None, settings: Settings) -> Iterator[httpx.Client]:
-    """A client of the running service; what goes wrong with it ends the program with one line.
+    """Yield a client of the running service; its errors end the program with one line.
 
     Args:
         url: its address; None = as the settings say.
-        key: an API key or token, where the service asks for one.
+        key: an API key or token, if the service requires one.
         settings: of this machine.
     """
     address = url or f"http://{settings.host}:{settings.port}"
@@ -53,7 +53,7 @@ def connected(url: str | None, key: str | None, settings: Settings) -> Iterator[
 
 
 class ChatService:
-    """The service over HTTP. Methods raise `Refused` where it refuses, and `httpx.HTTPError` where it is away."""
+    """The service over HTTP. Methods raise `Refused`, or `httpx.HTTPError` if it cannot be reached."""
 
     def __init__(self, client: httpx.Client) -> None:
         self.client = client
@@ -68,7 +68,7 @@ class ChatService:
         return found[0] if found else None
 
     def unused_name(self, user: str) -> str:
-        """A name that no conversation of the user has yet: `terminal-2` and so on."""
+        """Return a name that no conversation of the user has yet: `terminal-2` and so on."""
         names = {each["session_id"] for each in self._pages("/api/v1/conversations", {"user_id": user})}
         return next(name for number in range(2, len(names) + 3) if (name := f"terminal-{number}") not in names)
 
@@ -91,7 +91,7 @@ class ChatService:
         return content_of(self.client.get(f"/api/v1/turns/{turn_id}"))
 
     def core_memory(self, user: str, expert: str, space: str | None) -> list[dict[str, Any]]:
-        """The sections of core memory, or those of a space; none of a user who has not said anything yet."""
+        """Return the sections of core memory, or those of a space; none for an unknown user."""
         response = self.client.get(f"/api/v1/users/{user}/core-memory", params=_query(expert=expert, space=space))
         if response.status_code == HTTPStatus.NOT_FOUND:
             return []
@@ -99,7 +99,7 @@ class ChatService:
         return items
 
     def written_memories(self, user: str, expert: str, space: str | None, *, limit: int) -> list[dict[str, Any]]:
-        """The newest memories that were written down, newest first."""
+        """Return the newest written memories, newest first."""
         found: list[dict[str, Any]] = []
         for kind in _WRITTEN_TYPES:
             query = _query(expert=expert, space=space, episode_type=kind, limit=limit)
@@ -110,7 +110,7 @@ class ChatService:
         return sorted(found, key=lambda each: str(each["created_at"]), reverse=True)[:limit]
 
     def episode(self, user: str, episode_id: str) -> dict[str, Any] | None:
-        """An episode; None when it is not there any more."""
+        """Return an episode; None if it no longer exists."""
         response = self.client.get(f"/api/v1/users/{user}/episodes/{episode_id}")
         return None if response.status_code == HTTPStatus.NOT_FOUND else content_of(response)
 
@@ -128,7 +128,7 @@ class ChatService:
         return content_of(self.client.post(f"/api/v1/users/{user}/memory/forget", json=body))
 
     def model(self) -> str:
-        """What the service says of its model."""
+        """Return what the service reports about its model."""
         ready = self.client.get("/readyz").json()
         return next((str(each["detail"]) for each in ready["dependencies"] if each["name"] == "llm"), "unknown")
 
@@ -151,7 +151,7 @@ def _query(**values: Any) -> dict[str, Any]:
 
 
 def refusal_of(response: httpx.Response) -> Refused | None:
-    """What a response refuses, in words; None when it refuses nothing."""
+    """Return the refusal in a response, in words; None if there is none."""
     if not response.is_error:
         return None
     response.read()
@@ -170,5 +170,5 @@ def content_of(response: httpx.Response) -> dict[str, Any]:
     try:
         content: dict[str, Any] = response.json()
     except ValueError:
-        raise Refused("The answer is not one of Anamnesis; is the address right?") from None
+        raise Refused("The response is not from Anamnesis; is the address right?") from None
     return content

@@ -34,7 +34,7 @@ _SECTIONS = {
 
 
 def show_conversations(console: Console, found: Sequence[dict[str, Any]], here: str) -> None:
-    """List conversations, newest first; the present one is marked."""
+    """List conversations, newest first; the current one is marked."""
     if not found:
         console.print("[dim]There are no conversations yet.[/]")
         return
@@ -48,7 +48,7 @@ def show_conversations(console: Console, found: Sequence[dict[str, Any]], here: 
 
 
 def show_memory(console: Console, service: ChatService, user: str, expert: str, space: str | None) -> None:
-    """Show core memory and the newest written memories; in a space, what is remembered there."""
+    """Show core memory and the newest written memories, or those of a space."""
     sections = service.core_memory(user, expert, space)
     memories = service.written_memories(user, expert, space, limit=_MEMORIES)
     if not any(section["content"] for section in sections) and not memories:
@@ -68,7 +68,7 @@ def show_model(console: Console, service: ChatService, expert: str) -> None:
 
 
 def show_report(console: Console, service: ChatService, user: str, turn: dict[str, Any]) -> None:
-    """Show what the prompt of an answer was made of, and what was recalled for it and why."""
+    """Show what the prompt of an answer contained, and what was recalled for it and why."""
     report = turn["context_report"]
     if not report:
         console.print("[dim]There is no report: the answer did not come from a model.[/]")

@@ -23,7 +23,7 @@ _OWNER_ALONE = 0o600
 def init(
     to_stdout: Annotated[bool, typer.Option("--stdout", help="Print it and write nothing.")] = False,
 ) -> None:
-    """Write a `.env` with every setting, its meaning and its default, all commented out. An existing one is kept.
+    """Write a `.env` with every setting, its meaning and its default, all commented out. An existing file is kept.
 
     Example: `anamnesis init`
     """
@@ -47,7 +47,7 @@ def config(
 ) -> None:
     """Show every setting with its value and its source: default, .env or environment. Secrets are masked.
 
-    Variables that begin with ANAMNESIS_ and are no setting are named on standard error.
+    Unknown variables that begin with ANAMNESIS_ are named on standard error.
 
     Example: `anamnesis config --json`
     """

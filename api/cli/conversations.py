@@ -102,7 +102,7 @@ def delete(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a conversation with the memories that come from it. Daily summaries are made again without it.
+    """Delete a conversation with the memories that come from it. Daily summaries are rebuilt without it.
 
     Example: `anamnesis conversations delete 01a1fd62-e395-7407-b7b8-45bfb81ca93b --yes`
     """

@@ -15,7 +15,7 @@ from services.errors import AnamnesisError
 
 
 def demo(
-    remove: Annotated[bool, typer.Option("--remove", help="Remove the demo, with all that came of it.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the demo and all derived from it.")] = False,
     tenant: OfTenant = "default",
 ) -> None:
     """Load a month of invented conversations in two languages, as a separate user.

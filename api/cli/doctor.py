@@ -1,4 +1,4 @@
-"""`anamnesis doctor`: check every dependency, of the running service where there is one, and say what to do."""
+"""`anamnesis doctor`: check every dependency, of the running service if there is one, and say what to do."""
 
 import asyncio
 import contextlib
@@ -48,8 +48,8 @@ def doctor(
 ) -> None:
     """Check every dependency and say what to do.
 
-    Describes the service that runs at the address; where none answers, what a service with the settings of this
-    shell would find. Exit code 1 when the database is down, or a model that was asked does not answer.
+    Describes the service at the address or, if none answers, what a service with the settings of this shell would
+    find. Exit code 1 if the database is down, or a model that was asked does not answer.
 
     Example: `anamnesis doctor --ask`
     """
@@ -74,7 +74,7 @@ _WANTS_KEY = f"The service at {{address}} wants a key of an admin of the default
 
 
 def _of_service(address: str, key: str | None, *, ask: bool) -> Findings | None:
-    """What the running service says of itself; None when none answers."""
+    """Return what the running service reports; None if none answers."""
     headers = {"Authorization": f"Bearer {key}"} if key else None
     try:
         with httpx.Client(base_url=address, headers=headers, timeout=_PATIENCE_S) as client:
@@ -120,7 +120,7 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
                 with contextlib.suppress(Unavailable):
                     await check_indexes(services)
                 found = await check_dependencies(services)
-                # An embedded engine may have been started just now, by ourselves; a worker never is.
+                # This command may have just started an embedded engine; it never starts a worker.
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":
                     break
                 await asyncio.sleep(_BETWEEN_LOOKS_S)

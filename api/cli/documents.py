@@ -50,11 +50,11 @@ async def ingest_files(
     *,
     remove_missing: bool,
 ) -> None:
-    """Take files in one after the other, with a bar; note in the report what became of each.
+    """Ingest files one after the other, with a progress bar; record the outcome of each in the report.
 
     Raises:
         NotFound: there is no such knowledge base.
-        DatabaseUnavailable: the database does not answer; what was taken in stays.
+        DatabaseUnavailable: the database does not answer; files already ingested stay.
     """
     base_id = await documents.base_id(tenant_id, prefix)
     columns = (TextColumn("ingest"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -77,7 +77,7 @@ async def ingest_files(
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[File]:
-    """Each file once, with its name in the base: its path from the folder that was given."""
+    """Return each file once, with its name in the base: its path within the given folder."""
     for path in paths:
         if path.is_dir():
             for file in (each for each in sorted(path.rglob("*")) if each.is_file()):
@@ -103,4 +103,4 @@ def each_once(files: Iterable[File]) -> list[File]:
 
 def _read(path: Path, most_bytes: int) -> bytes:
     with path.open("rb") as file:
-        return file.read(most_bytes + 1)  # one more says that it is too large
+        return file.read(most_bytes + 1)  # one byte more shows that it is too large

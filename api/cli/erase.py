@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _TRIES, _BETWEEN_TRIES_S = 20, 0.5
 _SHOWN = ("conversations", "messages", "turns", "jobs")
-"""Kinds of data that users of the service know; `--json` counts them all."""
+"""Kinds of data that the summary names; `--json` counts all kinds."""
 
 
 def erase(
@@ -84,7 +84,7 @@ async def _erase(
 
 
 async def _scrub_index(erasure: "Erasure") -> None:
-    for _ in range(_TRIES):  # an embedded Milvus may have been started by this command just now
+    for _ in range(_TRIES):  # this command may have just started an embedded Milvus
         try:
             await erasure.scrub_index()
             return

@@ -29,7 +29,7 @@ def evaluate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure recall on a question set: import it for a temporary tenant, ask every question, print the figures.
+    """Measure recall on a question set: import it into a temporary tenant, ask every question, print the figures.
 
     Recall is counted in messages shown: the share of a question's evidence among the first 5, 10 and 20.
     Questions of the category `adversarial`, which ask for what was never said, do not count in `all`.
@@ -63,7 +63,7 @@ async def _evaluate(settings: Settings, dataset: "Dataset") -> "Evaluated":
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
-            # Nothing of it is to be summarised.
+            # The set must not be summarised.
             quiet = settings.model_copy(update={"memory_summaries": False, "memory_topics": False})
             importer = make_importer(quiet, services.database, services.jobs)
             evaluation = Evaluation(Tenants(services.database), importer, services.memory, services.embedder)

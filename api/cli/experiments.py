@@ -1,4 +1,4 @@
-"""`anamnesis experiments`: list experiments, and report what their variants came to."""
+"""`anamnesis experiments`: list experiments, and report the results of their variants."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +58,7 @@ def report(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Report what each variant came to, and how it differs from the first, with 95 % confidence intervals.
+    """Report the results of each variant and its differences from the first, with 95 % confidence intervals.
 
     Example: `anamnesis experiments report more-recall`
     """

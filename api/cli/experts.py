@@ -48,14 +48,14 @@ Done = TypeVar("Done")
 
 OfName = Annotated[str, typer.Argument(metavar="NAME", help="The expert's name.")]
 Persona = Annotated[str | None, typer.Option(help="Who the expert is.")]
-Model = Annotated[str | None, typer.Option(help="Model that answers; without one, the service's own.")]
+Model = Annotated[str | None, typer.Option(help="Model that answers; default: the service's.")]
 Strategy = Annotated[str | None, typer.Option(help="How a long history is shortened: summary or topics.")]
 Window = Annotated[int | None, typer.Option(help="Context window of the model, in tokens.")]
 Threshold = Annotated[
-    float | None, typer.Option(help="Share of the window, 0.1 to 1, from which the history is shortened.")
+    float | None, typer.Option(help="Fraction of the window, 0.1 to 1, at which the history is shortened.")
 ]
-MinMessages = Annotated[int | None, typer.Option(help="Messages to shorten at once, at least; 10 to 1000.")]
-Budget = Annotated[int | None, typer.Option(help="Tokens of a prompt without the user's message.")]
+MinMessages = Annotated[int | None, typer.Option(help="Minimum of messages to shorten at once; 10 to 1000.")]
+Budget = Annotated[int | None, typer.Option(help="Tokens allowed for a prompt, without the user's message.")]
 Reflection = Annotated[
     bool | None, typer.Option("--reflection/--no-reflection", help="Whether it reflects on its conversations.")
 ]
@@ -103,7 +103,7 @@ def add(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Add an expert. Conversations begin with it when they name it.
+    """Add an expert. New conversations use it by naming it.
 
     Example: `anamnesis experts add film-critic --system-prompt "You are a film critic."`
     """
@@ -140,7 +140,7 @@ def edit(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Change what is given of an expert; messages sent afterwards are answered accordingly.
+    """Change the given fields of an expert, for messages sent afterwards.
 
     Example: `anamnesis experts edit film-critic --model gpt-5-mini --without recall`
     """

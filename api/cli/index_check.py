@@ -1,4 +1,4 @@
-"""Check the indexes at the start of a process: made with the configured embedding model, and by this version."""
+"""Check at the start of a process that the indexes fit the configured embedding model and this version."""
 
 import asyncio
 import contextlib
@@ -18,12 +18,12 @@ log = structlog.get_logger(__name__)
 
 
 async def begin_check(services: "Services") -> "asyncio.Task[None]":
-    """Look at the index of a Milvus that ran before us; an embedded one comes up after the service listens.
+    """Check the index of a running Milvus; an embedded one may start only after the service listens.
 
-    Where Milvus does not answer yet, go on looking in the background, as the service starts without it.
+    If Milvus does not answer yet, keep checking in the background: the service starts without it.
 
     Returns:
-        What goes on looking. It ends only by a ConfigurationError, with which the process has to end.
+        The background task. It ends only with a ConfigurationError, which must end the process.
 
     Raises:
         ConfigurationError: the index was made with another model; says what to do.

@@ -1,4 +1,4 @@
-"""`anamnesis jobs`: background jobs, and another try for those that failed."""
+"""`anamnesis jobs`: list background jobs, and retry failed ones."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -35,7 +35,7 @@ def list_(
     limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List the background jobs of a tenant, newest first. Jobs of no tenant are listed with the default one.
+    """List the background jobs of a tenant, newest first. Jobs without a tenant are listed with the default one.
 
     Example: `anamnesis jobs list --status failed`
     """
@@ -75,7 +75,7 @@ def retry(
             for job in failed:
                 try:
                     retried.append(await records.retry(owner.id, job.id))
-                except Conflict as error:  # another one for the same waits, or another person was quicker
+                except Conflict as error:  # an equal job is waiting already, or somebody else was quicker
                     typer.echo(f"job {job.id}: {error.message}", err=True)
             return retried
 

@@ -44,7 +44,7 @@ def create(
     ] = False,
     default_user: Annotated[
         str | None,
-        typer.Option(help="The user of requests to /v1 that name none; without one, none is remembered."),
+        typer.Option(help="User of requests to /v1 that name none; without one, nothing is remembered."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -64,7 +64,7 @@ def add(
         list[str] | None, typer.Option(help="A question that it answers; may be repeated.")
     ] = None,
     system_prompt: Annotated[
-        str, typer.Option(help="Instructions for answers from it, beside the expert's.")
+        str, typer.Option(help="Instructions for answers from it, besides the expert's.")
     ] = "",
     handler: Annotated[str | None, typer.Option(help="Name of the strategy that answers from it.")] = None,
     tenant: OfTenant = "default",
@@ -202,7 +202,7 @@ def update(
         list[str] | None, typer.Option(help="Replaces all questions; may be repeated. Empty for none.")
     ] = None,
     system_prompt: Annotated[
-        str | None, typer.Option(help="Instructions for answers from it, beside the expert's. Empty for none.")
+        str | None, typer.Option(help="Instructions for answers from it, besides the expert's. Empty for none.")
     ] = None,
     handler: Annotated[
         str | None, typer.Option(help="Name of the strategy that answers from it. Empty for the usual one.")
@@ -210,7 +210,7 @@ def update(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Change what is given of a knowledge base; everything else stays.
+    """Change the given fields of a knowledge base; everything else stays.
 
     Example: `anamnesis kb update handbook --keyword leave --keyword sick`
     """
@@ -248,7 +248,7 @@ def search(
     tenant: OfTenant = "default",
     as_json: AsJson = False,
 ) -> None:
-    """Show the passages that an answer to a question would be given, best first.
+    """Show the passages that an answer to a question would get, best first.
 
     Example: `anamnesis kb search handbook "How many days of leave do I get?"`
     """

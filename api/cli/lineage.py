@@ -1,4 +1,4 @@
-"""`anamnesis lineage`: check that everything derived names what it was made from."""
+"""`anamnesis lineage`: check that all derived data name what they were made from."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -33,7 +33,7 @@ def mcp(
 ) -> None:
     """Serve memory to an assistant that starts this program (Model Context Protocol over stdio).
 
-    Without --url it works on the stores of this machine, also while the service runs on them.
+    Without --url it works on the stores of this machine, even while the service is using them.
 
     Example: `anamnesis mcp --user me`
     """

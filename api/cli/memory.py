@@ -1,4 +1,4 @@
-"""`anamnesis memory`: what is remembered of a user, shown, searched, edited and deleted."""
+"""`anamnesis memory`: show, search, edit and delete what is remembered about a user."""
 
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ def show(
     limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show a user's core memory and the newest memories that were written down.
+    """Show a user's core memory and newest written memories.
 
     Example: `anamnesis memory show u-1`
     """
@@ -94,7 +94,7 @@ def search(
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Memories to show at most.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Search what was said and written down, best first, by the ranking that answers use.
+    """Search what was said and written, best first, with the same ranking as answers.
 
     Example: `anamnesis memory search u-1 "favourite food"`
     """
@@ -272,7 +272,7 @@ def _with_memory(
     *,
     index: bool = False,
 ) -> Result:
-    """Run work on a user's memory with an expert, in a space or outside; with `index`, Milvus is there."""
+    """Run work on a user's memory with an expert, in a space or outside; with `index`, connect to Milvus."""
 
     async def done(settings: Settings) -> Result:
         async with (open_all_services if index else open_services_on_postgres)(settings) as services:

@@ -1,4 +1,4 @@
-"""`anamnesis serve --workers N`: processes that share one listening socket, and the one that watches them."""
+"""`anamnesis serve --workers N`: processes that share one listening socket, and their supervisor."""
 
 import asyncio
 import os
@@ -23,18 +23,18 @@ _READY = b"Anamnesis is ready at"
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _STEADY_S = 60.0
-"""A process that ran for so long failed for another reason than its start."""
+"""Seconds after which a process that ends is assumed to have started successfully."""
 
 
 class Processes:
-    """Starts processes, starts those that end again, and hands signals on.
+    """Starts processes, restarts those that end, and passes on signals.
 
-    The socket stays open here while processes come and go, so that a connection which none of them has accepted
-    waits for the next one instead of being reset.
+    The supervisor keeps the socket open while processes come and go, so that a connection not yet accepted waits
+    for the next process instead of being reset.
     """
 
     def __init__(self, listening: socket.socket, arguments: Sequence[str], first_only: Sequence[str] = ()) -> None:
-        """Take what they share.
+        """Take what the processes share.
 
         Args:
             listening: the socket that all of them accept connections from.
@@ -53,8 +53,8 @@ class Processes:
     async def run(self, count: int) -> int:
         """Keep `count` processes running until a signal ends them; return the exit code.
 
-        The first one starts alone: it brings the schema up to date, and what is wrong with the settings ends it
-        and all of this.
+        The first one starts alone: it updates the schema, and if it fails, for example because of wrong settings,
+        everything ends.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
@@ -68,7 +68,7 @@ class Processes:
             return 0 if all(code in (0, -self._how) for code in codes) else 1
 
     def _stop(self, number: signal.Signals) -> None:
-        """Refuse new connections and tell the processes; a second signal reaches them as their second."""
+        """Refuse new connections and signal the processes; a second signal is passed on as well."""
         self._how = number
         self._stopping.set()
         self._listening.close()
@@ -76,11 +76,11 @@ class Processes:
             self._tell(process)
 
     def _tell(self, process: Process) -> None:
-        with suppress(ProcessLookupError):  # it has ended, and nobody has noticed yet
+        with suppress(ProcessLookupError):  # it has just ended
             process.send_signal(self._how)
 
     async def _keep(self, process: Process | None, folder: str) -> int:
-        """Keep one process running; return its exit code, 0 for none, once all of them are to end."""
+        """Keep one process running until all must end; return its exit code, 0 if there is none."""
         loop = asyncio.get_running_loop()
         pause_s = _FIRST_PAUSE_S
         code = 0
@@ -114,13 +114,13 @@ class Processes:
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
         self._running.add(process)
-        if self._stopping.is_set():  # the signal came while it was started
+        if self._stopping.is_set():  # the signal arrived while it was starting
             self._tell(process)
         return process
 
     @staticmethod
     async def _is_ready(process: Process, *, pass_on: bool = False) -> bool:
-        """Wait until the process serves, or has ended; with `pass_on` print that it does."""
+        """Wait until the process serves, or has ended; with `pass_on`, print its greeting."""
         async for line in cast(asyncio.StreamReader, process.stdout):
             if line.startswith(_READY):
                 if pass_on:

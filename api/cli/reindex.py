@@ -39,7 +39,7 @@ async def _reindex(settings: Settings) -> tuple[int, int]:
 
 
 async def rebuild_indexes(services: "Services", progress: Progress) -> tuple[int, int]:
-    """Rebuild both indexes, with a bar for each; return how many episodes and passages they hold.
+    """Rebuild both indexes, with a progress bar for each; return the numbers of episodes and passages.
 
     Raises:
         Unavailable: a store or the embedding endpoint does not answer; the previous index is still in use.

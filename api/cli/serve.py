@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _STREAMS_END_S = 2
 _GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
-"""Seconds that running turns get: a supervisor restarts us and its users wait; a person at a terminal waits."""
+"""Seconds for running turns to finish, by signal: on SIGTERM users wait, on Ctrl-C a person at a terminal."""
 
 
 def serve(
@@ -43,7 +43,7 @@ def serve(
     settings = settings_or_exit(host=host, port=port)
     if workers > 1:
         raise typer.Exit(_supervise(settings, workers, open_console=open_console))
-    gc.disable()  # until all is imported: collections take a fifth of that time, and find nothing
+    gc.disable()  # until everything is imported: collections take a fifth of that time and find nothing
     try:
         listening = _listen(settings) if listening_fd is None else _take_over(listening_fd)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -67,7 +67,7 @@ def _supervise(settings: Settings, workers: int, *, open_console: bool) -> int:
 
 
 def _take_over(listening_fd: int) -> socket.socket:
-    """The socket that the supervisor listens on; processes that we start do not get it."""
+    """Return the supervisor's listening socket; child processes do not inherit it."""
     os.set_inheritable(listening_fd, False)
     return socket.socket(fileno=listening_fd)
 
@@ -84,7 +84,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
         TRACING.start(content=settings.otel_content)
         stack.push_async_callback(asyncio.to_thread, TRACING.stop)
         engines = await stack.enter_async_context(open_engines(settings))
-        # Milvus still comes up: the rest is imported meanwhile, which takes longer.
+        # Milvus is still starting: import the rest meanwhile, which takes longer.
         from api.app import make_app  # noqa: PLC0415
         from api.connections import uvicorn_options  # noqa: PLC0415
         from graph.builder import build_graph  # noqa: PLC0415
@@ -110,7 +110,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         _greet(settings)
         if open_console:
-            # A browser that is started in the foreground would hold the service up.
+            # A browser started in the foreground would block the service.
             threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
         finishing = asyncio.create_task(_finish_start(settings), name="end of the start")
         stack.callback(finishing.cancel)
@@ -126,7 +126,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
 
 
 async def _finish_start(settings: Settings) -> None:
-    """Do what can be done once the service listens."""
+    """Finish the start after the service listens."""
     from services.warm_up import warm_up  # noqa: PLC0415
 
     await warm_up(settings)
@@ -134,7 +134,7 @@ async def _finish_start(settings: Settings) -> None:
 
 
 async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
-    """Let running turns finish; a second signal means at once."""
+    """Let running turns finish; on a second signal end them at once."""
     finishing = asyncio.create_task(runner.close(grace_s))
     again = asyncio.create_task(signals.get())
     await asyncio.wait({finishing, again}, return_when=asyncio.FIRST_COMPLETED)
@@ -145,7 +145,7 @@ async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[s
 
 
 def calm_garbage_collection() -> None:
-    """Leave the start's half million objects out of collections, and collect less often.
+    """Exclude the half million objects of the start from collections, and collect less often.
 
     A turn makes some ten thousand short-lived objects, which reference counting frees; Python's default
     looks for cycles after every 700.
@@ -170,7 +170,7 @@ class _Server(uvicorn.Server):
 
 
 def _listen(settings: Settings) -> socket.socket:
-    """Take the port first: a second start ends at once, with the reason."""
+    """Take the port first, so that a second start ends at once with the reason."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -189,7 +189,7 @@ def _address(settings: Settings) -> str:
 
 
 def _greet(settings: Settings) -> None:
-    """Say where the service is, what it runs on, and how to talk to it."""
+    """Print the addresses of the service, what it runs on, and how to talk to it."""
     address = _address(settings)
     embedded = [
         name

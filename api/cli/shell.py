@@ -33,8 +33,8 @@ Result = TypeVar("Result")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 Named = Annotated[str | None, typer.Option("--tenant", help="Name or id of a tenant.")]
 OfTenant = Annotated[str, typer.Option("--tenant", help="Name or id of the tenant.")]
-OfUser = Annotated[str, typer.Argument(metavar="USER", help="The caller's own name for the user.")]
-OfExpert = Annotated[str, typer.Option("--expert", help="Name of the expert who remembers.")]
+OfUser = Annotated[str, typer.Argument(metavar="USER", help="The caller's name for the user.")]
+OfExpert = Annotated[str, typer.Option("--expert", help="Name of the expert whose memory it is.")]
 
 
 def _space(name: str | None) -> str | None:
@@ -52,7 +52,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")
 
 
 def make_shell() -> typer.Typer:
-    """The application that commands are added to."""
+    """Make the application that commands are added to."""
     shell = typer.Typer(
         name="anamnesis",
         help="A self-hosted conversational agent service that remembers.",
@@ -84,7 +84,7 @@ def settings_or_exit(**overrides: Any) -> Settings:
 
 
 def quiet_settings() -> Settings:
-    """Read the settings, for a command whose output log lines would break up: only warnings are logged."""
+    """Read the settings for a command whose output log lines would interrupt: only warnings are logged."""
     settings = settings_or_exit()
     if settings.log_level == "info":
         configure_logs(settings.log_format, "warning")
@@ -96,7 +96,7 @@ def run(work: Callable[[Settings], Coroutine[Any, Any, Result]], *, after_failur
 
     Args:
         work: takes the settings.
-        after_failure: what follows the reason, such as what to do next; begins with a space.
+        after_failure: text after the reason, such as what to do next; begins with a space.
     """
     settings = quiet_settings()
     try:
@@ -109,12 +109,12 @@ def run(work: Callable[[Settings], Coroutine[Any, Any, Result]], *, after_failur
 
 @asynccontextmanager
 async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Services"]:
-    """All services, for a command that does not need Milvus: an embedded one is not started."""
+    """Open all services for a command that does not need Milvus: an embedded one is not started."""
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
     from services.engines import Engines, migrate_if_owner, open_postgres  # noqa: PLC0415
 
     async with open_postgres(settings) as (database_url, owner_url):
-        # Milvus is first connected to when it is asked.
+        # Milvus is connected to on first use.
         engines = Engines(database_url, owner_url, settings.milvus_uri or "")
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
@@ -123,7 +123,7 @@ async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Servic
 
 @asynccontextmanager
 async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
-    """All services on all stores; what is embedded is started, or found running."""
+    """Open all services on all stores; embedded ones are started, or found running."""
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
     from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
 
@@ -136,7 +136,7 @@ async def open_all_services(settings: Settings) -> AsyncIterator["Services"]:
 
 
 async def _wait_for_milvus(services: "Services") -> None:
-    """Give an embedded Milvus that was started just now some seconds; without it, what needs it says so."""
+    """Give a newly started embedded Milvus some seconds; if it does not answer, what needs it says so."""
     for _ in range(_LOOKS):
         try:
             await services.milvus.ping()
@@ -146,7 +146,7 @@ async def _wait_for_milvus(services: "Services") -> None:
 
 
 def check(schema: Any, values: Mapping[str, Any]) -> Any:
-    """Hold values to the limits that requests have; return them as the schema reads them."""
+    """Check values against the limits of requests; return them as the schema parses them."""
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 — help needs none of it
 
     from api.problems import invalid_fields  # noqa: PLC0415
@@ -158,13 +158,13 @@ def check(schema: Any, values: Mapping[str, Any]) -> Any:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is removed; anything but a yes ends the program."""
+    """Ask for confirmation; anything but a yes ends the program."""
     if not yes and not typer.confirm(question, err=True):
         raise typer.Exit(FAILED)
 
 
 def print_json(value: Any) -> None:
-    """Print a value, in which ids, moments and dataclasses may stand, as one line of JSON."""
+    """Print a value, which may contain ids, times and dataclasses, as one line of JSON."""
     typer.echo(json.dumps(value, ensure_ascii=False, default=_as_json))
 
 
@@ -185,7 +185,7 @@ def print_table(columns: Mapping[str, str], rows: Sequence[Any]) -> None:
 
 
 def print_fields(value: Any) -> None:
-    """Print the fields of a dataclass, one a line."""
+    """Print the fields of a dataclass, one per line."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column()
@@ -195,7 +195,7 @@ def print_fields(value: Any) -> None:
 
 
 def print_page(columns: Mapping[str, str], rows: Sequence[Any], *, limit: int, as_json: bool) -> None:
-    """Print the first `limit` rows, as a table or as JSON, and say on standard error when there are more."""
+    """Print the first `limit` rows, as a table or as JSON, and say on standard error if there are more."""
     shown = rows[:limit]
     if as_json:
         print_json(shown)
@@ -206,7 +206,7 @@ def print_page(columns: Mapping[str, str], rows: Sequence[Any], *, limit: int, a
 
 
 def as_text(value: Any) -> str:
-    """Write a value for people: moments to the minute, lists separated by commas, nothing for None."""
+    """Format a value for people: times to the minute, lists separated by commas, nothing for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -221,13 +221,13 @@ def as_text(value: Any) -> str:
 
 
 def as_counts(counts: Mapping[str, int]) -> str:
-    """Write counts of things in words, those of none left out: `1 conversation, 12 messages`."""
+    """Format counts in words, leaving out zeros: `1 conversation, 12 messages`."""
     words = [f"{count} {_as_noun(kind, count)}" for kind, count in counts.items() if count]
     return ", ".join(words) or "nothing"
 
 
 def _as_noun(kind: str, count: int) -> str:
-    """The name of a kind, which is a plural, for this many."""
+    """Return the plural name of a kind in the form for this number."""
     words = kind.replace("_", " ")
     if count != 1:
         return words

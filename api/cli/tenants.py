@@ -65,7 +65,7 @@ async def named(tenants: Tenants, name: str) -> Tenant:
 
 
 async def named_or_all(tenants: Tenants, name: str | None) -> Sequence[Tenant]:
-    """The tenant that is named; without a name, all.
+    """Return the named tenant; without a name, all.
 
     Raises:
         NotFound: there is none of this name.

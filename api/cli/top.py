@@ -21,11 +21,11 @@ _BUCKETS = "anamnesis_first_token_seconds_bucket"
 
 @dataclass(frozen=True)
 class Reading:
-    """The metrics of some processes at one moment, counters added up."""
+    """The metrics of some processes at one moment, counters summed."""
 
     at: float
     sums: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """By name and the value of the first label, or an empty text."""
+    """Values by metric name and value of the first label, or an empty text."""
 
     def of(self, name: str, label: str | None = None) -> float:
         """The sum of a metric, over all values of its first label or for one."""
@@ -45,7 +45,7 @@ class Row:
 
 
 def read(texts: Sequence[str], at: float) -> Reading:
-    """Add up the metrics of several processes; of those of the queue, the same everywhere, take the largest."""
+    """Sum the metrics of several processes; of the queue's metrics, which are global, take the largest."""
     sums: dict[tuple[str, str], float] = {}
     for text in texts:
         for family in text_string_to_metric_families(text):
@@ -59,7 +59,7 @@ def read(texts: Sequence[str], at: float) -> Reading:
 
 
 def rows(now: Reading, before: Reading) -> Iterator[Row]:
-    """What is shown: rates since the reading before, gauges as they are."""
+    """Compute the display: rates since the previous reading, gauges as they are."""
     seconds = max(now.at - before.at, 1e-9)
 
     def rate(name: str, label: str | None = None) -> float:
@@ -86,10 +86,10 @@ def top(
         list[str] | None, typer.Option(help="Address of a process; give one for each of several.")
     ] = None,
     key: Annotated[
-        str | None, typer.Option(envvar=KEY_VARIABLE, help="An admin's API key, where the service asks for one.")
+        str | None, typer.Option(envvar=KEY_VARIABLE, help="An admin's API key, if the service requires one.")
     ] = None,
-    every: Annotated[float, typer.Option(min=0.2, max=60, help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look twice, print, and end.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, max=60, help="Seconds between two readings.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Read twice, print, and end.")] = False,
 ) -> None:
     """Show what running processes are doing: turns, waiting times, tokens, jobs, CPU and memory.
 
@@ -133,7 +133,7 @@ def _table(now: Reading, before: Reading) -> Table:
 
 
 def _percentile(now: Reading, before: Reading, share: float) -> str:
-    """The smallest bucket that holds this share of the turns since the reading before."""
+    """Return the smallest bucket that holds this share of the turns since the previous reading."""
     counts = {float(each): now.of(_BUCKETS, each) - before.of(_BUCKETS, each) for each in now.labels(_BUCKETS)}
     total = counts.get(float("inf"), 0.0)
     if total <= 0:

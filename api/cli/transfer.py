@@ -42,7 +42,7 @@ def import_(
         typer.Option(help="With --from: whose history it becomes; unset = the users that it names, else me."),
     ] = None,
     expert: Annotated[
-        str | None, typer.Option(help="With --from: the expert with whom the conversations go on.")
+        str | None, typer.Option(help="With --from: the expert of the imported conversations.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --from: count what would be imported, and import nothing.")
@@ -52,8 +52,8 @@ def import_(
 ) -> None:
     """Import messages or an export. Valid lines are stored, invalid ones reported, known ones skipped.
 
-    With --from, the archive of another product, as it gives it out: its conversations along their active path,
-    without system messages and tools.
+    With --from, reads the export of another product: its conversations along their active path, without system
+    messages and tools.
 
     Example: `anamnesis import conversations.jsonl --tenant web-shop`
 
@@ -138,7 +138,7 @@ async def _chunks(source: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def _size(source: BinaryIO) -> int | None:
-    """Bytes of a file; a pipe's are not known."""
+    """Return the bytes of a file; None for a pipe."""
     try:
         return os.fstat(source.fileno()).st_size or None
     except OSError:  # it is no file of the system's

@@ -53,7 +53,7 @@ def list_(
 
 @app.command()
 def show(user: OfUser, tenant: OfTenant = "default", as_json: AsJson = False) -> None:
-    """Show a user: time zone, locale, display name and since when there is one.
+    """Show a user: time zone, locale, display name and time of creation.
 
     Example: `anamnesis users show u-1`
     """

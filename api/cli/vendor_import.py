@@ -1,4 +1,4 @@
-"""`anamnesis import --from`: the history that a user has with another product."""
+"""`anamnesis import --from`: import a user's history from another product."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ _KEPT = "What was imported so far is kept; run the command again for the rest."
 def import_vendor(
     file: Path, vendor: str, user: str | None, expert: str | None, tenant: str, *, dry_run: bool, as_json: bool
 ) -> None:
-    """Import a vendor's export, or count what it holds; an error ends the program with one line."""
+    """Import a vendor's export, or count its contents; an error ends the program with one line."""
     if user is not None and not USER.fullmatch(user):
         fail("--user must be 1 to 128 of letters, digits and ._:@-", WRONG_USE)
     if str(file) == "-":

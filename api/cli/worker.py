@@ -15,7 +15,7 @@ from services.platform.tracing import TRACING
 
 
 def worker() -> None:
-    """Run background jobs for services that were started with ANAMNESIS_WORKER=external.
+    """Run background jobs for services started with ANAMNESIS_WORKER=external.
 
     Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis anamnesis worker`
     """

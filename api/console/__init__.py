@@ -1,1 +1,1 @@
-"""The console: pages for people, which use the public API alone."""
+"""The console: web pages that use only the public API."""

@@ -14,11 +14,11 @@ _ANSWERS_AFTER = timedelta(seconds=9)
 _GOES_ON_AFTER = timedelta(minutes=2)
 
 DEMO_USER = "demo:lin"
-"""Whose the demo is: to erase this user removes all of it."""
+"""User of the demo: erasing this user removes all of it."""
 
 
 def demo_lines(now: datetime) -> bytes:
-    """Everything of the demo as JSON Lines; the month ends the day before `now`, which has a time zone."""
+    """Return the demo as JSON Lines; the month ends the day before `now`, which has a time zone."""
     return b"\n".join(map(orjson.dumps, _lines(tomllib.loads(_FILE.read_text("utf-8")), now)))
 
 

@@ -12,7 +12,7 @@ from api.console.demo import demo_lines
 
 FILES = Path(__file__).parent / "static"
 
-# Memories, file names and answers may hold hostile text: no script, style or picture of another origin is
+# Memories, file names and answers may contain hostile text: no script, style or picture of another origin is
 # loaded, whatever gets into a page.
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -38,7 +38,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/")
 async def root() -> RedirectResponse:
-    """Lead to the console."""
+    """Redirect to the console."""
     return RedirectResponse("/console")
 
 
@@ -50,7 +50,7 @@ async def console() -> FileResponse:
 
 @router.get("/console/demo.jsonl")
 async def demo() -> Response:
-    """The demo, for the import."""
+    """The demo as lines for the import."""
     return Response(demo_lines(datetime.now(UTC)), media_type="application/x-ndjson", headers=_HEADERS)
 
 
@@ -61,7 +61,7 @@ class ConsoleFiles(StaticFiles):
         super().__init__(directory=FILES)
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        """A file, or 304 where the browser has it."""
+        """Return a file, or 304 if the browser has it."""
         response = super().file_response(*args, **kwargs)
         response.headers.update(_HEADERS)
         return response

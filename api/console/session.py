@@ -14,7 +14,7 @@ from services.errors import InvalidInput, Unauthenticated
 
 COOKIE = "anamnesis_session"
 HEADER = "X-Anamnesis-Console"
-"""Every request of the console has it. A page of another site cannot send it without asking the service first."""
+"""Sent with every request of the console. A page of another site cannot send it without a CORS preflight."""
 _LIFETIME_S = 12 * 3600
 _LONGEST_CREDENTIAL = 3800  # browsers drop cookies of more than 4096 bytes with their names and attributes
 _PATHS = ("/api/", "/console/session")
@@ -34,7 +34,7 @@ async def sign_in(
 ) -> Response:
     """Exchange the key or token of the header `Authorization` for a cookie of 12 hours.
 
-    The cookie counts only together with the header `X-Anamnesis-Console`, and only for `/api/`.
+    The cookie is accepted only together with the header `X-Anamnesis-Console`, and only below `/api/`.
     """
     credential = authorization.partition(" ")[2].strip()
     if len(credential) > _LONGEST_CREDENTIAL:
@@ -62,13 +62,13 @@ async def sign_out(request: Request) -> Response:
 
 
 class ConsoleSession:
-    """ASGI middleware: the credential of the cookie stands for the header `Authorization`, where there is none."""
+    """ASGI middleware: uses the credential of the cookie if there is no header `Authorization`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at the headers only."""
+        """Check only the headers."""
         if scope["type"] == "http" and scope["path"].startswith(_PATHS):
             headers = Headers(scope=scope)
             if HEADER in headers and "authorization" not in headers:

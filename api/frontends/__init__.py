@@ -1,1 +1,1 @@
-"""Protocols of front ends, one mapper each over a turn's events: the AI SDK's UI messages, and AG-UI."""
+"""Front-end protocols, each a mapper over a turn's events: the AI SDK's UI messages, and AG-UI."""

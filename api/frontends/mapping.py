@@ -13,10 +13,10 @@ Part = dict[str, Any]
 
 
 class Mapper(Protocol):
-    """From one event to the parts that it becomes; it knows what came before."""
+    """Maps one event to the parts of another protocol; it keeps state between events."""
 
     end: bytes
-    """What follows the last part."""
+    """Text after the last part."""
 
     def parts(self, event: TurnEvent) -> list[Part]:
         """The parts for the next event."""
@@ -24,9 +24,9 @@ class Mapper(Protocol):
 
 
 async def mapped(events: TurnEvents, mapper: Mapper, after: int = 0) -> AsyncIterator[bytes]:
-    """The frames of a stream, each with the number of its event; those up to `after` are not sent once more.
+    """Yield the frames of a stream, each with the number of its event; those up to `after` are not repeated.
 
-    The turn's events are all read: what an event becomes depends on those before it.
+    All events of the turn are read, because the mapping of an event depends on those before it.
     """
     async with aclosing(events):
         async for batch in events:

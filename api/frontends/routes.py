@@ -1,4 +1,4 @@
-"""`/api/v1/ui`: front ends talk in their own protocol; turns are started as for OpenAI's clients."""
+"""`/api/v1/ui`: front-end protocols; turns are started as for OpenAI's clients."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -48,7 +48,7 @@ LastEventId = Annotated[str, Header(description="Number of the last event seen; 
 async def ui_chat(
     body: UiChatRequest, connection: Request, services: ServicesOf, starter: TurnStarter, runner: RunnerOf
 ) -> EventSourceResponse:
-    """Answer the last message of an AI SDK chat; the messages before it say what of it is new."""
+    """Answer the last message of an AI SDK chat; the messages before it show what is new."""
     ids = ClientIds(
         session=_session("id", body.id),
         space=body.space,
@@ -76,7 +76,7 @@ async def ui_chat_stream(
     runner: RunnerOf,
     user: Annotated[Id | None, Query(description="Whose chat it is, where nothing else says so.")] = None,
 ) -> Response:
-    """Take up the answer that an AI SDK chat is waiting for, from its beginning; 204 where there is none."""
+    """Resume the answer that an AI SDK chat is waiting for, from its beginning; 204 if there is none."""
     person = end_user_of(caller, connection.headers, services.settings, ("user", user))
     if person.user_id is None:
         raise InvalidInput("user", "names nobody; send `user`, or use a key or a token that does")
@@ -95,7 +95,7 @@ async def ag_ui(
     runner: RunnerOf,
     last_event_id: LastEventId = "0",
 ) -> EventSourceResponse:
-    """Run AG-UI's agent; the same run sent again, with `Last-Event-ID`, is taken up where it broke."""
+    """Run AG-UI's agent; the same run sent again, with `Last-Event-ID`, resumes where it broke."""
     if not (last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) <= _LONGEST_NUMBER):
         raise InvalidInput("Last-Event-ID", "is not the number of an event")
     named = ("forwardedProps.user", body.prop("user"))
@@ -110,7 +110,7 @@ async def ag_ui(
 
 
 def _stop_of(runner: TurnRunner, started: StartedTurn) -> Callable[[], Awaitable[object]] | None:
-    """What ends a temporary turn when its reader goes away."""
+    """Return what ends a temporary turn when its reader disconnects."""
     return None if started.stored else partial(runner.stop, started.tenant_id, started.turn_id)
 
 

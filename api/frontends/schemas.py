@@ -63,7 +63,7 @@ class UiChatRequest(_Camel):
 
     @property
     def edits_first(self) -> bool:
-        """Whether the message comes in the place of the one with which the conversation began."""
+        """Whether the message replaces the first one of the conversation."""
         return self.trigger == "submit-message" and self.message_id is not None and len(self.messages) == 1
 
     def said(self) -> list[ClientMessage]:

@@ -1,1 +1,1 @@
-"""The ways in that OpenAI's clients speak: `/v1`, over the same turns and events as `/api/v1`."""
+"""`/v1` for OpenAI's clients, over the same turns and events as `/api/v1`."""

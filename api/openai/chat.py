@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions`: a turn, as OpenAI's clients ask for one and read it."""
+"""`POST /v1/chat/completions`: a turn in the form of OpenAI's chat completions."""
 
 from functools import partial
 from http import HTTPStatus
@@ -57,8 +57,8 @@ async def chat_completions(
 ) -> Response:
     """Answer the last message of the user, with the memory of that user.
 
-    The conversation that the service has stored is the truth; the history that a client sends along says what
-    of it the client means.
+    The stored conversation is authoritative; the history that a client sends along only shows what the client
+    intends.
     """
     body.refuse_unsupported()
     if by := is_utility(body.messages, connection.headers):
@@ -92,7 +92,7 @@ def _whole(asked: StartedTurn, last: TurnEvent) -> JSONResponse:
 async def _utility(
     body: ChatCompletionRequest, services: Services, starter: StartsTurns, recognised_by: str
 ) -> Response:
-    """Have the small model answer a request that is no conversation: nothing is read of a user, or stored."""
+    """Have the small model answer a request that is not conversation; no user data are read or stored."""
     caller = await starter.caller_for(starter.caller.user_id or NOBODY)
     await expert_of(services, caller.tenant_id, body.model)
     UTILITY_REQUESTS.labels(recognised_by).inc()

@@ -1,4 +1,4 @@
-"""Requests to `POST /v1/chat/completions`: fields that are taken, and fields that are refused."""
+"""Requests to `POST /v1/chat/completions`: accepted and refused fields."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _MOST_MESSAGES = 10_000
 
 
 class StreamOptions(BaseModel):
-    """What a stream is to hold beside the text."""
+    """What a stream contains besides the text."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -48,7 +48,7 @@ class ChatCompletionRequest(BaseModel):
     function_call: str | dict[str, Any] | None = None
 
     def refuse_unsupported(self) -> None:
-        """Refuse what would change the answer and cannot be done.
+        """Refuse unsupported parameters that would change the answer.
 
         Raises:
             InvalidInput: the request asks for such a thing; the field is named.
@@ -67,7 +67,7 @@ class ChatCompletionRequest(BaseModel):
 
 
 def refuse_forced_tools(field: str, choice: str | dict[str, Any] | None) -> None:
-    """Refuse a request whose answer would have to be a call of the client's own tool.
+    """Refuse a request that forces a call of the client's own tool.
 
     Raises:
         InvalidInput: it is one.

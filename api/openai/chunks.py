@@ -27,7 +27,7 @@ def completion(asked: StartedTurn, last: TurnEvent) -> dict[str, Any]:
 
 
 async def chunks(asked: StartedTurn, events: TurnEvents, *, with_usage: bool) -> AsyncIterator[bytes]:
-    """The turn's events as chunks; tools that the service runs itself are not among them."""
+    """Yield the turn's events as chunks, without the tools that the service runs itself."""
     head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
     usage = b',"usage":null' if with_usage else b""
     before = b"data: " + head + b',"choices":[{"index":0,"delta":{"content":'
@@ -68,7 +68,7 @@ def usage_view(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def created_at(turn_id: UUID) -> int:
-    """When a turn was opened, in seconds since 1970: its id tells, for any reader the same."""
+    """Return when a turn was opened, in seconds since 1970, from its id: the same for every reader."""
     return (turn_id.int >> 80) // 1000
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 def citations_of(sources: Sequence[Mapping[str, Any]], answer: str) -> list[dict[str, Any]]:
     """One citation for each document whose passages the answer's prompt showed, over the whole answer.
 
-    A document that was taken in under an http(s) address has that one; others have one of the scheme
+    A document that was ingested under an http(s) address is cited with it; others have an address of the scheme
     `anamnesis`, which names the knowledge base and the document.
     """
     cited: dict[str, dict[str, Any]] = {}

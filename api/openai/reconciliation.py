@@ -1,7 +1,7 @@
-"""Find the new part of a request: the stored conversation is the truth, what a client sends along is evidence.
+"""Finds the new part of a request: the stored conversation is authoritative, the client's history is evidence.
 
-A message is added; or comes in the place of another, whose tail becomes a branch; or is one that is in progress
-already. History that is not known is taken in once.
+A message is added; or replaces another, whose tail becomes a branch; or is already in progress. Unknown history is
+imported once.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -27,22 +27,22 @@ from state.conversation import EarlierMessage
 
 _LONGEST_SESSION = 128
 _MOST_SWITCHES = 8
-"""How often a client's history may lead from one branch to another."""
+"""Maximum number of switches between branches for one request."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a message goes."""
+    """The position of a message."""
 
     session: str
     follow: UUID | None = None
-    """The turn that has the very message."""
+    """The turn that has this message."""
     key: str | None = None
     """The same for requests with the same message that find the conversation in the same state."""
 
 
 class Reconciliation:
-    """Finds the place of a message in what is stored, and prepares it."""
+    """Finds the position of a message in the stored conversation, and prepares it."""
 
     def __init__(
         self,
@@ -62,13 +62,13 @@ class Reconciliation:
         self._space = space
 
     async def place(self, request: ClientRequest, ids: ClientIds) -> Place:
-        """Find out where the message goes; afterwards the conversation ends where the message follows.
+        """Find the position of the message; afterwards the conversation ends right before it.
 
         Raises:
             ModelNotFound: there is no such expert.
             InvalidInput: the conversation belongs to another model or space, or a message of the history is not
                 accepted.
-            Conflict: the conversation changes while this looks at it.
+            Conflict: the conversation keeps changing meanwhile.
             DatabaseUnavailable: the database does not answer.
         """
         resent = _digests_of(request)
@@ -103,7 +103,7 @@ class Reconciliation:
                 return known, ids.session
             if ids.after_turn is not None or ids.of_ours:
                 raise InvalidInput("model", f"the conversation belongs to the model {known.expert}")
-            # Several models answer in one chat of the client: each has a conversation of it.
+            # If several models answer in one chat of the client, each has a separate conversation.
             session = f"{ids.session}:{self._expert}"[-_LONGEST_SESSION:]
             return await self._known.named(self._tenant_id, self._user_id, session, messages=size), session
         new = f"{UNNAMED}{uuid7().hex}"
@@ -127,7 +127,7 @@ class Reconciliation:
     async def _meant(
         self, conversation: KnownConversation, resent: ResentHistory, ids: ClientIds
     ) -> tuple[HistoryMatch, UUID | None]:
-        """What the client means, or the branch to which the conversation has to be switched first."""
+        """Return what the client intends, or the branch to which the conversation must be switched first."""
         messages = conversation.messages
         if ids.idempotency_key is not None:
             for there in reversed(messages):
@@ -213,7 +213,7 @@ class Reconciliation:
         return now.newest_branch_id if now else conversation.newest_branch_id
 
     async def _take_in(self, session: str, earlier: Sequence[EarlierMessage], *, once: bool = False) -> None:
-        """Import messages of a history that is not known here; `once`, however many requests bring it."""
+        """Import messages of unknown history; `once`, however many requests contain it."""
         if earlier:
             await expert_of(self._services, self._tenant_id, self._expert)
             lines = lines_of(self._user_id, session, self._expert, earlier, space=self._space)
@@ -227,7 +227,7 @@ class Reconciliation:
 def lines_of(
     user_id: str, session: str, expert: str, said: Sequence[EarlierMessage], *, space: str | None = None
 ) -> list[dict[str, Any]]:
-    """Messages from elsewhere as lines of an import: nobody knows when they were said, so it is now, in order."""
+    """Return messages from elsewhere as import lines, dated now, in order, because their times are unknown."""
     now = datetime.now(UTC)
     return [
         {
@@ -248,7 +248,7 @@ async def import_lines(services: Services, tenant_id: UUID, lines: Sequence[dict
     """Import lines that were made here.
 
     Raises:
-        InvalidInput: one of them is not accepted; `field` is where they come from.
+        InvalidInput: one of them is not accepted; `field` names their origin.
     """
 
     async def chunks() -> AsyncIterator[bytes]:

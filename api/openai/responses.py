@@ -1,4 +1,4 @@
-"""`/v1/responses`: turns as responses, read at once, as a stream, or later from the log of their events."""
+"""`/v1/responses`: turns as responses, returned at once, as a stream, or later from the log of their events."""
 
 from functools import partial
 from typing import Annotated
@@ -95,9 +95,9 @@ async def retrieve(
         int | None, Query(ge=0, lt=1 << 40, description="With stream: only events with a greater number.")
     ] = None,
 ) -> Response:
-    """A response's current state; or its events from any place on, from the log of the turn.
+    """A response's current state, or its events from any point, from the log of the turn.
 
-    When its events have expired, the last ones follow, which hold the whole text.
+    If its events have expired, the last ones follow, which hold the whole text.
     """
     turn = await _turn(services, caller, response_id)
     head = await _head(services, caller, turn)

@@ -34,7 +34,7 @@ _LONGEST_ID = 128
 
 @dataclass(frozen=True)
 class ClientIds:
-    """What a client calls the conversation and its messages; None = it does not say."""
+    """A client's ids for the conversation and its messages; None = not given."""
 
     session: str | None = None
     user_message: str | None = None
@@ -43,9 +43,9 @@ class ClientIds:
     answer: str | None = None
     idempotency_key: str | None = None
     passing: bool = False
-    """Whether nothing is to be kept of the conversation."""
+    """Whether the conversation is temporary."""
     shared: bool = False
-    """Whether others read along, so that memory is not read."""
+    """Whether the chat is shared with others, so that memory is not read."""
     space: str | None = None
     """Name of the space that a new conversation belongs to."""
     after_turn: UUID | None = None

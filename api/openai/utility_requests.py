@@ -1,4 +1,4 @@
-"""Requests that are no conversation: clients ask for titles, tags and follow-up questions with the same model."""
+"""Requests that are not conversation: clients ask the same model for titles, tags and follow-up questions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ _TASK = re.compile(r"\A\s*###\s*Task:", re.IGNORECASE)
 
 
 def is_utility(messages: Sequence[ClientMessage], headers: Mapping[str, str]) -> str | None:
-    """By what a request is known to be no conversation (`header` or `template`); None = it is conversation.
+    """Return how a request is recognised as not conversation (`header` or `template`); None = it is conversation.
 
     By its form alone a request is one only if it both asks for such a text and carries a transcript, or is a
     system message that asks for one of the conversation.
