@@ -105,14 +105,14 @@ class ChatRequest(BaseModel):
     )
     replaces: UUID | None = Field(
         None,
-        description="A turn of the conversation that the message replaces: it and what follows it become a branch. "
-        "The same message regenerates the answer.",
+        description="A turn of the conversation that the message replaces: it and what follows it become a "
+        "branch. The same message regenerates the answer.",
     )
     without: list[UUID] = Field(
         default_factory=list,
         max_length=50,
-        description="Ids of memories and messages to leave out of this answer, and with each memory the messages it "
-        "was made from. Memory is not changed.",
+        description="Ids of memories and messages to leave out of this answer, and with each memory the "
+        "messages it was made from. Memory is not changed.",
     )
 
     @model_validator(mode="after")
