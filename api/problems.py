@@ -1,5 +1,6 @@
 """Errors as RFC 9457 problem documents, and under `/v1` in the form of OpenAI's API."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from http import HTTPStatus
@@ -30,6 +31,7 @@ from services.validation import accepted_fields, plain_reason
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
+_TYPE = re.compile(r"str|int|float|bool|[a-z-]+\[.*\]")
 OPENAI_PATHS = "/v1/"
 """Requests below it are answered in the form of OpenAI's API."""
 
@@ -138,7 +140,8 @@ def invalid_fields(errors: Sequence[Any], schemas: Mapping[str, Mapping[str, Any
 def _name(location: tuple[int | str, ...]) -> str:
     # The first may say where it is; behind it, a field may have such a name, too.
     inside = location[1:] if location[:1] and location[0] in {"body", "query", "path", "header"} else location
-    parts = [str(part) for part in inside]
+    # Of a field with several types, each is tried, and its name follows that of the field.
+    parts = [str(part) for part in inside if not _TYPE.fullmatch(str(part))]
     return ".".join(parts) or "body"
 
 

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from api.access import caller_of
 from api.end_user import end_user_of
 from api.mcp.challenge import MCP_PATH, METADATA_PATH
+from api.mcp.messages import read_body, refusal
 from api.problems import response_of
 from api.same_host import LOOPBACK_NAMES
 from services.bootstrap import Services
@@ -52,6 +53,11 @@ class McpOverHttp:
             await response_of(error, path=MCP_PATH)(scope, receive, send)
             return
         scope["state"]["acting"] = (caller, end_user.user_id)
+        if connection.headers.get("content-type", "").startswith("application/json"):
+            body, receive = await read_body(receive, _MOST_BYTES)
+            if len(body) <= _MOST_BYTES and (refused := refusal(body)) is not None:
+                await refused(scope, receive, send)
+                return
         manager = await self._opened()
         await manager.handle_request(scope, receive, send)
 

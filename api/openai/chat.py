@@ -71,6 +71,7 @@ async def chat_completions(
         ids=ids_of(connection.headers, body.metadata),
         speaker=end_user_of(caller, connection.headers, services.settings, *named),
         keeps=body.store is not False,
+        headers=body.ignored,
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
     events = runner.follow(asked.tenant_id, asked.turn_id)

@@ -1,6 +1,6 @@
 """Requests to `POST /v1/chat/completions`: accepted and refused fields."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -8,6 +8,22 @@ from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
 
 _MOST_MESSAGES = 10_000
+_MOST_STOPS = 4
+_LONGEST_HEADER = 500
+
+Temperature = Annotated[float | None, Field(ge=0, le=2, description="Not passed on.")]
+Share = Annotated[float | None, Field(ge=0, le=1, description="Not passed on.")]
+Penalty = Annotated[float | None, Field(ge=-2, le=2, description="Not passed on.")]
+TokenCount = Annotated[int | None, Field(ge=1, description="Not passed on.")]
+_EFFECTIVE = frozenset(
+    (
+        *("model", "messages", "stream", "stream_options", "user", "safety_identifier", "metadata", "store", "n"),
+        *("logprobs", "top_logprobs", "audio", "modalities", "response_format", "tool_choice", "function_call"),
+    )
+)
+"""Fields that are honoured, or refused where they cannot be."""
+IGNORED_HEADER = "X-Anamnesis-Ignored"
+"""Names the parameters of a request that had no effect."""
 
 
 class StreamOptions(BaseModel):
@@ -19,10 +35,11 @@ class StreamOptions(BaseModel):
 
 
 class ChatCompletionRequest(BaseModel):
-    """A chat completion, as OpenAI's clients ask for one. Parameters of sampling are not passed on."""
+    """A chat completion, as OpenAI's clients ask for one. Parameters of sampling are checked, not passed on."""
 
     model_config = ConfigDict(
-        extra="ignore",
+        extra="allow",
+        strict=True,
         json_schema_extra={
             "examples": [{"model": "default", "messages": [{"role": "user", "content": "Hello!"}], "user": "u-1"}]
         },
@@ -36,6 +53,15 @@ class ChatCompletionRequest(BaseModel):
     safety_identifier: str | None = Field(None, description="For whom the request is; counts more than `user`.")
     metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
     store: bool | None = Field(None, description="false: a temporary conversation, nothing is stored.")
+    temperature: Temperature = None
+    top_p: Share = None
+    frequency_penalty: Penalty = None
+    presence_penalty: Penalty = None
+    max_tokens: TokenCount = None
+    max_completion_tokens: TokenCount = None
+    stop: str | Annotated[list[str], Field(max_length=_MOST_STOPS)] | None = None
+    seed: int | None = None
+    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -46,6 +72,11 @@ class ChatCompletionRequest(BaseModel):
     tool_choice: str | dict[str, Any] | None = None
     functions: list[dict[str, Any]] | None = None
     function_call: str | dict[str, Any] | None = None
+
+    @property
+    def ignored(self) -> dict[str, str]:
+        """The header that names parameters without effect."""
+        return ignored_parameters(self, _EFFECTIVE)
 
     def refuse_unsupported(self) -> None:
         """Refuse unsupported parameters that would change the answer.
@@ -64,6 +95,20 @@ class ChatCompletionRequest(BaseModel):
         refuse_forced_tools("function_call", self.function_call)
         if self.response_format is not None and self.response_format.get("type", "text") != "text":
             raise InvalidInput("response_format", "only answers in plain text are supported")
+
+
+def ignored_parameters(body: BaseModel, effective: frozenset[str]) -> dict[str, str]:
+    """The header that names parameters without effect; none where every one that was sent with a value has one.
+
+    Args:
+        body: the request.
+        effective: fields that are honoured, or refused where they cannot be.
+    """
+    sent = [*body.model_fields_set, *(body.model_extra or {})]
+    names = {name for name in sent if name not in effective and getattr(body, name) is not None}
+    # A client may send any name, and headers take none that is not a word.
+    listed = ", ".join(name for name in sorted(names) if name.isascii() and name.isidentifier())[:_LONGEST_HEADER]
+    return {IGNORED_HEADER: listed} if listed else {}
 
 
 def refuse_forced_tools(field: str, choice: str | dict[str, Any] | None) -> None:

@@ -1,16 +1,34 @@
 """Requests to `POST /v1/responses`: fields that are taken, and fields that are refused."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.openai.chat_schemas import refuse_forced_tools
+from api.openai.chat_schemas import Share, Temperature, TokenCount, ignored_parameters, refuse_forced_tools
 from api.openai.messages import ClientMessage
 from services.errors import InvalidInput
 
 _MOST_ITEMS = 10_000
 _UNREAD = frozenset({"function_call", "function_call_output", "reasoning", "custom_tool_call_output"})
 """Items of the client's own tools, and of what a model thought; neither says anything here."""
+
+
+_EFFECTIVE = frozenset(
+    (
+        *(
+            "model",
+            "input",
+            "instructions",
+            "previous_response_id",
+            "conversation",
+            "stream",
+            "background",
+            "store",
+        ),
+        *("user", "safety_identifier", "metadata", "tool_choice", "text", "top_logprobs", "prompt"),
+    )
+)
+"""Fields that are honoured, or refused where they cannot be."""
 
 
 class ConversationReference(BaseModel):
@@ -22,10 +40,11 @@ class ConversationReference(BaseModel):
 
 
 class ResponseRequest(BaseModel):
-    """A response, as OpenAI's clients ask for one. Parameters of sampling are not passed on."""
+    """A response, as OpenAI's clients ask for one. Parameters of sampling are checked, not passed on."""
 
     model_config = ConfigDict(
-        extra="ignore",
+        extra="allow",
+        strict=True,
         json_schema_extra={"examples": [{"model": "default", "input": "Hello!", "user": "u-1"}]},
     )
 
@@ -44,6 +63,17 @@ class ResponseRequest(BaseModel):
     tool_choice: str | dict[str, Any] | None = None
     text: dict[str, Any] | None = None
     top_logprobs: int | None = None
+    temperature: Temperature = None
+    top_p: Share = None
+    max_output_tokens: TokenCount = None
+    truncation: Literal["auto", "disabled"] | None = None
+    prompt: dict[str, Any] | None = None
+    include: list[str] | None = None
+
+    @property
+    def ignored(self) -> dict[str, str]:
+        """The header that names parameters without effect."""
+        return ignored_parameters(self, _EFFECTIVE)
 
     def refuse_unsupported(self) -> None:
         """Refuse what would change the answer and cannot be done.
@@ -64,6 +94,8 @@ class ResponseRequest(BaseModel):
             raise InvalidInput("text.format", "only answers in plain text are supported")
         if self.top_logprobs:
             raise InvalidInput("top_logprobs", "log probabilities are not supported")
+        if self.prompt is not None:
+            raise InvalidInput("prompt", "stored prompts are not supported; send instructions")
 
     def messages(self) -> list[ClientMessage]:
         """The input as messages, the instructions first.

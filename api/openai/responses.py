@@ -59,6 +59,7 @@ async def create(
         ids=await _in_conversation(services, caller, speaker, body, ids),
         speaker=speaker,
         keeps=body.store is not False,
+        headers=body.ignored,
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
     background = bool(body.background)

@@ -51,6 +51,8 @@ class ReadRequest:
     speaker: EndUser
     keeps: bool
     """Whether the client lets it be stored."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers that the answer has in any case."""
 
 
 class RequestStarter:
@@ -94,7 +96,7 @@ class RequestStarter:
             if error.field == "expert":
                 raise ModelNotFound(f"There is no model {asking.model!r}; GET /v1/models lists them.") from None
             raise
-        headers = {TURN_HEADER: str(turn_id)}
+        headers = {TURN_HEADER: str(turn_id), **asking.headers}
         if session is not None:
             headers[SESSION_HEADER] = session
         note = None

@@ -88,6 +88,19 @@ async def test_a_request_that_must_not_be_stored_leaves_nothing(sdk: Any, servic
         ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"user": "not a name"}, "user"),
+        ({"temperature": "warm"}, "temperature"),
+        ({"temperature": 2.5}, "temperature"),
+        ({"temperature": "0.5"}, "temperature"),
+        ({"top_p": -1}, "top_p"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_completion_tokens": 1.5}, "max_completion_tokens"),
+        ({"stop": 7}, "stop"),
+        ({"stop": ["."] * 5}, "stop"),
+        ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
+        ({"presence_penalty": 3}, "presence_penalty"),
+        ({"seed": "x"}, "seed"),
+        ({"logit_bias": {"50256": 200}}, "logit_bias.50256"),
+        ({"stream_options": {"include_usage": "perhaps"}}, "stream_options.include_usage"),
         ({"messages": [{"role": "assistant", "content": "Hello"}]}, "messages"),
         ({"messages": [{"role": "user", "content": "  "}]}, "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0.content"),
@@ -100,9 +113,15 @@ async def test_what_cannot_be_done_is_refused_by_name(sdk: Any, wrong: dict[str,
     assert refused.value.type == "invalid_request_error"
 
 
-async def test_sampling_is_accepted_and_kept_from_the_model(sdk: Any, model_server: ModelServer) -> None:
-    sampling = {"temperature": 0.2, "top_p": 1, "max_tokens": 10, "tool_choice": "auto"}
-    answer = await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1", **sampling)
+async def test_sampling_is_accepted_kept_from_the_model_and_named_as_ignored(
+    sdk: Any, model_server: ModelServer
+) -> None:
+    sampling = {"temperature": 0.2, "top_p": 1, "max_tokens": 10, "tool_choice": "auto", "stop": ["."], "n": 1}
+    raw = await sdk.chat.completions.with_raw_response.create(
+        model="default", messages=HELLO, user="u-1", extra_body={"top_k": 5, "logprobs": False}, **sampling
+    )
+    assert raw.headers["X-Anamnesis-Ignored"] == "max_tokens, stop, temperature, top_k, top_p"
+    answer = raw.parse()
     assert answer.choices[0].message.content == "Certainly, here is the answer."
     (request,) = model_server.requests
     assert HELLO[0]["content"] in request.said
