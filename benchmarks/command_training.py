@@ -35,7 +35,7 @@ from services.memory.commands.text import folded, masked
 
 _HERE = Path(__file__).parent
 _DATA = _HERE / "data"
-_SETS = ("dev", "others", "others-2", "others-3", "others-4")
+SETS = ("dev", "others", "others-2", "others-3", "others-4", "others-5", "targets")
 _WEIGHTS = _HERE.parent / "services" / "memory" / "commands" / "model.npz"
 _KIND_PLACES = 1 << 16
 _PART_PLACES = 1 << 15
@@ -157,21 +157,36 @@ def sets(names: Iterable[str]) -> list[Message]:
             found += [
                 Message(line["message"], line["expect"], writer) for line in _lines(folder / f"{language}.jsonl")
             ]
-            found += [
-                Message(line["message"], NONE, writer) for line in _lines(folder / f"ordinary_{language}.jsonl")
-            ]
+            path = folder / f"ordinary_{language}.jsonl"
+            texts = (
+                [line["message"] for line in _lines(path)] if path.exists() else _rows(path.with_suffix(".txt"))
+            )
+            found += [Message(text, NONE, writer) for text in texts]
     return found
 
 
-def ordinary() -> list[Message]:
+def ordinary_of(folder: Path, language: str) -> list[str]:
+    """The ordinary messages of a set, in one of its two forms."""
+    path = folder / f"ordinary_{language}.jsonl"
+    if path.exists():
+        return [line["message"] for line in _lines(path)]
+    return _rows(path.with_suffix(".txt"))
+
+
+def ordinary(*, without: str = "") -> list[Message]:
     """What asks memory for nothing: everyday statements, questions, feelings and courtesies."""
     found: dict[str, str] = {}
     for path in sorted(_DATA.glob("everyday/**/*.jsonl")):
         for line in _lines(path):
             if line.get("role", "user") == "user" and line.get("category") != "assistant":
-                texts = [line[key] for key in ("text", "question", "told", "near", "also") if line.get(key)]
+                # What replaces something told before asks memory for it.
+                keys = ("text", "question", "told", "near", "also")
+                kept = [key for key in keys if key != "told" or line.get("category") != "updated"]
+                texts = [line[key] for key in kept if line.get(key)]
                 found |= dict.fromkeys(texts, "zh" if "zh" in path.as_posix().split("everyday")[1] else "en")
-    for path in (path for name in _SETS for path in sorted(_DATA.glob(f"memory_commands/{name}/*.jsonl"))):
+    for path in (
+        path for name in SETS if name != without for path in sorted(_DATA.glob(f"memory_commands/{name}/*.jsonl"))
+    ):
         for line in _lines(path):
             told = [each["text"] for each in line.get("setup", ()) if each["role"] == "user"]
             found |= dict.fromkeys(told, "zh" if path.stem.endswith("zh") else "en")
@@ -270,6 +285,11 @@ def weights_of(messages: Sequence[Message]) -> CommandWeights:
     return CommandWeights(kind_weights, kind_scale, kinds.bias, part_weights, part_scale, parts.bias, follows)
 
 
+def weights_without(name: str) -> CommandWeights:
+    """Weights that have not seen a set."""
+    return weights_of([*written(), *sets(each for each in SETS if each != name), *ordinary(without=name)])
+
+
 def _across(everything: Sequence[Message], writers: Sequence[str]) -> None:
     known = sorted({message.writer for message in everything if not message.writer.endswith("ordinary")})
     for writer in writers or known:
@@ -298,7 +318,7 @@ def main() -> None:
     )
     parser.add_argument("--without", action="append", default=[], help="a set that is left out: others-2")
     options = parser.parse_args()
-    everything = [*written(), *sets(name for name in _SETS if name not in options.without), *ordinary()]
+    everything = [*written(), *sets(name for name in SETS if name not in options.without), *ordinary()]
     if options.across is not None:
         _across(everything, options.across)
         return

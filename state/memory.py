@@ -35,9 +35,12 @@ class Command:
     """Whether the message also says something about the user."""
     just_now: bool = False
     """Whether it refers to what was said last."""
-    reach: Literal["any", "told", "last"] = "any"
+    reach: Literal["any", "told", "last", "news"] = "any"
     """Where a correction looks for what it corrects: by everything it says, only by a verbatim quotation of its
-    target, or only for a value of the same kind in what was said last."""
+    target, only for a value of the same kind in what was said last, or, for news without a word of correction,
+    only for what it replaces beyond doubt."""
+    probability: float = 1.0
+    """Probability that the message is a command of this kind, from the recogniser."""
     certainty: Certainty = "plain"
     needs_match: bool = False
     """Whether to ignore the command silently if memory does not hold its target."""

@@ -11,7 +11,8 @@ from services.context.sources.days import DaysSource
 from services.context.sources.recall import RecallSource
 from services.context.wording import inert
 from services.memory.commands.change_wording import note_for_model
-from services.memory.commands.resolution import Resolution, ResolutionRequest
+from services.memory.commands.reading import ResolutionRequest
+from services.memory.commands.resolution import Resolution
 from services.memory.items import ItemChange, apply_changes
 from services.memory.recall.recall import RecallResult
 from services.summaries.past_days import DaysResult

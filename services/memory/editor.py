@@ -10,8 +10,9 @@ from uuid_utils.compat import uuid7
 from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
 from services.memory.commands.change_wording import nothing_found, summary_of
+from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.recogniser import kind_of
-from services.memory.commands.resolution import Resolution, ResolutionRequest
+from services.memory.commands.resolution import Resolution
 from services.memory.operations import Trigger
 from services.memory.retraction import Retraction
 from services.platform.postgres import Database

@@ -161,6 +161,11 @@ def refers_back(statement: str) -> bool:
     return _REFERS_BACK.match(statement) is not None
 
 
+def stands_alone(clause: str) -> bool:
+    """Whether a clause begins with its own subject."""
+    return _STANDS_ALONE.match(clause) is not None
+
+
 def is_of_kin(text: str) -> bool:
     """Whether a text is about somebody of the user's."""
     return _KIN.search(text) is not None

@@ -27,7 +27,8 @@ from services.memory.agent.plan import (
 from services.memory.agent.store import AgentStore, Exchange
 from services.memory.agent.triggers import REMEMBER, is_worth_filing
 from services.memory.archive import Archive
-from services.memory.commands.resolution import Resolution, ResolutionRequest
+from services.memory.commands.reading import ResolutionRequest
+from services.memory.commands.resolution import Resolution
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.store import EpisodeStore

@@ -16,8 +16,9 @@ from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.memory.agent.store import AgentStore, Exchange
 from services.memory.agent.triggers import DECIDE_COMMAND
+from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.recogniser import recognise
-from services.memory.commands.resolution import Resolution, ResolutionRequest
+from services.memory.commands.resolution import Resolution
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
 from services.platform.postgres import Database

@@ -1,83 +1,80 @@
-"""Which statement a correction is about, and how it reads with the value that holds."""
+"""Which piece of memory a correction is about, and how it reads with the value that holds. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from services.memory.commands.candidates import CandidateScorer, Stored
 from services.memory.commands.contrasts import contrasts
+from services.memory.commands.holdings import Place
 from services.memory.commands.likeness import place_like
-from services.memory.commands.stated_values import last_value, values_said
+from services.memory.commands.pieces import content_of
+from services.memory.commands.stated_values import values_said
 from services.memory.commands.substitution import Substitution, bare_value, substitute
-from services.memory.commands.text import SHORT, folded
-from services.text.language import language_of
-from services.text.mentions import statements_of
 from services.text.tokenizer import informative_terms
-from services.text.work_requests import asks_about_something, asks_for_work
-from state.memory import Command
+from state.memory import Certainty, Command
 
-_NEAR = 3
-"""Statements about its subject in which a correction may replace what is like the new value."""
+_LIKELY: dict[Certainty, float] = {"plain": 0.25, "likely": 0.5, "unclear": 1.0}
+"""Probability from which on a piece is corrected: lower where the message is a correction beyond doubt."""
+_LIKELY_ALONE = 0.6
+"""The same for a piece that shares no word with the message but the values."""
+_LIKELY_OF_NEWS = 0.5
+"""Probability from which on news without a word of correction takes the place of a piece."""
 _FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
-_TOUCHES = 0.15
-"""Share of what a correction is about that a statement has at least."""
 _DENIED = re.compile(
     r"\b(?:not|n't|no longer)\b(?: \w+){0,3}? (?:to|with|of|in|at|on) (?:the )?(?P<after>\w+)"
     r"|对(?P<before>[^,，对不]{1,8})(?:并)?不",
     re.IGNORECASE,
 )
 """A denial about a subject: “not allergic to cats after all”."""
-Corrected = tuple[Stored, Substitution, str]
-"""The statement that is corrected, how, and the value in it."""
 
 
-_MOST_STATED = 2_000
-"""Characters of a message whose statements are compared with a correction."""
+@dataclass(frozen=True)
+class Correction:
+    """A piece of memory that does not hold any more."""
+
+    place: Place
+    change: Substitution | None
+    """How it reads with the value that holds; None = it goes, and the message says what holds."""
+    old: str
+    """The value that does not hold, as far as it is known."""
 
 
-def corrected_in(
-    command: Command, told: Sequence[tuple[Stored, str]], before: Sequence[Stored], message: str
-) -> Corrected | None:
-    """The statement in which the old value stands, or else one of the new value's kind that is meant.
+def correction_of(
+    command: Command, likely: Sequence[tuple[float, Place]], just_said: Sequence[Place], message: str
+) -> Correction | None:
+    """The piece that a message corrects: that with the old value, else the one that is meant beyond doubt.
 
-    A request for work or a question states nothing that could be wrong. Where the message does not name the old
-    value, it has to be a correction beyond doubt, and to share another word with the statement that it changes.
+    What asks or orders something states nothing that could be wrong.
     """
-    told = [pair for pair in told if not _is_request(pair[1])]
-    just_said = [(stored, each) for stored in before for each in reversed(stated_in(stored.content))]
+    likely = [(share, place) for share, place in likely if not content_of(place.text).asks]
+    just_said = [place for place in just_said if not content_of(place.text).asks]
     if command.reach == "last":
         return _of_slip(command.replacement, just_said)
-    said = f"{command.about} {command.replacement}"
-    by_subject = _about_subject(told, CandidateScorer(command.about)) or _about_subject(
-        told, CandidateScorer(said)
-    )
-    if command.target:
-        elsewhere = [pair for pair in told if pair not in by_subject]
-        found = _first((*just_said, *by_subject, *elsewhere), command.replacement, old=command.target)
-        if found or command.reach == "told":
+    if command.target and command.reach != "news":
+        literal = [*just_said, *(place for _, place in likely)]
+        if found := _first(literal, command.replacement, old=command.target):
             return found
-    if command.certainty != "plain" or asks_about_something(folded(message).lower()):
+        if command.reach == "told":
+            return None
+    if not likely:
         return None
-    found = _by_value(command, told, by_subject, just_said, message)
-    return found if found and (_is_anchored(found, message) or _is_short(message)) else None
+    share, meant = likely[0]
+    with_value = _denied_member(meant, message) or _with_value(meant, command, message)
+    found = with_value or Correction(meant, None, _old(meant, command))
+    return found if share >= _least(command, found, just_said, message) else None
 
 
-def _is_request(statement: str) -> bool:
-    sentence = folded(statement).lower()
-    return asks_for_work(sentence) or asks_about_something(sentence)
+def _least(command: Command, found: Correction, just_said: Sequence[Place], message: str) -> float:
+    """Probability that a piece has to reach to be corrected."""
+    if command.reach == "news":
+        return _LIKELY_OF_NEWS
+    is_just_said = any(place.of is found.place.of for place in just_said)
+    values = informative_terms(f"{found.old} {found.change.new if found.change else ''}")
+    is_anchored = not (informative_terms(found.place.text) & informative_terms(message)) <= values
+    return _LIKELY[command.certainty] if is_anchored or is_just_said else _LIKELY_ALONE
 
 
-def _is_anchored(found: Corrected, message: str) -> bool:
-    """Whether a message shares a word with the statement that it corrects, besides the values."""
-    _, change, statement = found
-    values = informative_terms(f"{change.old} {change.new}")
-    return not (informative_terms(statement) & informative_terms(message)) <= values
-
-
-def _is_short(message: str) -> bool:
-    return len(message) <= SHORT[language_of([message])]
-
-
-def _of_slip(said: str, just_said: Sequence[tuple[Stored, str]]) -> Corrected | None:
+def _of_slip(said: str, just_said: Sequence[Place]) -> Correction | None:
     """The value of what was said last that a word of apology takes back: the first clause says what holds."""
     for value in (_FIRST_CLAUSE.split(said, maxsplit=1)[0], said):
         if found := _first(just_said, value) or _most_like(just_said, bare_value(value)):
@@ -85,118 +82,55 @@ def _of_slip(said: str, just_said: Sequence[tuple[Stored, str]]) -> Corrected | 
     return None
 
 
-def _by_value(
-    command: Command,
-    told: Sequence[tuple[Stored, str]],
-    by_subject: Sequence[tuple[Stored, str]],
-    just_said: Sequence[tuple[Stored, str]],
-    message: str,
-) -> Corrected | None:
-    """The statement whose value is of the kind of the one that holds."""
-    statements = [statement for _, statement in told]
-    said = f"{command.about} {command.replacement}"
-    places = CandidateScorer(command.about).meant(statements) or CandidateScorer(said).meant(statements)
-    meant = [told[place] for place in places]
-    if denied := _denied_member(meant or by_subject, message):
-        return denied
-    near = [*meant, *by_subject[:_NEAR], *just_said]
-    values = _new_values(command, [statement for _, statement in near], message)
-    for new in values:
-        if repeated := _by_shared_words(meant or by_subject[:1], new, message):
-            return repeated
-        # A value of its kind; without one only what is nearest, and most like it, can be meant.
-        for pairs in (meant, by_subject, just_said):
-            if found := _first(pairs, new):
-                return found
-        for pairs in (meant, by_subject[:_NEAR], just_said):
-            if found := _most_like(pairs, new):
-                return found
-    for pairs in (meant or by_subject, just_said):
-        if found := _first(pairs, said):
+def _with_value(meant: Place, command: Command, message: str) -> Correction | None:
+    """A piece with the value that holds, where it is told which value it replaces."""
+    if command.target and (found := _first([meant], command.replacement, old=command.target)):
+        return found
+    for new in _new_values(command, meant.text, message):
+        if found := _first([meant], new):
+            return found
+        if command.reach != "news" and (found := _most_like([meant], new)):
             return found
     return None
 
 
-def _new_values(command: Command, statements: Sequence[str], message: str) -> list[str]:
-    """What may hold instead: what the recogniser takes for it, else what a clause of the message ends with.
-
-    What a statement in memory says already is what does not hold any more.
-    """
+def _new_values(command: Command, known: str, message: str) -> list[str]:
+    """What may hold instead: what the recogniser takes for it, else what a clause of the message ends with."""
     given = [_FIRST_CLAUSE.split(command.replacement.strip(), maxsplit=1)[0]] if command.replacement else []
     given += [contrast.new for contrast in contrasts(message)]
     given += values_said(message)
-    known = [statement.casefold() for statement in statements]
-    return list(
-        dict.fromkeys(new for new in given if new and not any(new.casefold() in statement for statement in known))
-    )
+    return list(dict.fromkeys(new for new in given if new and new.casefold() not in known.casefold()))
 
 
-def _most_like(pairs: Sequence[tuple[Stored, str]], new: str) -> Corrected | None:
-    """The first statement with words that are like the new value."""
-    for stored, statement in pairs:
-        place = place_like(statement, new)
-        change = substitute(statement, new, statement[place.start : place.end]) if place else None
+def _old(meant: Place, command: Command) -> str:
+    """The words by which a message names what does not hold any more, if the piece has them."""
+    return command.target if command.target and command.target.casefold() in meant.text.casefold() else ""
+
+
+def _first(places: Iterable[Place], value: str, *, old: str = "") -> Correction | None:
+    """The first piece in which the old value stands, or else one of the new one's kind."""
+    for place in places:
+        if change := substitute(place.text, value, old):
+            return Correction(place, change, change.old)
+    return None
+
+
+def _most_like(places: Iterable[Place], new: str) -> Correction | None:
+    """The first piece with words that are like the new value."""
+    for place in places:
+        like = place_like(place.text, new)
+        change = substitute(place.text, new, place.text[like.start : like.end]) if like else None
         if change:
-            return stored, change, statement
+            return Correction(place, change, change.old)
     return None
 
 
-def _first(pairs: Sequence[tuple[Stored, str]], value: str, *, old: str = "") -> Corrected | None:
-    """The first statement in which the old value stands, or else one of the kind of that in a text."""
-    for stored, statement in pairs:
-        change = substitute(statement, value, old)
-        if change:
-            return stored, change, statement
-    return None
-
-
-def stated_in(text: str) -> list[str]:
-    """Statements of a message; those of a long one at its beginning, where people say what it is about."""
-    return [
-        statement
-        for statement in statements_of(text[:_MOST_STATED])
-        if not statement.rstrip().endswith(("?", "？"))
-    ]
-
-
-def _denied_member(pairs: Sequence[tuple[Stored, str]], message: str) -> Corrected | None:
-    """A statement with a list of which the message denies one member: that one is left out."""
-    for stored, statement in pairs:
-        for clause in re.split(r"[,，.。;；!！?？]", message):
-            for found in _DENIED.finditer(clause):
-                for words in (found["after"], found["before"]):
-                    change = substitute(statement, "", words.strip()) if words and words.strip() else None
-                    if change:
-                        return stored, change, statement
-    return None
-
-
-def _by_shared_words(pairs: Sequence[tuple[Stored, str]], new: str, message: str) -> Corrected | None:
-    """A statement whose words the message repeats in another clause than the new value: those hold no more."""
-    for stored, statement in pairs:
-        for clause in re.split(r"[,，.。;；!！?？:：]|\s[-–—]+\s|\b(?:but|so|and|I)\b", message):
-            if new not in clause and (old := _tail_shared(statement, clause)):
-                place = place_like(old, new)
-                within = old[place.start : place.end] if place else last_value(old)
-                change = substitute(statement, new, within or old)
+def _denied_member(meant: Place, message: str) -> Correction | None:
+    """A piece with a list of which the message denies one member: that one is left out."""
+    for clause in re.split(r"[,，.。;；!！?？]", message):
+        for found in _DENIED.finditer(clause):
+            for words in (found["after"], found["before"]):
+                change = substitute(meant.text, "", words.strip()) if words and words.strip() else None
                 if change:
-                    return stored, change, statement
+                    return Correction(meant, change, change.old)
     return None
-
-
-def _tail_shared(statement: str, clause: str) -> str:
-    """The longest end of a statement that a clause repeats, if it is informative."""
-    body = statement.strip(" .。!！,，")
-    places = [found.start() for found in re.finditer(r"(?<!\w)\w" if body.isascii() else r"\w", body)]
-    for place in places[1:]:
-        end = body[place:]
-        if end.casefold() in clause.casefold() and informative_terms(end):
-            return end
-    return ""
-
-
-def _about_subject(told: Sequence[tuple[Stored, str]], about: CandidateScorer) -> list[tuple[Stored, str]]:
-    """Those that tell something of a subject, what tells most of it first."""
-    scores = about.scores([statement for _, statement in told])
-    order = sorted(range(len(told)), key=lambda place: -scores[place])
-    return [told[place] for place in order if scores[place] >= _TOUCHES]

@@ -4,7 +4,9 @@ One tells what a message asks memory for, the other which of its words name what
 Both are softmax regressions over hashed features; `benchmarks.command_training` makes their weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import as_file, files
@@ -114,7 +116,24 @@ class CommandWeights:
             )
 
 
-@cache
+_other: ContextVar[CommandWeights | None] = ContextVar("command_weights", default=None)
+
+
+@contextmanager
+def reading_by(weights: CommandWeights) -> Iterator[None]:
+    """Read messages by other weights than those of the package, as training does."""
+    token = _other.set(weights)
+    try:
+        yield
+    finally:
+        _other.reset(token)
+
+
 def _model() -> CommandWeights:
+    return _other.get() or _own()
+
+
+@cache
+def _own() -> CommandWeights:
     with as_file(files("services.memory.commands") / _FILE) as path:
         return CommandWeights.load(path)

@@ -6,12 +6,14 @@ A learned model tells which kind of command a message is, and which of its words
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, groupby
 
 from services.memory.commands.contrasts import contrasts
 from services.memory.commands.features import Token, tokens
 from services.memory.commands.model import Opinion, Part, opinion_on, parts_of
 from services.memory.commands.text import SHORT, folded, in_the_open, masked, sentences_of
+from services.text.clauses import statements
 from services.text.language import language_of
 from services.text.sentences import Span
 from services.text.tokenizer import informative_terms
@@ -36,6 +38,9 @@ _UNCUED = 0.9
 """From here on a message is a command without any of the words that its kind has."""
 _SLIP = 0.06
 """From here on a short message may correct a value of what was said last."""
+_NEWS = 0.02
+"""From here on a message may tell that something does not hold any more, as memory shows."""
+_LONGEST_NEWS = 600
 _TAKES_BACK = re.compile(
     r"^\W*\*|\b(?:sorry|oops|i mean|i meant|typo|wait|actually|scratch|correction|autocorrect|rather)\b"
     r"|^no\b|哎|不对|错|应该是|我是说|抱歉|不好意思",
@@ -104,7 +109,7 @@ def recognise(message: str) -> Recognised:
     sure = opinion.kind == "correct" and opinion.probability >= _PLAIN["correct"]
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
-        return Recognised(against or _slip(message, opinion), rest=message)
+        return Recognised(against + (_slip(message, opinion) or _news(message, opinion)), rest=message)
     commands: list[Command] = []
     commanding: list[Span] = []
     for spans, of_segment in _segments(found, sentences, opinion):
@@ -113,9 +118,9 @@ def recognise(message: str) -> Recognised:
         commands.append(command)
         if command.kind != "correct":  # a correction itself states what holds
             commanding += own
-    if against:
-        commands = [command for command in commands if command.kind != "correct"] + list(against)
-    return Recognised(tuple(commands), _without(message, commanding))
+    if against:  # found by the old value first; else by what the message says beside it
+        commands = [replace(each, certainty="likely") if each.kind == "correct" else each for each in commands]
+    return Recognised((*against, *commands), _without(message, commanding))
 
 
 def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:
@@ -154,6 +159,7 @@ def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:
             about=message.replace(each.old, " ").replace(each.new, " "),
             reach="told",
             certainty="likely" if doubtful else "plain",
+            probability=opinion.probability if opinion.kind == "correct" else 0.0,
             needs_match=True,
         )
         for each in contrasts(message)
@@ -163,12 +169,45 @@ def _set_against(message: str, opinion: Opinion) -> tuple[Command, ...]:
 
 def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
     """A short message that may take back a value of what was said last: “sorry, he's turning fourteen”."""
-    asks = "?" in message or "？" in message or not _TAKES_BACK.search(message)
+    asks = "?" in message or "？" in message or asks_about_something(folded(message).lower())
     is_short = len(message) <= SHORT[language_of([message])]
-    if asks or not is_short or opinion.kind != "correct" or opinion.probability < _SLIP:
+    if (
+        asks
+        or not is_short
+        or not _TAKES_BACK.search(message)
+        or opinion.kind != "correct"
+        or opinion.probability < _SLIP
+    ):
         return ()
     value = _TAKES_BACK.sub(" ", message).strip(_EDGES)
-    return (Command("correct", "stated", replacement=value, reach="last", certainty="likely", needs_match=True),)
+    return (
+        Command(
+            "correct",
+            "stated",
+            replacement=value,
+            reach="last",
+            certainty="likely",
+            needs_match=True,
+            probability=opinion.probability,
+        ),
+    )
+
+
+def _news(message: str, opinion: Opinion) -> tuple[Command, ...]:
+    """A message that states something, by which something said before may not hold any more."""
+    if opinion.kind != "correct" or opinion.probability < _NEWS or len(message) > _LONGEST_NEWS:
+        return ()
+    return (news(message),) if statements(message) else ()
+
+
+def news(message: str) -> Command:
+    """What a message corrects if it does, though nothing in it may say so."""
+    shown = masked(folded(message))
+    found, spans = tokens(shown), sentences_of(shown)
+    opinion = _opinion(found, spans)
+    probability = opinion.probability if opinion.kind == "correct" else 0.0
+    command = _command(message, found, spans, Opinion("correct", probability))[0]
+    return replace(command, certainty="likely", needs_match=True, reach="news")
 
 
 def _segments(
@@ -228,6 +267,7 @@ def _command(
         tells=any(map(_tells_of_user, _clauses(found))),
         just_now=any("just_now" in token.classes for token in found),
         certainty="plain" if is_sure else _certainty_of_doubt(opinion),
+        probability=opinion.probability,
         needs_match=opinion.kind == "correct" or not is_sure,
     )
     return command, commanding

@@ -97,6 +97,15 @@ def substitute(statement: str, new: str, old: str = "") -> Substitution | None:
     return _typed(statement, bare_value(new))
 
 
+def values_by_kind(text: str) -> dict[str, tuple[str, ...]]:
+    """The values in a text by their kind (a weekday, a number, a name), in lower case."""
+    comparable = _comparable(text)
+    found = {
+        kind: tuple(each.group().casefold() for each in rule.finditer(comparable)) for kind, rule in _RULES.items()
+    }
+    return {kind: values for kind, values in found.items() if values}
+
+
 def _same_frame(statement: str, new: str) -> Substitution | None:
     given = _FRAME.match(new.strip())
     found = re.search(_FRAME.pattern.removeprefix("^"), statement, re.IGNORECASE) if given else None

@@ -85,7 +85,7 @@ def test_what_is_to_stay_is_no_part_of_what_is_named() -> None:
     ],
 )
 def test_a_correction_names_the_value_to_replace(message: str, statement: str, corrected: str) -> None:
-    (command,) = recognise(message).plain
+    command, *_ = recognise(message).plain
     change = substitute(statement, command.replacement, command.target)
     assert change is not None
     assert change.text == corrected

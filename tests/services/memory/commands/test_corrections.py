@@ -1,0 +1,80 @@
+"""Which piece of memory a correction changes, and which messages change none."""
+
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.memory.commands.corrections import Correction, correction_of
+from services.memory.commands.holdings import Holdings
+from services.memory.commands.pieces import Stored
+from services.memory.commands.recogniser import recognise
+from services.memory.commands.targets import sought_by
+
+_UNRELATED = [
+    "My sister plays the cello.",
+    "I'm allergic to penicillin.",
+    "We go camping with the scouts in Wales.",
+    "The cat is called Pepper.",
+    "I drive a forklift at the harbour.",
+]
+_UNRELATED_IN_CHINESE = ["我妹妹拉大提琴。", "我对青霉素过敏。", "猫叫胡椒。", "我在港口开叉车。"]
+
+
+def _stored(text: str) -> Stored:
+    return Stored("message", uuid4(), UUID(int=1), uuid4(), "user", text, datetime(2026, 11, 1, tzinfo=UTC))
+
+
+def _corrected(message: str, told: list[str]) -> Correction | None:
+    holdings = Holdings([_stored(text) for text in told], [])
+    found = (
+        correction_of(command, holdings.likely(sought_by(command, message)), [], message)
+        for command in recognise(message).commands
+        if command.kind == "correct"
+    )
+    return next((each for each in found if each is not None), None)
+
+
+@pytest.mark.parametrize(
+    ("message", "old", "left"),
+    [
+        (
+            "The dentist rang, it's Thursday at ten then.",
+            "Dentist on Tuesday at nine.",
+            "Dentist on Thursday at nine.",
+        ),
+        ("My rent went up to 950 euros.", "My rent is 900 euros.", "My rent is 950 euros."),
+    ],
+)
+def test_news_takes_the_place_of_what_was_told_before(message: str, old: str, left: str) -> None:
+    found = _corrected(message, [*_UNRELATED, old])
+    assert found is not None
+    assert found.change is not None
+    assert found.change.text.startswith(left[:20])
+    assert found.place.text == old
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Actually the marathon is in September.",
+        "What time is the dentist on Thursday?",
+        "Please correct the mistakes: yesterday I goed to the bakery.",
+        "If I moved to Leeds, would the rent be lower?",
+        "My neighbour got a new dog on Thursday.",
+        "Had soup for lunch, it was lovely.",
+    ],
+)
+@pytest.mark.parametrize("told", [["I run a small bakery."], ["I run a small bakery.", *_UNRELATED]])
+def test_what_is_about_something_else_changes_nothing(message: str, told: list[str]) -> None:
+    assert _corrected(message, told) is None
+
+
+@pytest.mark.parametrize("message", ["其实马拉松是九月。", "牙医周四几点开门？", "邻居周四买了条狗。"])
+def test_what_is_about_something_else_changes_nothing_in_chinese(message: str) -> None:
+    assert _corrected(message, ["我开了家小面包店。", *_UNRELATED_IN_CHINESE]) is None
+
+
+@pytest.mark.parametrize("request_", ["Book the dentist for Tuesday at nine?", "What is on Tuesday at nine?"])
+def test_a_request_is_never_corrected(request_: str) -> None:
+    assert _corrected("Sorry, I meant Thursday for the dentist.", [request_]) is None
