@@ -15,7 +15,17 @@ from tests.console.browser import SCREENS, chromium, watched
 from tests.support.service_process import ServiceProcess
 
 _SIZES = {"wide": (1280, 800), "narrow": (390, 844)}
-_QUESTION = {"en": "How do I keep teak joints from coming loose?", "zh": "我打算什么时候去大理？"}
+_QUESTION = {
+    ("en", "wide"): "How do I keep teak joints from coming loose?",
+    ("en", "narrow"): "Which nuts can I use in a carrot cake?",
+    ("zh", "wide"): "我打算什么时候去大理？",
+    ("zh", "narrow"): "我打算什么时候去大理？",
+}
+_TELL = {
+    "en": "Remember that my cello teacher is called Henrik.",
+    "zh": "记住：我的大提琴老师叫亨里克。",
+}
+_AGAIN = {"en": "Answer again without it", "zh": "不用它重新回答"}
 _RECALL = {"en": "What am I allergic to?", "zh": "妈妈的手术"}
 _CHOOSE_USER = "user => localStorage.setItem('anamnesis.user', user)"
 
@@ -47,11 +57,20 @@ async def main(folder: Path) -> None:
                             await seen.page.evaluate(_CHOOSE_USER, "demo:lin")
                             await seen.page.reload()
                             await seen.open()
-                            await seen.ask(_QUESTION[language])
+                            await seen.ask(_TELL[language])
+                            await seen.page.wait_for_timeout(2000)  # until it is noted
+                            await _shoot(seen.page, folder / f"told-{language}-{size}.png")
+                            await seen.open("chat")
+                            await seen.page.locator(".welcome").wait_for()
+                            await seen.ask(_QUESTION[language, size])
                             await _shoot(seen.page, folder / f"chat-{language}-{size}.png")
                             await seen.page.locator(".why-button").click()
                             await seen.page.locator(".stack").wait_for()
                             await _shoot(seen.page, folder / f"why-{language}-{size}.png")
+                            await seen.page.get_by_role("button", name=_AGAIN[language]).first.click()
+                            await seen.page.locator(".column .prose").nth(1).wait_for()
+                            await _shoot(seen.page, folder / f"compare-{language}-{size}.png")
+                            await seen.page.keyboard.press("Escape")
                             for screen in SCREENS[1:]:
                                 await seen.open(screen)
                                 if screen == "recall":

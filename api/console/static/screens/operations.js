@@ -9,7 +9,7 @@ import { Difference } from './core.js'
 export const screen = 'operations'
 const ACTORS = ['', 'model', 'user', 'memory_agent', 'topics', 'compression']
 const SAYS_NOTHING = /^memory_agent/ // that an exchange was looked at; what came of it is listed by itself
-const CANNOT = /^(archival_memory_search|conversation_delete|core_memory_delete|episode_delete|undo)$/
+const CANNOT = /^(archival_memory_search|branch|conversation_delete|core_memory_delete|episode_delete|episode_consolidate|episode_retire|undo)$/
 
 export function Screen({ user, may }) {
   const [actor, setActor] = useState('')
