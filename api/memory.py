@@ -14,8 +14,11 @@ from api.memory_schemas import (
     MemoryAnswerView,
     MemoryQuestionRequest,
     OperationPage,
+    ProposalPage,
     RollbackRequest,
     SectionChangePage,
+    SettledView,
+    SettlementRequest,
     UndoneView,
 )
 from api.paging import After, Limit, cursor_of, next_of
@@ -151,6 +154,28 @@ async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: 
     """Undo an operation; repeating it changes nothing. 409 if it cannot be undone, or no longer."""
     caller.act_for(user_id)
     return await services.memory.undo.undo(caller.tenant_id, user_id, operation_id)
+
+
+@router.get("/memory-proposals", response_model=ProposalPage)
+async def proposals(
+    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+) -> Any:
+    """Changes of memory that are not in the user's own words and wait for them, newest first."""
+    caller.act_for(user_id)
+    items = await services.memory.proposals.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
+    return {"items": items, "next": next_of([(item.at, item.id) for item in items], limit)}
+
+
+@router.post(
+    "/memory-proposals/{proposal_id}", response_model=SettledView, responses=documented(HTTPStatus.CONFLICT)
+)
+async def settle(
+    user_id: User, proposal_id: UUID, body: SettlementRequest, services: ServicesOf, caller: MemoryWriter
+) -> Any:
+    """Accept or reject a proposal; 409 where it was settled before."""
+    caller.act_for(user_id)
+    change = await services.memory.proposals.settle(caller.tenant_id, user_id, proposal_id, accept=body.accept)
+    return {"accepted": body.accept, "change": change}
 
 
 @router.post("/memory/ask", response_model=MemoryAnswerView)

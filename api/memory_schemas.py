@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.episode_schemas import Text
+from api.schemas import MemoryChangeView
 from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
@@ -129,6 +130,41 @@ class UndoneView(BaseModel):
     operation_id: UUID
     undone_at: datetime
     already: bool = Field(description="Whether it had been undone before; then nothing was changed now.")
+
+
+class ProposalView(BaseModel):
+    """A change of memory that is not in the user's own words and waits for them."""
+
+    id: UUID
+    kind: Literal["remember", "forget"]
+    text: str
+    replaces: str | None
+    expert: str | None
+    conversation_id: UUID | None
+    turn_id: UUID | None
+    at: datetime
+
+
+class ProposalPage(BaseModel):
+    """Proposals, newest first. `next` is the `after` of the next page, or null."""
+
+    items: list[ProposalView]
+    next: str | None
+
+
+class SettlementRequest(BaseModel):
+    """What the user decides."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"accept": True}]})
+
+    accept: bool
+
+
+class SettledView(BaseModel):
+    """A proposal that was settled."""
+
+    accepted: bool
+    change: MemoryChangeView | None = Field(description="Of one that was accepted.")
 
 
 class OperationPage(BaseModel):

@@ -299,6 +299,7 @@ def _tool_services(settings: Settings, memory: "Memory", days: "PastDays", http:
     return ToolServices(
         core_memory=memory.core if settings.memory_core else None,
         editor=memory.editor if settings.memory_core or settings.memory_episodes else None,
+        proposals=memory.proposals,
         archive=memory.archive if settings.memory_episodes else None,
         past_days=days,
         http=http,

@@ -40,5 +40,9 @@ class TurnContext:
     """Whether nodes report what they did in `execution_logs`."""
     memory_changes: tuple[str, ...] = ()
     """Descriptions of the memory changes that the turn itself makes on request: tools do not repeat them."""
+    said: tuple[str, ...] = ()
+    """The user's own words in this conversation, the message last."""
+    foreign: tuple[str, ...] = ()
+    """What the model has read in this turn that the user did not say: documents, tools' results, pasted texts."""
     not_recalled: tuple[str, ...] = ()
     """Ids of memories and messages that the user excluded: tools do not find them."""

@@ -19,6 +19,7 @@ from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
 from services.memory.operations import OperationLog
+from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
 from services.memory.retraction import RebuildTasks, Retraction
@@ -50,6 +51,7 @@ class Memory:
     undo: Undo
     branching: BranchMemory
     editor: MemoryEditor
+    proposals: Proposals
     exclusions: Exclusions
 
     def drop_cached(self, user_id: UUID) -> None:
@@ -92,6 +94,7 @@ def make_memory(
     )
     resolution = Resolution(database, core)
     retraction = Retraction(core, episodes, operations, jobs, remaking)
+    editor = MemoryEditor(database, resolution, retraction)
     return Memory(
         core=core,
         core_cache=core_cache,
@@ -103,7 +106,8 @@ def make_memory(
         recall=recall,
         archive=Archive(database, episodes, recall, operations),
         catalog=EpisodeCatalog(database, operations),
-        editor=MemoryEditor(database, resolution, retraction),
+        editor=editor,
+        proposals=Proposals(database, editor, operations),
         undo=Undo(database, core, retraction, operations),
         branching=BranchMemory(core, retraction, operations),
         resolution=resolution,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from services.memory.archive import Archive
     from services.memory.core import CoreMemory
     from services.memory.editor import MemoryEditor
+    from services.memory.proposals import Proposals
     from services.summaries.past_days import PastDays
 
 USUAL_PRIORITY = 100
@@ -30,6 +31,8 @@ class ToolServices:
     """None = core memory is switched off."""
     editor: "MemoryEditor | None" = None
     """None = memory is switched off."""
+    proposals: "Proposals | None" = None
+    """None = no change of memory waits for the user."""
     archive: "Archive | None" = None
     """None = episodes are switched off."""
     past_days: "PastDays | None" = None

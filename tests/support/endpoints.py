@@ -348,6 +348,11 @@ def _forget_for_good(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, body={**target, "preview": True})
 
 
+def _settle(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    path = {**_core_memory(me, ids, more, chance).path, "proposal_id": ids.pick("turn", chance)}
+    return Ask(path, body={"accept": chance.choice((True, False))})
+
+
 def _mcp(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     episode, text = ids.pick("episode", chance), _of(me, more, chance)
     tool, arguments = chance.choice(
@@ -554,6 +559,8 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/users/{user_id}/memory/ask"): Entry(_ask_memory, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory/forget"): Entry(_forget, OK, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/forget"): Entry(_forget_for_good, FOUND, GONE, GONE),
+    ("GET", "/api/v1/users/{user_id}/memory-proposals"): Entry(_operations, OK, GONE, GONE),
+    ("POST", "/api/v1/users/{user_id}/memory-proposals/{proposal_id}"): Entry(_settle, GONE, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/receipts"): Entry(_operations, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/lineage"): Entry(_lineage, FOUND, GONE, GONE),
     ("POST", "/api/v1/users/{user_id}/memory-operations/{operation_id}/undo"): Entry(

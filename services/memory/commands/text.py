@@ -70,6 +70,13 @@ def masked(text: str) -> str:
     return "".join(shown)
 
 
+def works_on_text(message: str) -> bool:
+    """Whether a message begins by asking to work on a text, which may be part of it."""
+    text = folded(message)
+    first = next(iter(sentences_of(text)), None)
+    return first is not None and _IS_TEXT_WORK.search(text[first.start : first.end][:120]) is not None
+
+
 def in_the_open(message: str, shown: str) -> str:
     """A message with what is masked left blank; what could not be folded in place is left as it is."""
     if len(message) != len(shown):

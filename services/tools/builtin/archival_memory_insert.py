@@ -10,7 +10,9 @@ from pydantic import Field
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.archive import Archive
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode, WrittenType
+from services.memory.proposals import Proposals
 from services.tools.actor import owner_of, trigger_of
+from services.tools.proposing import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
@@ -28,7 +30,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if episodes are on."""
     return (
         RegisteredTool(
-            _over(services.archive),
+            _over(services.archive, services.proposals),
             timeout_s=5.0,
             offered=False,
             alone=True,
@@ -39,7 +41,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     )
 
 
-def _over(archive: Archive) -> BaseTool:
+def _over(archive: Archive, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def archival_memory_insert(
         content: Content,
@@ -59,6 +61,8 @@ def _over(archive: Archive) -> BaseTool:
             conversation_id=UUID(context.conversation_id),
         )
         try:
+            if waits := await proposed(proposals, runtime, "remember", content):
+                return waits
             await archive.insert(owner_of(context), episode, trigger_of(runtime))
         except InvalidInput as error:
             raise ToolException(f"Nothing was stored: {error.field}: {error.message}.") from error

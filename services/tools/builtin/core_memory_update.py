@@ -8,7 +8,10 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.core import CoreMemory
+from services.memory.origins import values_of
+from services.memory.proposals import Proposals
 from services.tools.actor import owner_of, trigger_of
+from services.tools.proposing import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
@@ -32,7 +35,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
     return (
         RegisteredTool(
-            _over(services.core_memory),
+            _over(services.core_memory, services.proposals),
             timeout_s=5.0,
             offered=False,
             alone=True,
@@ -43,7 +46,7 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     )
 
 
-def _over(core_memory: CoreMemory) -> BaseTool:
+def _over(core_memory: CoreMemory, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def core_memory_update(
         content: Patch, runtime: ToolRuntime[TurnContext], section: Section = "human"
@@ -52,7 +55,10 @@ def _over(core_memory: CoreMemory) -> BaseTool:
         if not content:
             raise ToolException("content is empty: there is nothing to change.")
         owner, trigger = owner_of(runtime.context), trigger_of(runtime)
+        text = "; ".join(value for _, value in values_of(content))
         try:
+            if waits := await proposed(proposals, runtime, "remember", text or ", ".join(content)):
+                return waits
             block = await core_memory.update(owner, section, content, trigger)
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from services.errors import AnamnesisError, InvalidInput
 from services.memory.editor import MemoryEditor
+from services.memory.proposals import Proposals
 from services.tools.actor import done_already, editing_of
+from services.tools.proposing import proposed
 from services.tools.tool import RegisteredTool, ToolServices, service_tool
 from state.context import TurnContext
 
@@ -20,10 +22,12 @@ def make_tool(services: ToolServices) -> RegisteredTool | None:
     """The tool, if core memory is on."""
     if services.editor is None:
         return None
-    return RegisteredTool(_over(services.editor), timeout_s=5.0, feature="core_memory", alone=True)
+    return RegisteredTool(
+        _over(services.editor, services.proposals), timeout_s=5.0, feature="core_memory", alone=True
+    )
 
 
-def _over(editor: MemoryEditor) -> BaseTool:
+def _over(editor: MemoryEditor, proposals: Proposals | None) -> BaseTool:
     @service_tool
     async def remember(text: Text, runtime: ToolRuntime[TurnContext], replaces: Replaces = "") -> str:
         """Save or correct a lasting fact, preference or wish; call it when the user asks or states one."""
@@ -32,6 +36,8 @@ def _over(editor: MemoryEditor) -> BaseTool:
         if done := done_already(runtime.context, text):
             return done
         try:
+            if waits := await proposed(proposals, runtime, "remember", text, replaces):
+                return waits
             change = await editor.remember(editing_of(runtime), text, replaces=replaces)
         except InvalidInput as error:
             raise ToolException(f"Nothing was changed: {error.field}: {error.message}.") from error
