@@ -1,7 +1,7 @@
 """A model that obeys every instruction that it reads changes no memory on the word of anybody but the user.
 
 Instructions stand where attackers put them: in results of tools, documents, their names and headings, what an
-application attaches, and texts that the user asks to work on. Each asks for each change of memory, in two languages.
+application attaches, and texts that the user asks to work on, each for each change of memory, in two languages.
 """
 
 from collections.abc import Iterator
