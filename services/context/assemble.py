@@ -1,8 +1,8 @@
-"""Assemble the prompt of a turn from its sections, from what never changes to what always does.
+"""Assembles the prompt of a turn from its sections, the most stable first.
 
-The stable sections come first, so that prompts begin with the same bytes and a provider can reuse what it has
-computed for them. The volatile ones follow as one message just before the user's. What the model and its tools
-have said in this turn already comes last.
+Stable sections come first, so that prompts begin with the same bytes and a provider's cache applies. The volatile
+ones follow as one message just before the user's. What the model and its tools have already said in this turn
+comes last.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _DIGEST_BYTES = 12
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the model is sent, and what it is made of."""
+    """The messages sent to the model, and the report on them."""
 
     messages: list[BaseMessage]
     report: ContextReport
@@ -34,9 +34,9 @@ class Prompt:
     epoch: Epoch
     """With the marks of this prompt."""
     texts: list[str]
-    """The texts of the messages, to learn from the tokens that the model reports."""
+    """The texts of the messages, for learning from the token counts that the model reports."""
     tools: str
-    """The tools as they are described to the model."""
+    """The tools as described to the model."""
     overhead: int
     """Tokens of the borders of messages."""
     images: int
@@ -50,7 +50,7 @@ class _Shown:
     items: list[Item]
     dropped: list[dict[str, Any]] = field(default_factory=list)
     beside: int = 0
-    """Tokens that belong to it without being its text."""
+    """Tokens that belong to it besides its text."""
 
     @property
     def text(self) -> str:
@@ -90,18 +90,18 @@ def assemble(
     tools: str = "",
     after: Sequence[AnyMessage] = (),
 ) -> Prompt:
-    """Put the sections in order, and drop whole items, the least important first, until they fit the budget.
+    """Order the sections, and drop whole items, the least important first, until they fit the budget.
 
     Args:
         sections: in order; the stable ones are moved before the others.
         tokens: the model's estimator.
-        budget: in tokens, the user's message not counted.
-        epoch: the conversation's, with the marks of the prompt before.
-        features: what is on in the turn, for the report.
+        budget: in tokens, not counting the user's message.
+        epoch: the conversation's, with the marks of the previous prompt.
+        features: those on in the turn, for the report.
         message: the user's.
         images: addresses or data URLs.
         tools: those offered, as the model reads them.
-        after: what the model and its tools have said in this turn already; not counted.
+        after: what the model and its tools have already said in this turn; not counted.
     """
     shown = [_Shown(section, list(section.items)) for section in sections]
     for each in shown:
@@ -152,13 +152,13 @@ def assemble(
 
 
 def volatile_message(texts: Iterable[str]) -> list[BaseMessage]:
-    """The message with the sections that are made for this turn; none without any."""
+    """Return the message with the volatile sections; None without any."""
     text = "\n\n".join(texts)
     return [ContextMessage(content=text)] if text else []
 
 
 def digest_of(messages: Iterable[BaseMessage]) -> str:
-    """The digest of a prompt: 12 bytes over the kinds and contents of its messages, in hexadecimal digits."""
+    """Return the digest of a prompt: 12 bytes over the kinds and contents of its messages, in hexadecimal."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for message in messages:
         digest.update(_bytes_of(message))
@@ -170,7 +170,7 @@ def _bytes_of(message: BaseMessage) -> bytes:
 
 
 def empty_report(budget: int, epoch: Epoch, features: Sequence[Feature]) -> ContextReport:
-    """The report of a turn for which no model was asked."""
+    """Return the report of a turn for which no model was asked."""
     return ContextReport(
         budget=budget,
         digest="",
@@ -187,7 +187,7 @@ def empty_report(budget: int, epoch: Epoch, features: Sequence[Feature]) -> Cont
 
 
 def without_tools(prompt: Prompt, tokens: TokenEstimator) -> Prompt:
-    """The prompt as it was sent to a model that refused the tools: neither counted nor learned from."""
+    """Return the prompt as sent to a model that refused the tools: not counted, and not learned from."""
     sizes = prompt.report["tokens"]
     report: ContextReport = {
         **prompt.report,
@@ -242,11 +242,11 @@ def _messages_of(shown: _Shown, tokens: TokenEstimator) -> list[tuple[BaseMessag
 def mark_prefix(
     sections: Iterable[tuple[str, Sequence[tuple[BaseMessage, int]]]], before: Sequence[PrefixMark]
 ) -> tuple[list[PrefixMark], SharedPrefix]:
-    """Take the digests of a prompt's stable sections, and compare them with those of the prompt before.
+    """Compute the digests of a prompt's stable sections, and compare them with those of the previous prompt.
 
     Args:
         sections: name, and messages with their tokens.
-        before: the marks of the prompt before.
+        before: the marks of the previous prompt.
     """
     known = {mark["messages"]: mark["digest"] for mark in before}
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)

@@ -1,4 +1,4 @@
-"""The conversation in the prompt: read in one round trip, cut at the epoch, and whether work on it is due."""
+"""The conversation in the prompt: read in one round trip and cut at the epoch; decides which jobs are due."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,16 +25,15 @@ from services.text.language import Language, language_of
 from state.prompt import ContextPolicy, CoreMemorySections, Epoch, HistoryMessage, TopicSummary
 
 TOPICS_SHARE = 0.25
-"""Share of the budget for the summaries of topics, at most."""
+"""Maximum share of the budget for the summaries of topics."""
 HIGH_WATER = 0.5
-"""Share of the budget at which the history starts again after the newest summary."""
+"""Share of the budget at which the history restarts after the newest summary."""
 _SHORTEST_MESSAGE = MESSAGE_OVERHEAD + 1
 _MOST_TOPICS = 10
 
-# What was retracted is left out; what is off the record is shown here and nowhere else. The newest first, as many
-# as could fit; messages that came late stand before the epoch's history. The bounds
-# are bare values where they are compared: anything else would be checked, under row-level security, for every
-# message of the conversation.
+# Retracted messages are left out; those off the record are shown here and nowhere else. The newest come first, as
+# many as could fit; late messages precede the epoch's history. The bounds are compared as plain values: under
+# row-level security, any other expression would be evaluated for every message of the conversation.
 _HISTORY: LiteralString = """
 WITH before AS (
     SELECT created_at, id FROM messages WHERE id = %(before)s
@@ -66,22 +65,22 @@ ORDER BY created_at, id
 
 @dataclass(frozen=True)
 class FetchedConversation:
-    """What is stored of a conversation."""
+    """A conversation as stored."""
 
     beginning: StoredPrefix
     history: list[HistoryMessage]
     late: frozenset[str]
-    """Ids of the messages that came late and that no summary covers."""
+    """Ids of late messages that no summary covers."""
 
 
 @dataclass(frozen=True)
 class ContextBudget:
-    """Tokens that a prompt may have, the user's message not counted."""
+    """Tokens allowed for a prompt, not counting the user's message."""
 
     total: int
 
     def of(self, policy: ContextPolicy) -> int:
-        """The budget under an expert's policy: its own, if it has one."""
+        """Return the budget under an expert's policy, which may set its own."""
         if policy["budget"]:
             return policy["budget"]
         if policy["strategy"] == "topics":
@@ -90,7 +89,7 @@ class ContextBudget:
 
 
 class Conversation(Source[FetchedConversation]):
-    """Reads a conversation, and says which epoch its prompt belongs to."""
+    """Reads a conversation, and decides which epoch its prompt belongs to."""
 
     name = "conversation"
     within_s = None
@@ -104,16 +103,16 @@ class Conversation(Source[FetchedConversation]):
         *,
         idle: timedelta,
     ) -> None:
-        """Take when summaries are due, and how long after its last message the provider has forgotten a prompt."""
+        """Take the schedule of summaries, and the time after which the provider's cache has forgotten a prompt."""
         self._database = database
         self._budget = budget
         self._schedule = schedule
         self._idle = idle
 
     def show(self, turn: PromptTurn, data: Mapping[type[Source[Any]], Any]) -> ShownConversation:
-        """The epoch and the messages that follow it; a new epoch begins where it must.
+        """Return the epoch and the messages that follow it; begin a new epoch if needed.
 
-        Of `data`, core memory that could not be read (None) ends no epoch.
+        Core memory that could not be read (None in `data`) ends no epoch.
         """
         fetched: FetchedConversation = data[Conversation]
         core: CoreMemorySections | None = data.get(CoreMemorySource, {})
@@ -162,7 +161,7 @@ class Conversation(Source[FetchedConversation]):
         )
 
     async def load(self, turn: PromptTurn) -> FetchedConversation:
-        """Read what is stored of the conversation.
+        """Read the conversation.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -209,7 +208,7 @@ class Conversation(Source[FetchedConversation]):
         late: frozenset[str],
         language: Language,
     ) -> tuple[bool, list[str]]:
-        """Whether the prompt is full, and which jobs the turn causes."""
+        """Return whether the prompt is full, and which jobs the turn causes."""
         policy, tokens = turn.policy, turn.tokens
         if policy["strategy"] == "topics":
             size = sum(size_of_stored(message, tokens) for message in shown)
@@ -228,7 +227,7 @@ class Conversation(Source[FetchedConversation]):
 
 
 def _sent_along(turn: PromptTurn) -> list[HistoryMessage]:
-    """The messages that the caller says were before, in the form of stored ones."""
+    """Return the earlier messages sent by the caller, in the form of stored ones."""
     return [
         HistoryMessage(
             message_id=f"earlier-{place}",
@@ -243,9 +242,9 @@ def _sent_along(turn: PromptTurn) -> list[HistoryMessage]:
 
 
 def language_of_conversation(shown: Sequence[HistoryMessage], turn: PromptTurn) -> Language:
-    """The language of the oldest user message that has one, so that the prompt's beginning stays as it is.
+    """Return the language of the oldest user message that has one, so that the prompt's beginning stays the same.
 
-    Where no message has a letter, the user's locale decides.
+    If no message contains a letter, the user's locale decides.
     """
     said = [message["content"] for message in shown if message["role"] == "user"]
     for text in (*said, turn.message):
@@ -255,7 +254,7 @@ def language_of_conversation(shown: Sequence[HistoryMessage], turn: PromptTurn) 
 
 
 def _that_fit(topics: list[TopicSummary], budget: int, tokens: TokenEstimator) -> list[TopicSummary]:
-    """The newest topics that fit their share, oldest first."""
+    """Return the newest topics that fit their share, oldest first."""
     kept: list[TopicSummary] = []
     left = budget * TOPICS_SHARE
     for topic in reversed(topics):

@@ -1,7 +1,7 @@
-"""When the beginning of a conversation's prompts may change: rules, and nothing else.
+"""Rules for when the beginning of a conversation's prompts may change.
 
-Between two epochs a summary may be renewed as often as it likes; the prompt shows the one of the epoch, and
-the messages behind its covered point, so that it only ever grows at its end.
+Within an epoch the summary may be renewed any number of times; the prompt shows the epoch's own summary and the
+messages after its covered point, so that it only grows at its end.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class NewestSummary:
     through: Place | None = None
     """The last message that it covers."""
     rewritten_version: int = 0
-    """The last version that took in messages which had come late."""
+    """The last version that included late messages."""
 
 
 NO_SUMMARY = NewestSummary()
@@ -40,9 +40,9 @@ class Moment:
     over_high_water: bool
     """Whether the history of the epoch has passed its mark."""
     core_memory: CoreMemorySections | None = None
-    """None = it is not known at the moment."""
+    """None = currently unknown."""
     core_memory_reason: str | None = None
-    """Why it needs a new epoch, if it does."""
+    """Why it requires a new epoch, if it does."""
     core_memory_grew: bool = False
     """Whether anything was added to it since the epoch began."""
 
@@ -54,7 +54,7 @@ def reason_to_begin(
     moment: Moment,
     idle: timedelta,
 ) -> str | None:
-    """Why a new epoch begins now; None = the present one goes on."""
+    """Return why a new epoch begins now; None = the current one continues."""
     if epoch is None:
         return "first turn"
     if epoch["strategy"] != moment.strategy:
@@ -91,7 +91,7 @@ def begin(
     topics: Sequence[TopicSummary],
     moment: Moment,
 ) -> Epoch:
-    """A new epoch, which starts from the newest summary or topics."""
+    """Return a new epoch, which starts from the newest summary or topics."""
     summarised = moment.strategy == "summary"
     core = moment.core_memory or {}
     return Epoch(

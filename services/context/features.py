@@ -1,4 +1,4 @@
-"""Features of memory and of a turn: which are on by the settings, and which an expert goes without."""
+"""Features: which the settings switch on, and which an expert switches off."""
 
 from collections.abc import Collection, Sequence
 from typing import get_args
@@ -10,7 +10,7 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 
 def features_on(settings: Settings) -> tuple[Feature, ...]:
-    """The features that the settings leave on."""
+    """Return the features that the settings switch on."""
     switches: dict[Feature, bool] = {
         "core_memory": settings.memory_core,
         "recall": settings.memory_recall and settings.memory_episodes,
@@ -24,5 +24,5 @@ def features_on(settings: Settings) -> tuple[Feature, ...]:
 
 
 def features_of_turn(configured: Sequence[Feature], switched_off: Collection[Feature]) -> list[Feature]:
-    """Features that are on in a turn of an expert who goes without some."""
+    """Return the features that are on in a turn, without those that the expert switches off."""
     return [feature for feature in configured if feature not in switched_off]

@@ -1,4 +1,4 @@
-"""Gather the sections of a prompt: load from every source at the same time, then let each select in order."""
+"""Gathers the sections of a prompt: loads from all sources at the same time, then lets each select in order."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ log = structlog.get_logger(__name__)
 async def gather(
     sources: Sequence[Source[Any]], turn: PromptTurn, *, conversation: Conversation, topics: TopicArchive
 ) -> Known:
-    """Load and select; what is away or late is left out and named in `degraded`.
+    """Load and select; sources that fail or are late are left out and named in `degraded`.
 
-    Where the conversation is full, topics are archived first.
+    If the conversation is full, topics are archived first.
 
     Raises:
         DatabaseUnavailable: the conversation cannot be read.
@@ -30,7 +30,7 @@ async def gather(
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(conversation.load(turn))
             tasks = [group.create_task(_load(source, turn, reading, degraded)) for source in sources]
-    except ExceptionGroup as failed:  # the graph knows the error itself, and tries again
+    except ExceptionGroup as failed:  # the graph handles the error itself, with a retry
         raise failed.exceptions[0] from None
     data: dict[type[Source[Any]], Any] = {
         type(source): task.result() for source, task in zip(sources, tasks, strict=True)
@@ -52,7 +52,7 @@ async def gather(
 
 
 def select_all(sources: Sequence[Source[Any]], turn: PromptTurn, known: Known) -> None:
-    """Let each source that is on select its sections, in order."""
+    """Let each active source select its sections, in order."""
     for source in sources:
         if source.is_on(turn):
             known.sections += source.select(turn, known)
@@ -61,7 +61,7 @@ def select_all(sources: Sequence[Source[Any]], turn: PromptTurn, known: Known) -
 async def _load(
     source: Source[Any], turn: PromptTurn, reading: asyncio.Task[FetchedConversation], degraded: list[str]
 ) -> Any:
-    """What the source loads; what it stands for when it is off, None when it fails."""
+    """Return what the source loads; its default if it is off, None if it fails."""
     if not source.is_on(turn):
         return source.when_off()
 

@@ -23,7 +23,7 @@ from state.section import Section
 
 
 class MemoryCommandSource(Source[list[PlannedChange]]):
-    """Plans what the message asks memory to do, and hides what it removes from this very prompt."""
+    """Plans what the message asks memory to do, and hides what it removes from this prompt already."""
 
     name = "memory_commands"
     within_s = None
@@ -33,7 +33,7 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
         self._resolution = resolution
 
     async def load(self, turn: PromptTurn) -> list[PlannedChange]:
-        """The changes that the turn makes when it ends; for most messages none, and nothing is read.
+        """Return the changes that the turn makes when it ends; for most messages none, without reading anything.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -52,7 +52,7 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
         )
 
     def revise(self, turn: PromptTurn, data: dict[type[Source[Any]], Any]) -> None:
-        """Show the conversation, core memory, recall and days as they are without what is removed."""
+        """Remove what is forgotten from the conversation, core memory, recall and days."""
         planned: Sequence[PlannedChange] = data.get(MemoryCommandSource) or []
         texts = {each["message_id"]: each["memory_text"] for change in planned for each in change["messages"]}
         episodes = {each for change in planned for each in change["episodes"]}
@@ -69,7 +69,7 @@ class MemoryCommandSource(Source[list[PlannedChange]]):
             data[DaysSource] = _days(data[DaysSource], texts, subjects)
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """What the turn does to memory, so that the model can confirm it."""
+        """Return what the turn does to memory, so that the model can confirm it."""
         changes = [
             MemoryChange(**{**each["change"], "summary": inert(each["change"]["summary"])})
             for each in known.of(MemoryCommandSource) or []
@@ -86,7 +86,7 @@ def _conversation(fetched: FetchedConversation, texts: Mapping[str, str | None])
             history.append(HistoryMessage(**{**message, "content": text}))
     beginning = fetched.beginning
     if texts.keys() - shown or len(history) < len(fetched.history):
-        # What the summary or the topics cover may be gone as well: the prompt begins without them.
+        # The summary or the topics may cover something forgotten: the prompt leaves them out.
         beginning = replace(
             beginning,
             ended_by="memory retracted",

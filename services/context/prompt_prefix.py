@@ -10,7 +10,7 @@ from services.context.epochs import NewestSummary
 from services.memory.exclusions import EXCLUDED_IDS
 from state.prompt import Epoch, TopicSummary
 
-# What the next epoch would begin with, and what the present one is.
+# What the next epoch would begin with, and the current epoch.
 BEGINNING: LiteralString = f"""
 SELECT e.number, e.strategy, e.reason, e.begun_at, e.summary AS epoch_summary, e.summary_version AS epoch_version,
        e.topics AS epoch_topics, e.history_from_created_at, e.history_from_message_id, e.prefix,
@@ -37,7 +37,7 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 
 @dataclass(frozen=True)
 class StoredPrefix:
-    """A row of it; all None where there is nothing."""
+    """A row of it; all None if there is nothing."""
 
     number: int | None = None
     strategy: Any = None
@@ -53,7 +53,7 @@ class StoredPrefix:
     core_versions: Any = None
     persona_card: str | None = None
     ended_by: str | None = None
-    """Why another epoch begins with the next prompt; None = it goes on."""
+    """Why a new epoch begins with the next prompt; None = the current one continues."""
     summary: str | None = None
     summary_version: int | None = None
     covered_through_created_at: datetime | None = None
@@ -66,7 +66,7 @@ class StoredPrefix:
     """Ids of the memories and messages that the conversation never uses."""
 
     def epoch(self) -> Epoch | None:
-        """The present epoch; None = none has begun."""
+        """The current epoch; None = none has begun."""
         if self.number is None or self.begun_at is None:
             return None
         at, message_id = self.history_from_created_at, self.history_from_message_id

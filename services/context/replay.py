@@ -1,4 +1,4 @@
-"""The prompt of a past turn, put together again from what is kept of it."""
+"""The prompt of a past turn, reconstructed from what is stored of it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class SaidMessage:
 
 @dataclass(frozen=True)
 class PastTurn:
-    """A turn that has ended, and what is kept of its prompt."""
+    """An ended turn, and what is stored of its prompt."""
 
     turn_id: UUID
     conversation_id: UUID
@@ -107,7 +107,7 @@ class PastPrompt:
 
 
 class PastPrompts:
-    """Reads past turns and puts their prompts together again."""
+    """Reads past turns and reconstructs their prompts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

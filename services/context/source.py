@@ -1,4 +1,4 @@
-"""Sources of the prompt's sections: each reads what it needs and then chooses what to show."""
+"""Sources of the prompt's sections: each loads what it needs and then selects what to show."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from state.section import Section
 
 Loaded = TypeVar("Loaded")
 History = Callable[[], Awaitable[Sequence[HistoryMessage]]]
-"""Waits for what was said before in the conversation."""
+"""Awaits the earlier messages of the conversation."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PromptTurn:
     owner: Owner
     conversation_id: UUID
     message_id: UUID
-    """Id of the user's message; only what was said before it is shown."""
+    """Id of the user's message; only earlier messages are shown."""
     message: str
     language: Language
     """Language of the message."""
@@ -43,33 +43,33 @@ class PromptTurn:
     """The tools as the model reads them."""
     images: int = 0
     begins: bool = False
-    """Whether the conversation begins with this message, so that nothing has to be read of it."""
+    """Whether the conversation begins with this message, so that there is nothing to read."""
     remembers: bool = True
-    """Whether there is any episode of the user to recall."""
+    """Whether the user has any episode to recall."""
     reflects: bool = True
     """Whether there may be a private note of the expert."""
     core_memory_generation: int | None = None
-    """Least generation of the user's core memory to use; 0 = there is none, None = the newest."""
+    """Minimum generation of the user's core memory to use; 0 = there is none, None = the newest."""
     memory_generation: int | None = None
     """Generation of the user's recallable memory; None = not known."""
     reference: TimeReference | None = None
-    """The past that the message asks about."""
+    """The past time that the message asks about."""
     most_tokens: int | None = None
     """A smaller budget for this prompt."""
     commands: Recognised = field(default_factory=Recognised)
     """What the message asks memory to do."""
     recall_limits: RecallLimits | None = None
-    """Other ones than the configured."""
+    """Limits that replace the configured ones."""
     instructions: str = ""
     """The system messages of the client's application."""
     attached: Sequence[str] = ()
     """What the client's application put around the message."""
     earlier: Sequence[EarlierMessage] = ()
-    """What was said before, of a temporary turn."""
+    """Earlier messages of a temporary turn."""
     temporary: bool = False
-    """Whether nothing of it is kept."""
+    """Whether the turn is temporary."""
     without: frozenset[str] = frozenset()
-    """Ids of memories and messages that this answer goes without."""
+    """Ids of memories and messages to leave out of this answer."""
 
     @property
     def message_tokens(self) -> int:
@@ -84,15 +84,15 @@ class ShownConversation:
     epoch: Epoch
     history: list[HistoryMessage]
     budget: int
-    """Tokens that the prompt may have, the user's message not counted."""
+    """Tokens allowed for the prompt, not counting the user's message."""
     language: Language = "en"
     """Language of everything the service writes into the prompt: that of the oldest message shown."""
     core_memory_changes: dict[str, dict[str, Any]] = field(default_factory=dict)
     """What was added to core memory since the epoch began."""
     full: bool = False
-    """Whether topics have to be archived before the model is asked."""
+    """Whether topics must be archived before the model is asked."""
     jobs: list[str] = field(default_factory=list)
-    """Names of the tasks that keep it bounded, once the turn has completed."""
+    """Names of the tasks that keep it bounded, to run after the turn."""
     cut_off: str = ""
     """The partial last answer, if it broke off."""
     excluded: frozenset[str] = frozenset()
@@ -100,19 +100,19 @@ class ShownConversation:
 
 
 class Source(Generic[Loaded]):
-    """Makes sections of the prompt: `load` of all sources at the same time, then `select` of each in order."""
+    """Makes sections of the prompt: `load` of all sources runs concurrently, then `select` of each in order."""
 
     name: ClassVar[str]
-    """By which a turn that goes without it says so."""
+    """Named in a turn's `degraded` if the source fails."""
     features: ClassVar[frozenset[Feature]] = frozenset()
-    """It is on where any of these is; without any named, always."""
+    """The source is on if any of these is; without any, always."""
     within_s: ClassVar[float | None] = 2.0
-    """Seconds to wait for `load`; the turn goes on without what takes longer. None = it sets its own limits."""
+    """Seconds to wait for `load`; the turn goes on without slower sources. None = it sets its own limits."""
     required: ClassVar[bool] = False
-    """Whether the turn fails where `load` does."""
+    """Whether the turn fails if `load` does."""
 
     def when_off(self) -> Loaded | None:
-        """What stands for its data where it is switched off."""
+        """Return the data to use when the source is switched off."""
         return None
 
     async def load(self, turn: PromptTurn) -> Loaded | None:
@@ -124,14 +124,14 @@ class Source(Generic[Loaded]):
         return None
 
     async def load_after(self, turn: PromptTurn, history: History) -> Loaded | None:
-        """The same for a source that needs what was said before in the conversation, which is being read."""
+        """The same, for a source that needs the earlier messages of the conversation, which are still loading."""
         return await self.load(turn)
 
     def revise(self, turn: PromptTurn, data: "dict[type[Source[Any]], Any]") -> None:
-        """Change what the sources have loaded, before any of it is selected; most sources do not."""
+        """Change what the sources have loaded, before anything is selected; most sources do not."""
 
     def select(self, turn: PromptTurn, known: "Known") -> Sequence[Section]:
-        """The sections as the prompt shows them; none where there is nothing to show."""
+        """Return the sections to show; none if there is nothing to show."""
         return ()
 
     def is_on(self, turn: PromptTurn) -> bool:
@@ -147,7 +147,7 @@ class Known:
     """What each source has loaded; None = it failed, or has nothing."""
     conversation: ShownConversation
     degraded: list[str] = field(default_factory=list)
-    """Names of what failed, each once."""
+    """Names of failed sources, without duplicates."""
     sections: list[Section] = field(default_factory=list)
     """Selected so far."""
 
@@ -157,11 +157,11 @@ class Known:
         return found
 
     def went_without(self, name: str) -> None:
-        """Note that the turn goes without something."""
+        """Record that the turn has to do without something."""
         if name not in self.degraded:
             self.degraded.append(name)
 
     @property
     def shown_messages(self) -> set[str]:
-        """Ids of the stored messages that the sections selected so far show."""
+        """Return the ids of the stored messages shown by the sections selected so far."""
         return {message_id for section in self.sections for message_id in section.message_ids}

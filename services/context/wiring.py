@@ -1,4 +1,4 @@
-"""Which sections a prompt has: one line for each, in the order of the prompt."""
+"""The sections of a prompt, one line each, in order."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -49,7 +49,7 @@ def make_sources(
 
 
 def make_conversation(settings: Settings, database: Database) -> Conversation:
-    """What reads a conversation."""
+    """Make the reader of conversations."""
     budget = ContextBudget(settings.context_budget_tokens)
     idle = timedelta(minutes=settings.context_idle_minutes)
     return Conversation(database, budget, summary_schedule(settings), idle=idle)

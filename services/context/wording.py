@@ -27,17 +27,17 @@ _YES: dict[Language, tuple[str, str]] = {"en": ("yes", "no"), "zh": ("是", "否
 
 
 def inert(text: str) -> str:
-    """A text that can neither open nor close one of the tags."""
+    """Return the text with nothing that could open or close one of the tags."""
     return _TAG.sub("‹", text)
 
 
 def tagged(name: str, text: str) -> str:
-    """A text between the tags; it must be inert already."""
+    """Return the text between the tags; it must be inert already."""
     return f"<{name}>\n{text}\n</{name}>"
 
 
 def readable(value: Any, language: Language) -> str:
-    """A JSON value as people write it, on one line: one of several could look like a line of the prompt."""
+    """Return a JSON value as people write it, on one line: a line break could imitate a line of the prompt."""
     if isinstance(value, bool):
         return _YES[language][0 if value else 1]
     if isinstance(value, list):

@@ -1,8 +1,7 @@
-"""Branches of a conversation: a tail that gave way to another one is kept, and can be taken up again.
+"""Branches of a conversation: a replaced tail is kept, and can be restored.
 
-Messages on a branch are in no prompt, recall, summary or day. Of the messages of a conversation as it goes on none
-is on a branch.
-"""
+Messages on a branch are in no prompt, recall, summary or day. The conversation's current course has no message on
+a branch. """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ SELECT user_id, expert_id, space_id FROM conversations
 WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
 """
 
-# From the first message of the turn on; the last column is the turn before.
+# Everything from the first message of the turn; the last column is the turn before.
 _TAIL: LiteralString = """
 WITH first AS (
     SELECT created_at, id FROM messages
@@ -63,7 +62,7 @@ WHERE id = %(branch_id)s AND conversation_id = %(conversation_id)s AND tenant_id
 
 _REMOVE: LiteralString = "DELETE FROM conversation_branches WHERE id = %(branch_id)s AND tenant_id = %(tenant_id)s"
 
-# The first turn of the conversation as it goes on that follows another turn; NULL follows none.
+# The turn of the current course that follows another turn; NULL = the first.
 _FOLLOWING: LiteralString = """
 SELECT m.turn_id FROM messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.branch_id IS NULL
@@ -107,25 +106,25 @@ class Branch:
 
 
 class Branches:
-    """Puts tails of conversations aside, and takes them up again."""
+    """Puts tails of conversations aside, and restores them."""
 
     def __init__(self, database: Database, memory: BranchMemory) -> None:
         self._database = database
         self._memory = memory
 
     async def list(self, tenant_id: UUID, conversation_id: UUID) -> Sequence[Branch]:
-        """The branches of a conversation, in the order in which they were put aside."""
+        """Return the branches of a conversation, in the order in which they were put aside."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(Branch))
 
     async def following(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID | None) -> UUID | None:
-        """The turn that follows another one as the conversation goes on; after None, the first."""
+        """Return the turn that follows another one on the current course; after None, the first."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "after_turn_id": turn_id}
         found = await self._database.fetch(tenant_id, _FOLLOWING, values, tuple_row)
         return found[0][0] if found else None
 
     async def unfinished(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID) -> Sequence[UUID]:
-        """The turns from a turn on that have yet to end, the newest first."""
+        """Return the unfinished turns from a turn on, newest first."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id, "turn_id": turn_id}
         rows = await self._database.fetch(tenant_id, _TAIL, values, tuple_row)
         return list(dict.fromkeys(row[1] for row in reversed(rows) if row[2]))
@@ -133,7 +132,7 @@ class Branches:
     async def put_aside(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
     ) -> UUID | None:
-        """Put aside a turn and all that follow it; return the branch, None where there is nothing of it any more.
+        """Put aside a turn and all that follow it; return the branch, None if nothing of it is left.
 
         Raises:
             NotFound: there is no such conversation.
@@ -146,7 +145,7 @@ class Branches:
             return await self._put_aside(connection, owner, conversation_id, turn_id, reason)
 
     async def switch(self, tenant_id: UUID, conversation_id: UUID, branch_id: UUID) -> None:
-        """Take up a branch again; what stands in its place is put aside.
+        """Restore a branch; the current tail is put aside.
 
         Raises:
             NotFound: there is no such conversation, or no such branch of it.
@@ -167,7 +166,7 @@ class Branches:
             if row[0] is not None:
                 goes_on = await (await connection.execute(_GOES_ON, values)).fetchone()
                 if not (goes_on and goes_on[0]):
-                    raise Conflict("The branch follows a turn of another branch; take up that one first.")
+                    raise Conflict("The branch follows a turn of another branch; restore that one first.")
             following = await (await connection.execute(_FOLLOWING, values)).fetchone()
             if following is not None:
                 await self._put_aside(connection, owner, conversation_id, following[0], "switch")

@@ -1,9 +1,9 @@
 """The events of turns in Redis, for readers in every process and for the one that ends a turn whose process died.
 
-A turn is one Redis stream, `turn:{id}:events`. An entry holds a batch of events, and its id is the number of
-the last of them, so that a place in the turn is a place in the stream. The turn's last event stands in an entry
-of its own with the greatest id there is: the first to write it closes the stream for everybody, also for a
-process that was thought dead and goes on writing. Redis may lose all of it: the turn itself is in PostgreSQL.
+A turn is one Redis stream, `turn:{id}:events`. An entry holds a batch of events, and its id is the number of the
+last of them, so that a position in the turn is a position in the stream. The turn's last event is a separate entry
+with the greatest possible id: the first process to write it closes the stream for all others, including one that
+was presumed dead and goes on writing. Redis may lose all of it: the turn itself is in PostgreSQL.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 _END = "9007199254740991-0"  # greater than the id of any batch
 _NOBODY = UUID(int=0)
 _WHILE_IT_RUNS_S = 3600
-"""Streams expire so long after their first event, if nobody ends them."""
+"""Seconds after their first event at which streams expire if nobody ends them."""
 
 
 class EventLog:
@@ -37,11 +37,11 @@ class EventLog:
 
     @property
     def failing(self) -> bool:
-        """Whether Redis failed when it was used last, so that events may be missing there."""
+        """Whether the last use of Redis failed, so that events may be missing there."""
         return self._breaker.failing
 
     async def probe(self) -> None:
-        """Look whether Redis answers.
+        """Check whether Redis answers.
 
         Raises:
             Unavailable: it does not.
@@ -51,10 +51,10 @@ class EventLog:
     async def append(self, batches: Mapping[UUID, Sequence[TurnEvent]]) -> None:
         """Add events, in order, to any number of turns, in one round trip.
 
-        What is there already, and what comes behind a turn's end, is left out.
+        Events that are there already, and events after a turn's end, are skipped.
 
         Raises:
-            Unavailable: Redis does not take them; they may or may not be there.
+            Unavailable: Redis does not accept them; they may or may not be stored.
         """
         pipeline = self._redis.pipeline(transaction=False)
         for turn_id, events in batches.items():
@@ -77,7 +77,7 @@ class EventLog:
                 log.warning("Redis refused events", error=str(result))
 
     async def read(self, turn_id: UUID, after: int) -> list[TurnEvent]:
-        """Events behind number `after`; the last event of a turn always, whatever its number.
+        """Return the events after number `after`, and always the last event of a turn, whatever its number.
 
         Raises:
             Unavailable: Redis does not answer.
@@ -96,7 +96,7 @@ class EventLog:
         return events
 
     async def delete(self, turn_ids: Iterable[UUID]) -> int:
-        """Delete the events of turns; return of how many there were any.
+        """Delete the events of turns; return the number of turns that had any.
 
         Raises:
             Unavailable: Redis does not answer.

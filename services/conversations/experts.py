@@ -19,10 +19,10 @@ MAX_SYSTEM_PROMPT_TOKENS = 1000
 
 _DEFAULT = "default"
 _NO_NAMES = frozenset({".", ".."})
-"""HTTP clients resolve these in a path, so that the expert could not be reached."""
+"""HTTP clients resolve these in a path, so an expert with such a name could not be reached."""
 
 _RECOMMENDED: tuple[tuple[int, float, int], ...] = ((32_000, 0.60, 10), (64_000, 0.70, 15))
-"""Up to which window: when to shorten the history, and how many messages to have for it."""
+"""By maximum window: the threshold for shortening the history, and the minimum number of messages."""
 _RECOMMENDED_BEYOND = (0.70, 20)
 
 _EXPERTS = """
@@ -79,25 +79,25 @@ class Expert:
     persona: str
     system_prompt: str
     model: str | None
-    """None = the service's own."""
+    """None = the service's default."""
     context_strategy: ContextStrategy
     context_window: int
     """In tokens."""
     context_threshold: float
-    """The part of the window from which on the history is shortened."""
+    """Fraction of the window at which the history is shortened."""
     min_archive_messages: int
-    """What is shortened at once, at the least."""
+    """Minimum number of messages to shorten at once."""
     reflection: bool
     context_budget_tokens: int | None
-    """Tokens of its prompts, the user's message not counted; None = the service's own."""
+    """Tokens allowed for its prompts, not counting the user's message; None = the service's default."""
     parts_off: list[Feature]
-    """Features that it goes without."""
+    """Features that are switched off."""
     created_at: datetime
 
 
 @dataclass(frozen=True)
 class NewExpert:
-    """An expert that is to be made."""
+    """An expert to create."""
 
     name: str
     system_prompt: str
@@ -130,13 +130,13 @@ class ExpertChange(TypedDict, total=False):
 
 
 class Experts:
-    """Makes, changes and removes experts."""
+    """Creates, changes and removes experts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Expert]:
-        """Experts of the tenant by name, those behind the name `after`.
+        """Return experts of the tenant by name, after the name `after`.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -158,7 +158,7 @@ class Experts:
         """Make an expert.
 
         Raises:
-            InvalidInput: the name cannot stand in an address, or the system prompt is too long.
+            InvalidInput: the name cannot be used in a URL, or the system prompt is too long.
             Conflict: the tenant has one of this name.
             DatabaseUnavailable: the database does not answer.
         """
@@ -177,7 +177,7 @@ class Experts:
         return made[0]
 
     async def update(self, tenant_id: UUID, name: str, change: ExpertChange) -> Expert:
-        """Change an expert, for messages that come after it.
+        """Change an expert, for messages sent afterwards.
 
         Raises:
             InvalidInput: the system prompt is too long.
@@ -202,8 +202,7 @@ class Experts:
 
         Raises:
             NotFound: the tenant has none of this name.
-            Conflict: it has conversations or core memory of users, or is the one that new conversations get
-                when they name none.
+            Conflict: it has conversations or core memory of users, or is the default of new conversations.
             DatabaseUnavailable: the database does not answer.
         """
         if name == _DEFAULT:
@@ -230,7 +229,7 @@ def _check_system_prompt(text: str) -> None:
 
 
 def _recommended(window: int) -> tuple[float, int]:
-    """Threshold and number of messages for a window: a small one fills up sooner."""
+    """Return the threshold and number of messages for a window: a small one fills up sooner."""
     for largest, threshold, messages in _RECOMMENDED:
         if window <= largest:
             return threshold, messages

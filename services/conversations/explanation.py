@@ -1,6 +1,6 @@
-"""Why a turn's answer is as it is: what its model was sent, what was recalled for it, and where that comes from.
+"""Explains a turn's answer: what its model was sent, what was recalled for it, and where that comes from.
 
-Texts are read as memory holds them now: what was forgotten since is not shown again.
+Texts are read from memory as it is now: what has been forgotten since is not shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR u.external_id = %(user_id)s)
 """
 
-# A unit is a message of an episode, or the episode itself where it was written.
+# A unit is a message of an episode, or a written episode itself.
 _UNITS: LiteralString = """
 SELECT hit.unit_id, e.id AS episode_id, coalesce(m.content, e.content) AS text, e.episode_type,
        coalesce(m.created_at, e.created_at) AS created_at, e.conversation_id, x.name AS expert,
@@ -63,19 +63,19 @@ _SECTIONS = (
     *("system", "client", "core_memory", "summary", "topics", "history"),
     *("cut_off", "core_memory_changes", "days", "recall", "knowledge", "private_note", "tone", "time"),
 )
-"""Their usual order, for prompts of which no text is kept."""
+"""Usual order of sections, for prompts whose text is not kept."""
 _NODES = ("memory_loading", "route", "history", "quick", "retrieve", "generate", "tools", "no_record", "persist")
 """In the order in which they begin."""
 
 
 class Explanations:
-    """Puts together what is stored of a turn and of what it drew on."""
+    """Collects what is stored of a turn and of what it was based on."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def of_turn(self, tenant_id: UUID, turn_id: UUID, *, user_id: str | None = None) -> dict[str, Any]:
-        """Everything of a turn, of any user or only when it is this one's.
+        """Explain a turn, optionally only if it is this user's.
 
         Raises:
             NotFound: the tenant, or the user, has no such turn.
@@ -118,7 +118,7 @@ class Explanations:
     async def _sections(
         self, tenant_id: UUID, report: Mapping[str, Any], prompt: Sequence[Mapping[str, Any]] | None
     ) -> list[dict[str, Any]]:
-        """Every section with its tokens; with its text where that is kept."""
+        """Return every section with its tokens, and with its text if that is kept."""
         kept = {section["name"]: section for section in prompt or []}
         # JSON in the database does not keep the order of keys.
         order = {name: place for place, name in enumerate((*(kept or _SECTIONS), "message"))}
@@ -139,7 +139,7 @@ class Explanations:
     async def _items(
         self, tenant_id: UUID, hits: Sequence[Mapping[str, Any]], report: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """What was recalled, likeliest first, with its text and its messages where memory still has them."""
+        """Return what was recalled, most likely first, with text and messages if memory still has them."""
         if not hits:
             return []
         values = {
@@ -190,7 +190,7 @@ def _node_times(timings: Mapping[str, float]) -> list[dict[str, Any]]:
 
 
 def _texts(prompt: object, report: Mapping[str, Any]) -> str:
-    """Whether the prompt's texts are `kept`, were `withdrawn`, or there were `none`."""
+    """Return whether the prompt's texts are `kept`, were `withdrawn`, or never existed (`none`)."""
     if prompt is not None:
         return "kept"
     return "withdrawn" if report.get("tokens") else "none"

@@ -1,4 +1,4 @@
-"""Opinions of users on answers: one rating a turn, which may be changed and withdrawn."""
+"""Users' feedback on answers: one rating per turn, which may be changed and withdrawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ SELECT jsonb_build_object('rating', CASE f.rating WHEN 1 THEN 'up' ELSE 'down' E
            'tags', f.tags, 'updated_at', f.updated_at)
 FROM feedback f WHERE f.message_id = {RATED_MESSAGE}
 """  # noqa: S608 — our own text only
-"""Feedback on a turn `t` as JSON, NULL where there is none."""
+"""Feedback on a turn `t` as JSON, NULL if there is none."""
 
 _TURN: LiteralString = f"""
 SELECT {RATED_MESSAGE} AS message_id, t.finished_at IS NOT NULL AS has_ended,
@@ -62,7 +62,7 @@ class Feedback:
     rating: Rating
     comment: str | None
     tags: list[str]
-    """Words of the caller's own, such as `wrong` or `too long`."""
+    """Words chosen by the caller, such as `wrong` or `too long`."""
     updated_at: datetime
 
 
@@ -82,7 +82,7 @@ class TurnFeedback:
         tags: Sequence[str] = (),
         user: str | None = None,
     ) -> Feedback:
-        """Keep feedback on a turn, of any user or only when it is this one's; it replaces what was there.
+        """Store feedback on a turn, replacing any; optionally only if the turn is this user's.
 
         Raises:
             NotFound: the tenant, or the user, has no such turn.

@@ -1,4 +1,4 @@
-"""Conversations as a client's resent history is compared with them: their newest messages as digests."""
+"""Stored conversations for comparison with a client's resent history: their newest messages as digests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ m.id, m.turn_id, m.role, m.digest, m.external_id, t.id IS NULL OR t.status = 'co
 t.id IS NOT NULL AND t.finished_at IS NULL AS unfinished, t.idempotency_key, m.content, m.parts
 """
 
-# Of messages without a digest the content is read.
+# The content is read only for messages without a digest.
 _NEWEST_MESSAGES: LiteralString = f"""
 SELECT c.id, c.session_key, c.expert, c.space, (
     SELECT b.id FROM conversation_branches b WHERE b.conversation_id = c.id
@@ -41,7 +41,7 @@ WITH c AS (
 {_NEWEST_MESSAGES}
 """  # noqa: S608 — our own text only
 
-# The newest conversation that a client began without a name for it, if that was just now.
+# The newest conversation that a client began without naming it, if it began recently.
 _JUST_BEGUN: LiteralString = f"""
 WITH c AS (
     SELECT c.id, c.session_key, e.name AS expert, s.name AS space
@@ -87,16 +87,16 @@ ORDER BY b.created_at DESC, b.id, m.created_at, m.id
 """  # noqa: S608 — our own text only
 
 UNNAMED = "v1-"
-"""Beginning of the names of conversations that a client did not name."""
+"""Prefix of the names of conversations that a client did not name."""
 _SPARE = 64
 _MOST_ANSWERS = 12
-"""The newest answers by which a conversation is sought."""
+"""Number of newest answers by which a conversation is searched."""
 _JUST_S = 600
 
 
 @dataclass(frozen=True)
 class KnownConversation:
-    """A conversation, with its newest messages as it goes on."""
+    """A conversation with the newest messages of its current course."""
 
     id: UUID
     session_id: str
@@ -108,7 +108,7 @@ class KnownConversation:
 
 
 class KnownConversations:
-    """Finds the conversation that a client goes on with."""
+    """Finds the conversation that a client continues."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,7 +1,7 @@
-"""Who runs an unfinished turn, whose place it is, and who is asked to stop.
+"""Leases of unfinished turns: who runs each, which may run next, and which must stop.
 
-Every unfinished turn belongs to a process, which renews its lease. A process that is gone renews nothing:
-its turns are found by the others.
+Every unfinished turn belongs to a process, which renews its lease. A process that is gone renews nothing, and the
+others find its turns.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ RETURNING id
 
 _EXPIRED = "SELECT tenant_id, turn_id, status FROM expired_turns()"
 
-# The message enters the conversation when its turn begins: so it comes after the answers before it.
+# The message enters the conversation when its turn begins, so that it follows the preceding answers.
 _BEGIN = """
 WITH begun AS (
     UPDATE turns SET status = 'running', started_at = clock_timestamp(), lease_expires_at = now() + %(lease)s
@@ -68,7 +68,7 @@ RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id
 """  # noqa: S608 — our own text only
 
 
-# A turn that waits is ended at once; one that runs is ended by its process.
+# A waiting turn is ended at once; a running one is ended by its process.
 _REQUEST_STOP = """
 WITH asked AS (
     UPDATE turns SET
@@ -106,7 +106,7 @@ class ExpiredTurn:
 
 @dataclass(frozen=True)
 class AdoptedTurn:
-    """A turn that waited in a process that is gone, with all that was asked."""
+    """A turn that waited in a process that is gone, with its whole request."""
 
     turn: OpenTurn
     external_user_id: str
@@ -117,7 +117,7 @@ class AdoptedTurn:
 
 
 class TurnLeases:
-    """Leases, places and stop requests of unfinished turns."""
+    """Leases, queue positions and stop requests of unfinished turns."""
 
     def __init__(self, database: Database, *, default_locale: str | None = None) -> None:
         """Take the locale of users who have none."""
@@ -125,13 +125,13 @@ class TurnLeases:
         self._default_locale = default_locale
 
     async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
-        """Say that this process works on these turns; return those that are asked to stop."""
+        """Renew the leases of this process's turns; return those that must stop."""
         values = {"turn_ids": list(turn_ids), "tenant_id": tenant_id, "lease": LEASE}
         rows = await self._database.fetch(tenant_id, _RENEW, values, tuple_row)
         return {row[0]: row[1] for row in rows if row[1]}
 
     async def release(self, tenant_id: UUID, turn_id: UUID) -> None:
-        """Give a waiting turn up, for another process to adopt."""
+        """Release a waiting turn, for another process to adopt."""
         await self._database.fetch(tenant_id, _RELEASE, _ids(tenant_id, turn_id), tuple_row)
 
     async def expired(self) -> list[ExpiredTurn]:
@@ -139,11 +139,11 @@ class TurnLeases:
         return await self._database.fetch_without_tenant(_EXPIRED, {}, class_row(ExpiredTurn))
 
     async def begin(self, tenant_id: UUID, turn_id: UUID) -> str | None:
-        """Begin a waiting turn if it is its turn; return its status now, None if it has gone."""
+        """Begin a waiting turn if it is next; return its current status, None if it no longer exists."""
         values = {**_ids(tenant_id, turn_id), "lease": LEASE}
         try:
             rows = await self._database.fetch(tenant_id, _BEGIN, values, tuple_row)
-        except psycopg.errors.UniqueViolation:  # another turn was opened at this very moment
+        except psycopg.errors.UniqueViolation:  # another turn was opened at the same moment
             return "waiting"
         return str(rows[0][0]) if rows else None
 
@@ -178,17 +178,17 @@ class TurnLeases:
         return AdoptedTurn(turn, found.external_id, found.session_key, found.content, images, found.request)
 
     async def request_stop(self, tenant_id: UUID, turn_id: UUID, reason: StopReason) -> None:
-        """Ask whichever process runs the turn to stop it; a turn that waits is cancelled at once."""
+        """Ask the process that runs the turn to stop it; a waiting turn is cancelled at once."""
         values = {**_ids(tenant_id, turn_id), "reason": reason}
         await self._database.fetch(tenant_id, _REQUEST_STOP, values, tuple_row)
 
     async def running(self, tenant_id: UUID, conversation_id: UUID) -> UUID | None:
-        """The turn of a conversation that runs."""
+        """Return the running turn of a conversation."""
         rows = await self._database.fetch(tenant_id, _RUNNING, {"conversation_id": conversation_id}, tuple_row)
         return rows[0][0] if rows else None
 
     async def unfinished(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> list[UUID]:
-        """Those of these turns that have not ended."""
+        """Return those of these turns that have not ended."""
         values = {"tenant_id": tenant_id, "turn_ids": list(turn_ids)}
         return [row[0] for row in await self._database.fetch(tenant_id, _UNFINISHED, values, tuple_row)]
 

@@ -1,4 +1,4 @@
-"""Messages before they are stored: tokens, images, titles, and digests that tell resent ones."""
+"""Messages before they are stored: tokens, images, titles, and digests for recognising resent ones."""
 
 import hashlib
 import re
@@ -13,8 +13,8 @@ Role = Literal["user", "assistant"]
 _BYTES = 16
 _FOLDED = re.compile(r"<details\b[^>]*>.*?</details>", re.DOTALL | re.IGNORECASE)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-"""Clients change little things of what they show: spaces at the ends, the form of composed characters, folded
-blocks with an answer's reasoning. None of that makes another message."""
+"""Clients change details of messages: surrounding spaces, Unicode composition, folded blocks with an answer's
+reasoning. The message remains the same."""
 
 
 def message_tokens(content: str) -> int:
@@ -34,12 +34,12 @@ def title_of(content: str, longest: int = 80) -> str:
 
 
 def without_nul(text: str) -> str:
-    """PostgreSQL stores no NUL character, and models emit them."""
+    """Remove NUL characters: models emit them and PostgreSQL cannot store them."""
     return text.replace("\x00", "")
 
 
 def message_digest(role: Role, content: str, images: Iterable[str] = ()) -> bytes:
-    """The digest of a message: 16 bytes over its role, its text without what clients change, and its images."""
+    """Return the digest of a message: 16 bytes over its role, its normalised text, and its images."""
     text = content
     if role == "assistant" and "<" in text:
         text = _THOUGHT.sub("", _FOLDED.sub("", text))

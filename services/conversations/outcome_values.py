@@ -28,7 +28,7 @@ _TONE_VALUES = ("tone_message_scores", "tone_scores", "tone_dominant", "tone_emp
 
 
 def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
-    """The parameters that an outcome gives; `content` is its answer as it is stored, empty = there is none."""
+    """Return the parameters for an outcome; `content` is the answer as stored, empty = none."""
     completed = outcome.status == "completed"
     return {
         "status": outcome.status,

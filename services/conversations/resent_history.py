@@ -1,8 +1,7 @@
-"""Compare the history that a client sends along with the stored conversation. Pure functions.
+"""Compares the history that a client resends with the stored conversation. Pure functions.
 
-The stored conversation is the truth, the resent history is evidence. Old messages that are missing are none, as
-clients cut and compact what they send; messages that differ are.
-"""
+The stored conversation is authoritative, the resent history is evidence. Missing old messages prove nothing,
+because clients cut and compact what they send; different messages do. """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ from services.conversations.messages import Role
 
 BranchReason = Literal["edit", "regenerate", "switch"]
 _ENOUGH = 2
-"""Messages in a row by which a place inside of a conversation is known: a question with its answer."""
+"""Consecutive messages that identify a position inside a conversation: a question with its answer."""
 
 
 @dataclass(frozen=True)
 class StoredMessage:
-    """A message of the conversation as it goes on."""
+    """A message of the conversation's current course."""
 
     id: UUID
     turn_id: UUID
@@ -26,7 +25,7 @@ class StoredMessage:
     digest: bytes
     external_id: str | None = None
     answered: bool = True
-    """Whether its turn has a whole answer; a client need not show the others."""
+    """Whether its turn has a complete answer; clients may omit the others."""
     unfinished: bool = False
     """Whether its turn has yet to end."""
     key: str | None = None
@@ -38,31 +37,31 @@ class ResentHistory:
     """What a client sends, as digests."""
 
     earlier: Sequence[bytes]
-    """From the oldest on, the newest message not among them."""
+    """Oldest first, without the newest message."""
     message: bytes
     """Digest of the newest message."""
 
 
 @dataclass(frozen=True)
 class HistoryMatch:
-    """What the client means."""
+    """What the client intends."""
 
     follow: UUID | None = None
-    """The running turn with this very message."""
+    """The running turn with this message."""
     put_aside: UUID | None = None
-    """The first turn of the tail in whose place the message comes."""
+    """The first turn of the tail that the message replaces."""
     reason: BranchReason = "edit"
     unknown_from: int | None = None
-    """First of the earlier messages that is not in the conversation; from there on they are stored."""
+    """Index of the first earlier message that is not in the conversation; it and the later ones are stored."""
     related: bool = True
-    """Whether anything that was sent along is known; an unrelated history is no evidence."""
+    """Whether any of the resent history is known; an unrelated history is no evidence."""
 
 
 def compare(stored: Sequence[StoredMessage], resent: ResentHistory) -> HistoryMatch:
-    """Say what a client means, from the conversation as it is stored and what the client sends.
+    """Determine what a client intends, from the stored conversation and the resent history.
 
     Args:
-        stored: messages of the conversation as it goes on, oldest first; the oldest ones may be missing.
+        stored: messages of the current course, oldest first; the oldest ones may be missing.
         resent: what the client sends.
     """
     earlier = resent.earlier
@@ -74,15 +73,15 @@ def compare(stored: Sequence[StoredMessage], resent: ResentHistory) -> HistoryMa
     inside = _of_cut_history(stored, resent)
     if inside is not None or matched == 0:
         return inside or HistoryMatch(related=False)
-    if place == len(stored):  # it went on elsewhere
+    if place == len(stored):  # the conversation continued elsewhere
         return HistoryMatch(unknown_from=matched)
-    if stored[place].role == "assistant":  # an answer that the client changed: its question comes again with it
+    if stored[place].role == "assistant":  # the client changed an answer: its question is stored again with it
         matched -= 1
     return HistoryMatch(put_aside=stored[place].turn_id, reason="edit", unknown_from=matched)
 
 
 def _of_cut_history(stored: Sequence[StoredMessage], resent: ResentHistory) -> HistoryMatch | None:
-    """What is meant by a history whose beginning was cut off, or compacted into other words; None = it is none."""
+    """Interpret a history whose beginning was cut off or compacted; None = it is not one."""
     earlier = resent.earlier
     for start in range(len(stored) - 1, 0, -1):
         if stored[start].digest == earlier[0]:
@@ -96,7 +95,7 @@ def _of_cut_history(stored: Sequence[StoredMessage], resent: ResentHistory) -> H
 
 
 def meant_at(stored: Sequence[StoredMessage], place: int, message: bytes, *, sure: bool = True) -> HistoryMatch:
-    """What a message means that follows what stands before `place`; not `sure` of the place, it is only added."""
+    """Interpret a message that follows what precedes `place`; if not `sure` of the position, it is only added."""
     for there in stored[place:]:
         if there.role == "user" and there.digest == message and (sure or not there.answered):
             return _again(there)
@@ -106,7 +105,7 @@ def meant_at(stored: Sequence[StoredMessage], place: int, message: bytes, *, sur
 
 
 def _without_history(stored: Sequence[StoredMessage], message: bytes) -> HistoryMatch:
-    """What a message alone means: the client may show no history at all, so that only one place is certain."""
+    """Interpret a message without history: the client may never send any, so only one position is certain."""
     for there in reversed(stored):
         if there.answered:
             break
@@ -117,7 +116,7 @@ def _without_history(stored: Sequence[StoredMessage], message: bytes) -> History
 
 
 def _again(there: StoredMessage) -> HistoryMatch:
-    """The message comes again: its turn is in progress, or is to be answered once more."""
+    """Interpret a repeated message: its turn is in progress, or it is to be answered again."""
     return (
         HistoryMatch(follow=there.turn_id)
         if there.unfinished
@@ -126,7 +125,7 @@ def _again(there: StoredMessage) -> HistoryMatch:
 
 
 def _match(stored: Sequence[StoredMessage], start: int, earlier: Sequence[bytes]) -> tuple[int, int]:
-    """How many of the earlier messages stand in the conversation from `start` on, and where the next one would."""
+    """Count the earlier messages that match the conversation from `start`, and return the next position."""
     place, count = start, 0
     while count < len(earlier) and place < len(stored):
         if stored[place].digest == earlier[count]:

@@ -1,7 +1,7 @@
 """Signals between processes about turns and users, over PostgreSQL's notifications.
 
-They make things quick and are never needed: places and stop requests are in the table `turns`, and are looked
-at every few seconds anyhow.
+They only reduce latency: queue positions and stop requests are in the table `turns`, which is checked every few
+seconds anyway.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ _RECONNECT_S = 1.0
 
 @dataclass(frozen=True)
 class PlaceFree:
-    """A turn of the conversation has ended while others wait; None = look at all of them."""
+    """A turn of the conversation has ended while others wait; None = check all conversations."""
 
     conversation_id: UUID | None
 
 
 @dataclass(frozen=True)
 class StopAsked:
-    """A turn is asked to stop."""
+    """A turn must stop."""
 
     turn_id: UUID
     reason: StopReason
@@ -39,7 +39,7 @@ class StopAsked:
 
 @dataclass(frozen=True)
 class UserForgotten:
-    """Something of a user was removed for good: what a process holds of them in memory is to go."""
+    """Something of a user was permanently removed: processes must drop what they hold of them in memory."""
 
     user_id: UUID
 
@@ -47,11 +47,11 @@ class UserForgotten:
 Signal = PlaceFree | StopAsked | UserForgotten
 
 TELL_FORGOTTEN: LiteralString = "SELECT pg_notify('anamnesis_turns', 'forgotten:' || %(user_id)s::text)"
-"""Tells every process at the commit of the caller's transaction."""
+"""Notifies every process at the commit of the caller's transaction."""
 
 
 async def turn_signals(database: Database) -> AsyncIterator[Signal]:
-    """Yield notifications without end; after every gap in listening, one that any place may be free."""
+    """Yield notifications without end; after every gap in listening, one that any conversation may be free."""
     while True:
         try:
             async with aclosing(database.notifications("anamnesis_turns")) as notifications:

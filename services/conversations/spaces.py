@@ -1,4 +1,4 @@
-"""Spaces of users: projects or folders, each with conversations and a memory that no other space knows."""
+"""Spaces of users: projects or folders, each with separate conversations and memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ FROM spaces s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s ORDE
 
 @dataclass(frozen=True)
 class ListedSpace:
-    """A space, and how much there is in it."""
+    """A space, with the size of its content."""
 
     name: str
     created_at: datetime
@@ -36,7 +36,7 @@ class ListedSpace:
 
 
 class Spaces:
-    """Lists spaces; they come into being with their first conversation or memory."""
+    """Lists spaces, which are created with their first conversation or memory."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

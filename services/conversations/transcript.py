@@ -1,4 +1,4 @@
-"""Conversations and their messages, as they are read."""
+"""Reads conversations and their messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class Message:
 
 
 Cursor = tuple[datetime, UUID]
-"""A place in a list: `(created_at, id)` of the last item seen."""
+"""A position in a list: `(created_at, id)` of the last item seen."""
 
 
 class Transcript:
@@ -134,7 +134,7 @@ class Transcript:
         limit: int,
         newest_first: bool = False,
     ) -> Sequence[Message]:
-        """Messages of a conversation as it goes on, oldest first or newest first, incomplete ones among them.
+        """Return messages of a conversation's current course, oldest or newest first, including incomplete ones.
 
         Raises:
             NotFound: the tenant, or the user, has no such conversation.

@@ -11,36 +11,36 @@ from state.memory import PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Tone
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
-"""`waiting` until the turns before it in its conversation have ended. The last four are final: a whole answer; a
-part of one; none; stopped by its caller, with what there was of the answer."""
+"""`waiting` until the turns before it in its conversation have ended. The last four are final: a complete answer;
+a partial one; none; stopped by its caller, with the answer so far."""
 
 ConflictPolicy = Literal["queue", "reject", "interrupt"]
-"""Choices for a message that meets an unfinished turn of its conversation: wait; be refused; end the running turn
-as partial and wait for its place."""
+"""What a message does if a turn of its conversation is unfinished: wait; be refused; end the running turn as
+partial and then run."""
 
 StopReason = Literal["cancelled", "partial"]
-"""How a turn that is asked to stop ends: `cancelled` by its caller, `partial` by a newer message."""
+"""How a stopped turn ends: `cancelled` by its caller, `partial` by a newer message."""
 
 _LEAST_BUDGET = 500
 LEASE = timedelta(seconds=15)
-"""An unfinished turn whose process has not renewed its lease for so long has lost its process."""
+"""Seconds without renewal after which an unfinished turn's process is presumed dead."""
 
 TURN_IMPORTANCE = 0.4
 """Importance of the episode that a completed turn becomes, 0 to 1."""
 
 WITHOUT_WRITING: tuple[Feature, ...] = ("tone", "memory_agent")
-"""What a temporary turn goes without: whatever keeps something of a user."""
+"""Features switched off in a temporary turn: those that store something about a user."""
 
 WITHOUT_MEMORY: tuple[Feature, ...] = ("core_memory", "persona_card", "recall", "days", *WITHOUT_WRITING)
-"""What it goes without where it may not read memory either."""
+"""Features also switched off if it may not read memory either."""
 
 MOST_WAITING = 5
-"""Turns that may wait in one conversation."""
+"""Maximum number of waiting turns in one conversation."""
 
 
 @dataclass(frozen=True)
 class NewTurn:
-    """A caller's request. `timezone` and `locale` are for this turn; a new user's are stored."""
+    """A caller's request. `timezone` and `locale` are for this turn; they are stored for a new user."""
 
     tenant_id: UUID
     external_user_id: str
@@ -49,7 +49,7 @@ class NewTurn:
     images: Sequence[str] = ()
     expert: str | None = None
     space: str | None = None
-    """Name of the space that a new conversation belongs to; None = none, or that of the conversation."""
+    """Name of the space of a new conversation; None = none, or the stored one."""
     kb_prefix: str | None = None
     """Knowledge base that the caller names."""
     timezone: str | None = None
@@ -57,16 +57,16 @@ class NewTurn:
     idempotency_key: str | None = None
     """The same key in the same conversation is the same turn."""
     external_id: str | None = None
-    """The caller's own id of the message."""
+    """The caller's id for the message."""
     on_conflict: ConflictPolicy = "queue"
     request: dict[str, Any] = field(default_factory=dict)
-    """Everything else that was asked: another process may have to run a turn that waits."""
+    """The rest of the request: another process may have to run a waiting turn."""
     lease: timedelta = LEASE
 
 
 @dataclass(frozen=True)
 class OpenTurn:
-    """A turn whose message is stored, and what is needed to run it."""
+    """A turn whose message is stored, with everything needed to run it."""
 
     turn_id: UUID
     tenant_id: UUID
@@ -74,7 +74,7 @@ class OpenTurn:
     conversation_id: UUID
     user_message_id: UUID
     answer_message_id: UUID
-    """Id that the answer will have: ending a turn twice with it stores one answer."""
+    """Id of the future answer: ending a turn twice with it stores one answer."""
     timezone: str
     locale: str | None
     expert_id: UUID
@@ -85,30 +85,30 @@ class OpenTurn:
     parts_off: Sequence[Feature] = ()
     """Features that the expert goes without."""
     space_id: UUID | None = None
-    """Space of its conversation; None = what is said is shared by all spaces of the user."""
+    """Space of its conversation; None = shared by all spaces of the user."""
     waiting: bool = False
-    """Whether it has yet to wait for its place."""
+    """Whether it must wait for its place."""
     begins: bool = False
-    """Whether its conversation begins with it, so that there is nothing before it to read."""
+    """Whether it is the first of its conversation, so that there is nothing to read."""
     remembers: bool = True
     """Whether there is any episode of the user to recall."""
     reflects: bool = True
-    """Whether its expert thinks completed turns over, so that there may be a private note."""
+    """Whether its expert reflects on completed turns, so that there may be a private note."""
     knowledge_version: str | None = None
     """Version of the tenant's knowledge bases; empty = there are none, None = not known."""
     core_memory_generation: int | None = None
-    """Generation of the user's core memory, which grows with every change; 0 = none, None = it may grow yet."""
+    """Generation of the user's core memory, incremented by every change; 0 = none, None = may still change."""
     memory_generation: int | None = None
-    """Generation of the user's recallable memory, which grows with every change; None = it may grow yet."""
+    """Generation of the user's recallable memory, incremented by every change; None = may still change."""
     experiments: Mapping[str, str] = field(default_factory=dict)
-    """Names of the variants that it is given, by the names of their experiments."""
+    """Names of its variants, by the names of their experiments."""
     recall_limits: RecallLimits | None = None
-    """What a variant makes of the usual ones."""
+    """Limits set by a variant."""
     stored: bool = True
-    """Whether there is anything of it in the database; an unstored turn has ids that nothing else has."""
+    """Whether it is in the database; the ids of an unstored turn exist nowhere else."""
 
     def given(self, assignment: Assignment) -> "OpenTurn":
-        """The turn with what its variants change."""
+        """Return the turn with the settings of its variants applied."""
         settings = assignment.settings
         policy = ContextPolicy(**self.policy)
         policy["budget"] = settings.get("context_budget_tokens", policy["budget"])
@@ -124,7 +124,7 @@ class OpenTurn:
         )
 
     def saving(self, usual_budget: int) -> "OpenTurn":
-        """The turn as it costs less: half the context, and no calls of the memory agent behind it."""
+        """Return a cheaper turn: half the context, and no calls of the memory agent after it."""
         policy = ContextPolicy(**self.policy)
         policy["budget"] = max((policy["budget"] or usual_budget) // 2, _LEAST_BUDGET)
         return replace(self, policy=policy, parts_off=list(dict.fromkeys([*self.parts_off, "memory_agent"])))
@@ -132,7 +132,7 @@ class OpenTurn:
 
 @dataclass(frozen=True)
 class KnownTurn:
-    """The turn that a request with the same idempotency key has opened before."""
+    """The turn that an earlier request with the same idempotency key opened."""
 
     turn_id: UUID
     tenant_id: UUID
@@ -140,7 +140,7 @@ class KnownTurn:
 
 @dataclass(frozen=True)
 class TurnOutcome:
-    """How a turn ended. `answer` is what was produced, whole or not."""
+    """How a turn ended. `answer` is what was produced, complete or not."""
 
     status: TurnStatus
     answer: str = ""
@@ -150,10 +150,10 @@ class TurnOutcome:
     degraded: Sequence[str] = ()
     context_report: Any = None
     prompt: Any = None
-    """Sections that the model was sent, with their texts."""
+    """Sections sent to the model, with their texts."""
     error: Any = None
     epoch: Epoch | None = None
-    """Stored with an answer that is complete."""
+    """Stored with a complete answer."""
     tone: Tone | None = None
     """How its user sounded; stored when it completes."""
     recalled: Sequence[str] = ()
@@ -161,15 +161,15 @@ class TurnOutcome:
     episode: bool = False
     """Whether it becomes an episode, when it completes."""
     jobs: Sequence[str] = ()
-    """Names of the tasks that it causes, each once a conversation."""
+    """Names of the tasks that it causes, each queued once per conversation."""
     visits_to_summarise: Sequence[UUID] = ()
-    """Visits whose days it had to tell without a summary: those are made behind it."""
+    """Visits whose days it had to describe without a summary, which are made in the background."""
     memory: Sequence[PlannedChange] = ()
     """What it changes in memory."""
     held: bool = False
-    """Whether its episode stays out of recall until it is decided whether it is to be remembered."""
+    """Whether its episode stays out of recall until the background decision whether to remember it."""
     own_jobs: Sequence[str] = ()
-    """Names of the tasks that it causes for itself; those of a user run one after the other, in order."""
+    """Names of the tasks for this turn; those of a user run one after the other, in order."""
 
 
 @dataclass(frozen=True)
@@ -249,4 +249,4 @@ class ListedTurn:
     feedback: dict[str, Any] | None
     experiments: dict[str, str] | None
     branch_id: UUID | None
-    """The branch that it is on; None = the conversation as it goes on."""
+    """Its branch; None = the conversation's current course."""

@@ -5,11 +5,11 @@ from typing import LiteralString
 from services.conversations.feedback import OF_TURN
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 
-# Finds the user, the expert and the conversation, or makes them, stores the message and opens its turn. One
-# statement, as it runs before the first token, under a lock of the conversation's name: so it sees every turn
-# that was opened before. A conversation with an unfinished turn makes the new one wait. Where another
-# transaction makes the same user, or starts a waiting turn, at this very moment, ours waits for it, stores
-# nothing and answers nulls: then it is run again.
+# Finds or creates the user, the expert and the conversation, stores the message and opens its turn. One statement,
+# because it runs before the first token, under a lock on the conversation's name, so that it sees every turn
+# opened before. In a conversation with an unfinished turn the new one waits. If another transaction creates the
+# same user, or starts a waiting turn, at the same moment, this one waits for it, stores nothing and returns nulls:
+# it is then run again.
 OPEN: LiteralString = f"""
 WITH expert AS (
     SELECT e.* FROM experts e
@@ -113,7 +113,7 @@ SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_i
 FROM expert LEFT JOIN person ON true LEFT JOIN unfinished ON true LEFT JOIN turn ON true
 """  # noqa: S608 — our own text only
 
-# Nothing is made: who is not known yet has no memory, and a space that is not there holds nothing.
+# Creates nothing: an unknown user has no memory, and an unknown space is empty.
 UNSTORED: LiteralString = """
 SELECT e.id AS expert_id, e.name AS expert, e.model, e.parts_off,
        concat_ws(E'\n\n', e.system_prompt, nullif(e.persona, '')) AS system_prompt,
@@ -135,8 +135,9 @@ WHERE c.tenant_id = %(tenant_id)s AND u.external_id = %(external_id)s AND c.sess
 
 KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
 
-# Other processes may have turns that wait for this one. The turn goes on with the conversation's newest visit, if
-# that had not ended when its message was sent; else it begins a visit, and the one before has ended by silence.
+# Other processes may have turns that wait for this one. The turn continues the conversation's newest visit, if
+# that had not ended when its message was sent; otherwise it begins a visit, and the previous one has ended by
+# silence.
 END = """
 WITH ended AS (
     UPDATE turns SET
@@ -250,7 +251,7 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
   ))
 """  # noqa: S608 — our own text only
 
-# Where several experts answer in one chat of a client, each has a conversation of it that is named after both.
+# If several experts answer in one chat of a client, each has a separate conversation named after both.
 UNDER_WAY: LiteralString = """
 SELECT t.id FROM users u
 JOIN conversations c ON c.user_id = u.id AND c.tenant_id = u.tenant_id JOIN experts x ON x.id = c.expert_id

@@ -1,4 +1,4 @@
-"""Turns: one user message and all that answers it.
+"""Turns: one user message and everything that answers it.
 
 A turn is opened together with its user's message before anything can fail, and ended exactly once,
 in the transaction that stores its answer.
@@ -124,10 +124,9 @@ class Turns:
         default_locale: str | None = None,
         retraction: Retraction | None = None,
     ) -> None:
-        """Take when visits end and are summarised (None = as usual), whether a user's experts share a section of
-        core memory, whether experts think turns over, the time zone and locale of users who have none, and what
-        changes memory at a user's word (None = nothing).
-        """
+        """Take when visits end and are summarised (None = default), whether a user's experts share a section of
+        core memory, whether experts reflect on turns, the time zone and locale of users who have none, and what
+        carries out memory commands (None = nothing). """
         self._database = database
         self._jobs = jobs
         self._visits = visits or VisitSchedule()
@@ -138,10 +137,10 @@ class Turns:
         self._retraction = retraction
 
     async def open(self, new: NewTurn) -> OpenTurn:
-        """Store the user's message and open its turn; the user and the conversation come into being.
+        """Store the user's message and open its turn; create the user and the conversation if needed.
 
         Raises:
-            Conflict: also, a turn with this idempotency key has been opened before.
+            Conflict: also if a turn with this idempotency key has been opened before.
             InvalidInput, DatabaseUnavailable: as `open_or_find`.
         """
         turn = await self.open_or_find(new)
@@ -150,13 +149,13 @@ class Turns:
         return turn
 
     async def open_or_find(self, new: NewTurn) -> OpenTurn | KnownTurn:
-        """The same, or find the turn that was opened with the same idempotency key in this conversation.
+        """The same, or return the turn that was opened with the same idempotency key in this conversation.
 
         Raises:
             InvalidInput: there is no such expert or knowledge base, the key belongs to another message, or the
         conversation to another space.
             Conflict: the conversation has an unfinished turn and the message may not wait, or too many do.
-            DatabaseUnavailable: nothing was stored, unless the connection broke in the moment of the commit.
+            DatabaseUnavailable: nothing was stored, unless the connection broke during the commit.
         """
         turn_id, message_id = uuid7(), uuid7()
         values = {
@@ -205,7 +204,7 @@ class Turns:
             begins=one.begins,
             remembers=one.remembers,
             knowledge_version=one.knowledge_version,
-            # What the turns before it do to memory comes later than this.
+            # The turns before it may still change memory.
             core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
             memory_generation=None if one.status == "waiting" else one.memory_generation,
         )
@@ -213,7 +212,7 @@ class Turns:
         return await self.with_variants(turn, running) if running else turn
 
     async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
-        """Open a turn of which nothing is stored; with `reads_memory`, what is known of the user is read.
+        """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.
 
         Raises:
             InvalidInput: there is no such expert, or no such knowledge base.
@@ -255,7 +254,7 @@ class Turns:
         )
 
     async def with_variants(self, turn: OpenTurn, running: Sequence[RunningExperiment]) -> OpenTurn:
-        """The turn with the variants that its user gets, which are noted with it.
+        """Return the turn with the variants assigned to its user, which are recorded.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -307,12 +306,12 @@ class Turns:
     ) -> None:
         """End a running turn: its answer, its row and the jobs that it causes, in one transaction.
 
-        An outcome without text stores no message. Ending it again with the same `answer_message_id`,
-        as after a commit whose acknowledgement was lost, changes nothing. With `abandoned`, it is ended
-        only if its process is gone.
+        An outcome without text stores no message. Ending the turn again with the same `answer_message_id`, as
+        after a commit whose acknowledgement was lost, changes nothing. With `abandoned`, it is ended only if its
+        process is gone.
 
         Raises:
-            Conflict: the turn has ended otherwise, or its process lives.
+            Conflict: the turn has ended with another outcome, or its process is alive.
         """
         content = without_nul(outcome.answer)
         message_id = answer_message_id if content else None
@@ -346,7 +345,7 @@ class Turns:
     async def _defer_jobs(
         self, connection: Connection, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, ended: "_Ended"
     ) -> None:
-        """Defer what the end of a turn causes, in its transaction."""
+        """Queue the jobs that the end of a turn causes, in its transaction."""
         if ended.visit_before_id and self._visits.is_summarised(ended.visit_before_messages):
             await self._jobs.defer(
                 connection, SUMMARISE_VISIT, tenant_id=tenant_id, visit_id=ended.visit_before_id
@@ -354,7 +353,7 @@ class Turns:
         if outcome.status != "completed":
             return
         for task in outcome.jobs:
-            # A burst of turns makes one job, and a conversation's jobs of a kind run one after the other.
+            # A burst of turns queues one job, and a conversation's jobs of a kind run one after the other.
             name = f"{task}:{ended.conversation_id}"
             await self._jobs.defer(
                 connection,
@@ -384,7 +383,7 @@ class Turns:
         return found[0]
 
     async def under_way(self, tenant_id: UUID, user: str, session: str) -> UUID | None:
-        """The newest turn of a conversation that has not ended, by the caller's own names; None = all have.
+        """Return the newest unfinished turn of a conversation, by the caller's names; None = all have ended.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

@@ -1,4 +1,4 @@
-"""Users: where and when they are, and what they are called."""
+"""Users: their time zones, locales and names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s
 RETURNING external_id AS user_id, timezone, locale, display_name, created_at
 """
 
-# In the order of bytes, which no locale of the database changes between two pages.
+# In byte order, which does not depend on the database's locale.
 _PAGE: LiteralString = """
 SELECT u.external_id AS user_id, u.timezone, u.locale, u.display_name, u.created_at,
        (SELECT count(*) FROM conversations c WHERE c.user_id = u.id) AS conversations,
@@ -79,17 +79,17 @@ class ListedUser(User):
 
 
 class Users:
-    """Reads and changes users of a tenant; they come into being with their first message or memory."""
+    """Reads and changes users of a tenant, who are created with their first message or memory."""
 
     def __init__(
         self, database: Database, *, default_timezone: str = "UTC", default_locale: str | None = None
     ) -> None:
-        """Take what users have who are made here."""
+        """Take the defaults of new users."""
         self._database = database
         self._defaults = {"timezone": default_timezone, "locale": default_locale}
 
     async def make(self, tenant_id: UUID, user: str) -> None:
-        """Make the user, unless the tenant has them already.
+        """Create the user, unless the tenant has them already.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -109,7 +109,7 @@ class Users:
     async def page(
         self, tenant_id: UUID, *, prefix: str | None = None, after: str | None = None, limit: int
     ) -> Sequence[ListedUser]:
-        """Users by name, those whose name or display name begins with `prefix`, behind the name `after`.
+        """Return users by name, whose name or display name begins with `prefix`, after the name `after`.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -118,7 +118,7 @@ class Users:
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(ListedUser))
 
     async def change(self, tenant_id: UUID, user: str, changes: Mapping[str, str | None]) -> User:
-        """Set what is named of `timezone`, `locale` and `display_name`; the rest stays as it is.
+        """Set the given ones of `timezone`, `locale` and `display_name`; the rest stays.
 
         Raises:
             NotFound: the tenant has no such user.

@@ -21,7 +21,7 @@ _REMOTE_URL = re.compile(r"https?://[^\s]{1,2000}", re.ASCII)
 
 
 def no_nul(text: str) -> str:
-    """For a text that is stored: PostgreSQL takes no NUL character, and half of a character is none."""
+    """Validate a text to be stored: PostgreSQL accepts neither NUL characters nor lone surrogates."""
     if "\x00" in text:
         raise ValueError("holds a NUL character")
     if _HALF_CHARACTER.search(text):
@@ -30,7 +30,7 @@ def no_nul(text: str) -> str:
 
 
 def not_blank(text: str) -> str:
-    """For a text that must say something."""
+    """Validate a text that must not be blank."""
     if not text.strip():
         raise ValueError("is empty")
     return text
@@ -55,7 +55,7 @@ def _is_time_zone(name: str) -> str:
 
 
 def space_name(text: str) -> str:
-    """The name of a space as it is stored: composed characters, single blanks between words.
+    """Return the name of a space as stored: composed characters, single blanks between words.
 
     Raises:
         ValueError: it is empty, longer than 64 characters, or holds a character that is not printed.
@@ -69,7 +69,7 @@ def space_name(text: str) -> str:
 
 
 Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")]
-"""A name that a caller gives: 1 to 128 of letters, digits and `._:@-`."""
+"""A caller's name for something: 1 to 128 letters, digits and `._:@-`."""
 Text = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_MESSAGE_CHARACTERS),

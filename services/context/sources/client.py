@@ -19,12 +19,12 @@ _ATTACHED: dict[Language, str] = {
 
 
 class ClientSource(Source[None]):
-    """Shows what the client's application sent beside the user's own words."""
+    """Shows what the client's application sent besides the user's own words."""
 
     name = "client"
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """The instructions in the shared beginning, the attachments in the tail."""
+        """Put the instructions into the shared beginning, the attachments into the tail."""
         language = known.conversation.language
         sections = []
         if turn.instructions:

@@ -1,4 +1,4 @@
-"""The memory block of the prompt: what is always known of the user, and what was added since the epoch began."""
+"""The memory block of the prompt: what is always known about the user, and additions since the epoch began."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ from state.section import Section
 
 MOST_TOKENS = 300
 MOST_CHANGE_TOKENS = 150
-"""From more added since the epoch began on, a new one begins."""
+"""Tokens of additions since the epoch began beyond which a new one begins."""
 
 Content = Mapping[str, Mapping[str, Any]]
 """Content by section."""
 
 _FIRST = ("human", "persona")
 NAMES = ("preferred_name", "nickname", "称呼", "昵称", "name", "姓名", "名字")
-"""Fields of `human` that name the user, the one they want to be called by first."""
+"""Fields of `human` that name the user, the preferred one first."""
 STYLES = ("communication_style", "reply_style", "style", "沟通风格", "回复风格", "风格")
 CONCERNS = (
     "current_intent",
@@ -39,7 +39,7 @@ CONCERNS = (
     "关注",
     "目标",
 )
-"""Fields that hold for a while only."""
+"""Fields that are valid only for a while."""
 _SELF_EXPLAINING = frozenset({"home", "work", "job", "studies"})
 _CLAUSE = re.compile(
     r"(?:no longer |has |is )?(?:lives?|living|works?|working|moved|studies|studying)\b|不?再?[住在搬]"
@@ -84,7 +84,7 @@ _MOST_TOPICS = 3
 
 
 class CoreMemorySource(Source[CoreMemorySections]):
-    """Shows what the epoch began with; in the tail, what was added to core memory since."""
+    """Shows core memory as of the epoch's beginning and, in the tail, what was added since."""
 
     name = "core_memory"
     features = frozenset({"core_memory"})
@@ -105,7 +105,7 @@ class CoreMemorySource(Source[CoreMemorySections]):
         return await self._core_memory.for_turn(turn.owner, turn.core_memory_generation)
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """The block of the epoch; nothing where core memory cannot be read."""
+        """Return the block of the epoch; nothing if core memory cannot be read."""
         if known.of(CoreMemorySource) is None:
             return ()
         shown = known.conversation
@@ -128,15 +128,15 @@ def core_memory_sections(epoch: Epoch, changes: Content, language: Language) -> 
 
 
 def memory_text(content: Content, card: str, language: Language) -> tuple[str, list[str]]:
-    """The block as the model reads it, always the same for the same content; and the fields left out.
+    """Return the block as the model reads it, the same for the same content, and the fields left out.
 
-    What matters most comes first (the user's name, how they like to be answered, what they are about, then by
-    name) and is kept when not everything fits; of lists that do not fit, the newest items, where there is room
-    left. Sizes are estimates that do not learn: what is shown must not change between epochs.
+    The most important fields come first (the user's name, how they like to be answered, what they are doing, then
+    by name) and are kept if not everything fits; of lists that do not fit, the newest items are shown as far as
+    there is room. Sizes are static estimates, because what is shown must not change within an epoch.
 
     Args:
         content: of each section.
-        card: lines on the last talk, as `last_talk` makes them; may be empty.
+        card: lines on the last conversation, from `last_talk`; may be empty.
         language: of the headings.
     """
     left = MOST_TOKENS - MESSAGE_OVERHEAD - count_tokens(tagged(MEMORY, card))
@@ -176,7 +176,7 @@ def memory_text(content: Content, card: str, language: Language) -> tuple[str, l
 
 
 def changes_text(changes: Content, language: Language) -> str:
-    """What was added to core memory, as the model reads it."""
+    """Return the additions to core memory as the model reads them."""
     lines: list[str] = []
     for section in sorted(changes, key=_rank_of_section):
         fields = changes[section]
@@ -187,7 +187,7 @@ def changes_text(changes: Content, language: Language) -> str:
 
 
 def last_talk(known: UserActivity, now: datetime, timezone: str, language: Language) -> str:
-    """When the user was here before today, about what, and in which mood; empty where they were not."""
+    """Return when the user was last here before today, the topic and the mood; empty if they were not."""
     if known.last_visit is None:
         return ""
     zone = time_zone(timezone)
@@ -203,15 +203,15 @@ def last_talk(known: UserActivity, now: datetime, timezone: str, language: Langu
 
 
 def first_of(fields: Mapping[str, Any], names: Sequence[str], language: Language) -> str | None:
-    """The first of these fields that has a value."""
+    """Return the value of the first of these fields that has one."""
     found = (readable(fields[name], language) for name in names if fields.get(name) not in (None, "", [], {}))
     return next(filter(None, found), None)
 
 
 def changes_since(epoch: Epoch, now: CoreMemorySections) -> tuple[str | None, dict[str, dict[str, Any]]]:
-    """Why a new epoch must begin for core memory, if it must; else what was added since this one began.
+    """Return why core memory requires a new epoch, if it does; otherwise what was added since this one began.
 
-    A value that was replaced or removed must not stay in the prompt's beginning beside the new one.
+    A replaced or removed value must not stay in the prompt's beginning beside the new one.
     """
     if any(section not in now for section in (*epoch["core_memory"], *epoch["core_versions"])):
         return "core memory removed", {}
@@ -230,7 +230,7 @@ def changes_since(epoch: Epoch, now: CoreMemorySections) -> tuple[str | None, di
 
 
 def _added(old: Any, new: Any) -> Any:
-    """What `new` has more than `old`; empty for nothing, None where something was replaced or removed."""
+    """Return what `new` adds to `old`; empty for nothing, None if something was replaced or removed."""
     if isinstance(old, dict) and isinstance(new, dict):
         if any(key not in new for key in old):
             return None
@@ -248,7 +248,7 @@ def _rank_of_section(section: str) -> tuple[int, str]:
 
 
 def _in_order(section: str, fields: Mapping[str, Any]) -> list[str]:
-    """The fields of a section, the most important first; one line holds both of the user's names."""
+    """Return the fields of a section, the most important first; one line holds both of the user's names."""
     ranks = {key: rank for rank, key in enumerate((*NAMES, *STYLES, *CONCERNS))} if section == "human" else {}
     ordered = sorted(fields, key=lambda key: (ranks.get(key, len(ranks)), key))
     names = [key for key in ordered if key in NAMES and section == "human"]
@@ -261,7 +261,7 @@ def _title(section: str, language: Language) -> str:
 
 
 def _line(content: Content, section: str, key: str, value: Any, language: Language) -> str:
-    """A field as a line of the block; empty where it has no value."""
+    """Return a field as a line of the block; empty if it has no value."""
     text = readable(value, language)
     if not text:
         return ""
@@ -276,7 +276,7 @@ def _line(content: Content, section: str, key: str, value: Any, language: Langua
 
 
 def _whole(content: Content, section: str, key: str, language: Language) -> Iterator[str]:
-    """The field with all that lasts."""
+    """Return the field without what is valid only for a while."""
     if line := _line(content, section, key, _lasting(key, content[section][key]), language):
         yield line
 
@@ -290,7 +290,7 @@ def _newest_items(content: Content, section: str, key: str, language: Language) 
 
 
 def _lasting(key: str, value: Any) -> Any:
-    """What of a field that holds for a while does not name a day by its distance: that day passes."""
+    """Return the items of a temporary field that name no relative day, because that day passes."""
     if key not in CONCERNS:
         return value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The days that a message asks about in the prompt: what was said then, and the answer where nothing was."""
+"""The days that a message asks about: their records in the prompt, and the answer if there are none."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _TOKENS_OF_ONE = 90
 _TOKENS_OF_A_LINE = 60
 _INDENT = "\n  "
 _LEAST_TOKENS = 30
-"""Tokens of a day at least; of a long stretch the newest days are shown, each at least this far."""
+"""Minimum tokens per day; of a long period the newest days are shown, each with at least this many."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -90,7 +90,7 @@ class DaysSource(Source[DaysResult]):
         return await self._days.read(asked) if asked else None
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """The days, or that they cannot be read; the section's data says which they are."""
+        """Return the days, or a note that they cannot be read; the section's data says which they are."""
         asked = days_asked(turn)
         if asked is None:
             return ()
@@ -110,9 +110,9 @@ class DaysSource(Source[DaysResult]):
 
 
 def days_asked(turn: PromptTurn) -> DaysQuery | None:
-    """The days that a turn's message asks about; None = it asks about none."""
+    """Return the days that a turn's message asks about; None = none."""
     reference = turn.reference
-    # What was said a moment ago is in the conversation itself, unless that has only begun.
+    # What was said a moment ago is in the conversation itself, unless that has just begun.
     if reference is None or reference["kind"] == "past" or (reference["kind"] == "just_now" and not turn.begins):
         return None
     return DaysQuery(
@@ -129,10 +129,10 @@ def days_asked(turn: PromptTurn) -> DaysQuery | None:
 def shown_days(
     asked: DaysQuery, found: DaysResult, recalled: RecallResult, tokens: TokenEstimator, *, most_tokens: int
 ) -> AskedDays:
-    """What the prompt tells: days' summaries within `most_tokens`, and for a detail up to 20 messages.
+    """Return what the prompt shows: summaries of days within `most_tokens`, and for a detail up to 20 messages.
 
-    The messages are those of that time which bear on the question. Where recall has none, also as it was too late,
-    they are looked through by their words, and where none shares one, they are the newest.
+    The messages are those of that time that are relevant to the question. If recall has none, perhaps because it
+    was late, they are searched by their words; if none shares one, the newest are used.
     """
     days = [_Day.of(asked, day, tokens) for day in found.days]
     summaries, dropped = _summaries(days, tokens.count, most_tokens)
@@ -157,13 +157,13 @@ def shown_days(
 
 @dataclass(frozen=True)
 class _Day:
-    """A day in words, as long as they come."""
+    """A day in words, at full length."""
 
     date: date
     text: str
     key_topics: Sequence[str]
     exchanges: Sequence[Sequence[str]] = ()
-    """What both said, a line for each message: what the user said begins an exchange."""
+    """What both sides said, a line per message; each message of the user begins an exchange."""
     message_ids: Sequence[str] = ()
 
     @classmethod
@@ -181,7 +181,7 @@ class _Day:
 
     @property
     def whole(self) -> str:
-        """All of it; what was said is indented, so that it does not look like another day."""
+        """The whole day; messages are indented, so that they do not look like another day."""
         lines = [line for exchange in self.exchanges for line in exchange]
         return _INDENT.join([self.text, *lines] if self.text else lines)
 
@@ -197,7 +197,7 @@ def _summaries(
     sizes = [count(day.whole) for day in days]
     if sum(sizes) <= most_tokens:
         return [DaySummary(date=str(day.date), text=day.whole) for day in days], dropped
-    # What short days leave is for the long ones.
+    # Long days get the room that short ones leave.
     share, left, waiting = 0, most_tokens, len(days)
     for size in sorted(sizes):
         share = left // waiting
@@ -207,7 +207,7 @@ def _summaries(
 
 
 def _cut(day: _Day, most: int, count: Callable[[str], int]) -> str:
-    """The first sentences that fit, or else what the day was about; of what was said some of each part."""
+    """Return the first sentences that fit, otherwise the topics of the day; of messages, some from each part."""
     if count(day.whole) <= most:
         return day.whole
     if day.exchanges:
@@ -224,7 +224,7 @@ def _cut(day: _Day, most: int, count: Callable[[str], int]) -> str:
 
 
 def _some_lines(day: _Day, most: int, count: Callable[[str], int]) -> str:
-    """As many exchanges as fit, evenly from the whole day, each line with as much room as the others."""
+    """Return as many exchanges as fit, evenly from the whole day, each line with an equal share of the room."""
     every = [*([[day.text]] if day.text else []), *day.exchanges]
     number = min(len(every), max(1, most // (2 * _LEAST_TOKENS)))
     chosen = [line for place in range(number) for line in every[place * len(every) // number]]
@@ -241,7 +241,7 @@ def _some_lines(day: _Day, most: int, count: Callable[[str], int]) -> str:
 def _said(
     asked: DaysQuery, found: DaysResult, recalled: RecallResult, tokens: TokenEstimator
 ) -> list[SaidThenLine]:
-    """The best of that time first, as many as fit; then in order."""
+    """Return the best messages of that time, as many as fit, in order of time."""
     hours = asked.reference["hours"] if not found.whole_day else None
     lower, upper = (
         hours_of(found.start, hours, asked.timezone) if hours else bounds(found.start, found.end, asked.timezone)
@@ -274,7 +274,7 @@ def _said(
 
 
 def days_text(asked: AskedDays, language: Language) -> str:
-    """The part of the prompt."""
+    """Return the text of the section."""
     kind = "asks" if asked["summaries"] or asked["said"] else "nothing" if asked["known"] else "unknown"
     days = _named(asked["start"], asked["end"], language)
     headings = _HEADINGS[language]
@@ -291,9 +291,9 @@ def days_text(asked: AskedDays, language: Language) -> str:
 
 
 def no_record(reference: TimeReference, asked: AskedDays, today: date, language: Language) -> str:
-    """The answer to a plain question about an empty time; it names the nearest days that have a record.
+    """Return the answer to a plain question about a time without records, naming the nearest days that have some.
 
-    A year is named where it is not that of `today`.
+    A year is named if it is not that of `today`.
     """
     words = _NO_RECORD[language]
     if reference["start_date"] is None:
@@ -326,7 +326,7 @@ def _day_named(day: str, language: Language) -> str:
 
 
 def _spoken(day: str, today: date, language: Language) -> str:
-    """A day as people say it: Tuesday, November 17; 11月17日（星期二）."""
+    """Return a day as people say it: Tuesday, November 17; 11月17日（星期二）."""
     found = date.fromisoformat(day)
     weekday = WEEKDAYS[language][found.weekday()]
     if language == "zh":

@@ -14,7 +14,7 @@ from state.section import Item, Section
 
 _PRIORITY = 30
 _MOST_CUT_OFF = 300
-"""Characters of an answer that broke off, from its end."""
+"""Characters shown from the end of an answer that broke off."""
 _CUT_OFF: dict[Language, str] = {
     "en": "Your last answer was cut off; this is the end of what the user saw:",
     "zh": "你的上一个回答中断了，用户看到的最后部分是：",
@@ -27,7 +27,7 @@ class HistorySource(Source[None]):
     name = "history"
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """All messages that follow the epoch's summary; and that the last answer broke off, if it did."""
+        """Return all messages after the epoch's summary, and a note if the last answer broke off."""
         shown = known.conversation
         return (
             history_section(each_once(shown.history, turn.message), turn.tokens),
@@ -36,7 +36,7 @@ class HistorySource(Source[None]):
 
 
 def history_section(history: Sequence[HistoryMessage], tokens: TokenEstimator) -> Section:
-    """The messages as a section, the oldest first."""
+    """Return the messages as a section, oldest first."""
     return Section(
         "history",
         items=[
@@ -56,7 +56,7 @@ def history_section(history: Sequence[HistoryMessage], tokens: TokenEstimator) -
 
 
 def each_once(history: Sequence[HistoryMessage], message: str) -> list[HistoryMessage]:
-    """Without the messages that were not answered and sent again: these stand where they are answered."""
+    """Remove unanswered messages that were sent again: these appear where they are answered."""
     following = [
         *((shown["role"], shown["content"], shown["parts"]) for shown in history[1:]),
         ("user", message, []),
@@ -69,7 +69,7 @@ def each_once(history: Sequence[HistoryMessage], message: str) -> list[HistoryMe
 
 
 def cut_off_text(answer: str, language: Language) -> str:
-    """That the last answer broke off, with its end as the user saw it; empty where it did not."""
+    """Return a note that the last answer broke off, with its end as the user saw it; empty if it did not."""
     end = readable(answer, language)
     end = f"…{end[-_MOST_CUT_OFF:]}" if len(end) > _MOST_CUT_OFF else end
     return f"{_CUT_OFF[language]}\n{tagged(MEMORY, end)}" if end else ""
@@ -81,5 +81,5 @@ def size_of_stored(shown: HistoryMessage, tokens: TokenEstimator) -> int:
 
 
 def user_message(text: str, parts: Sequence[dict[str, object]]) -> BaseMessage:
-    """A message of the user, with its images as content parts."""
+    """Return a message of the user, with its images as content parts."""
     return HumanMessage([{"type": "text", "text": text}, *parts] if parts else text)

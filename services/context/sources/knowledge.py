@@ -1,7 +1,7 @@
-"""Passages of a knowledge base in the prompt, and what the model is to do with them: a strategy for each way.
+"""Passages of a knowledge base in the prompt, with instructions for the model: one strategy per way of answering.
 
-A knowledge base names one as its handler; without, the usual one answers. To add one, make it a `PromptStrategy`
-here and put it into `HANDLERS`.
+A knowledge base can name a strategy as its handler; otherwise the default one answers. To add one, define a
+`PromptStrategy` here and add it to `HANDLERS`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,12 @@ NAME = "knowledge"
 
 
 class KnowledgeSource(Source[None]):
-    """Holds the place of the passages, which are only read once the message is routed."""
+    """Reserves the place of the passages, which are read only once the message is routed."""
 
     name = NAME
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """An empty section; `generate` puts the one with the passages in its place."""
+        """Return an empty section, which `generate` replaces by the one with the passages."""
         return (Section(NAME),)
 
 
@@ -51,21 +51,21 @@ class PromptStrategy:
     """One way to answer from passages."""
 
     name: str
-    """By which a knowledge base asks for it."""
+    """The name that a knowledge base gives as its handler."""
     guidance: Mapping[Language, str]
-    """What the model is to do with the passages; none for the usual way."""
+    """Instructions for using the passages; none for the default way."""
     numbered: bool = False
-    """Whether passages have numbers, by which an answer can point to them."""
+    """Whether passages are numbered, so that an answer can cite them."""
     offers_tools: bool = True
     says_when_empty: bool = False
-    """Whether the prompt says that nothing was found; else it does not mention the knowledge base."""
+    """Whether the prompt says that nothing was found; otherwise it does not mention the knowledge base."""
 
     def section(self, passages: Sequence[Passage], *, instructions: str, language: Language) -> Section:
-        """The passages as a section; empty where there is nothing to say.
+        """Return the passages as a section; empty if there is nothing to say.
 
         Args:
             passages: the best first.
-            instructions: what the knowledge base's operator tells the model; may be empty.
+            instructions: of the knowledge base, for the model; may be empty.
             language: of the prompt.
         """
         if not passages and not self.says_when_empty:
@@ -120,7 +120,7 @@ CITED = PromptStrategy(
     offers_tools=False,
     says_when_empty=True,
 )
-"""For manuals and rules, where an answer is worth what it can point to."""
+"""For manuals and rules, where answers need citations."""
 
 HANDLERS: Mapping[str, PromptStrategy] = {strategy.name: strategy for strategy in (CITED,)}
 """Handlers that a knowledge base may name."""

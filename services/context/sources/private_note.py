@@ -55,7 +55,7 @@ class PrivateNoteSource(Source[dict[str, str]]):
         return rows[0][0] if rows else None
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """The note; nothing where the message asks memory to change, as the note may tell what is to go."""
+        """Return the note; nothing if the message asks memory to change: the note may contain what is to go."""
         note = known.of(PrivateNoteSource)
         if not note or turn.commands.plain:
             return ()

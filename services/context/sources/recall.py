@@ -1,4 +1,4 @@
-"""Earlier conversations in the prompt: what was recalled, is relevant and is not shown already."""
+"""Earlier conversations in the prompt: what was recalled, is relevant, and is not shown elsewhere."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ _MOST_SAID = 500
 _REPORTED = 12
 _MOST_TOKENS_OF_ONE = 110
 _LONGEST_QUESTION = 160
-"""Characters that are shown of the question that an answer belongs to."""
+"""Characters shown of the question that an answer belongs to."""
 SPEAKERS: dict[Language, dict[str, str]] = {
     "en": {"user": "User", "assistant": "You"},
     "zh": {"user": "用户", "assistant": "你"},
@@ -50,7 +50,7 @@ _HEADING: dict[Language, str] = {
 
 
 def recall_section(episodes: Sequence[RecalledEpisode], report: Mapping[str, Any], language: Language) -> Section:
-    """Episodes as a section, the best first."""
+    """Return episodes as a section, best first."""
     return Section(
         "recall",
         f"{_HEADING[language]}\n<{MEMORY}>" if episodes else "",
@@ -65,14 +65,14 @@ def recall_section(episodes: Sequence[RecalledEpisode], report: Mapping[str, Any
 
 
 class RecallSource(Source[RecallResult]):
-    """Recalls for a turn, and chooses what its prompt shows."""
+    """Recalls for a turn, and selects what its prompt shows."""
 
     name = "recall"
     features = frozenset({"recall"})
     within_s = None
 
     def __init__(self, recall: Recall, *, max_items: int, max_tokens: int) -> None:
-        """Take how many episodes, and how many tokens of them, a prompt shows at the most."""
+        """Take the maximum number of episodes, and of their tokens, in a prompt."""
         self._recall = recall
         self._max_items = max_items
         self._max_tokens = max_tokens
@@ -84,7 +84,7 @@ class RecallSource(Source[RecallResult]):
     async def load_after(self, turn: PromptTurn, history: History) -> RecallResult:
         """Recall, if there is anything to recall; it sets its own time limits and never fails.
 
-        A plain question about the last visit is answered by that visit alone, which another section shows.
+        A plain question about the last visit is answered from that visit only, which another section shows.
         """
         if not turn.remembers or _asks_for_last_visit(turn.reference):
             return RecallResult()
@@ -113,7 +113,7 @@ class RecallSource(Source[RecallResult]):
         )
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """What bears on the message and is not shown already; the section's data is the report."""
+        """Return what is relevant to the message and not shown elsewhere; the section's data is the report."""
         found = known.of(RecallSource) or RecallResult()
         for name in found.degraded:
             known.went_without(name)
@@ -144,17 +144,17 @@ class RecallSource(Source[RecallResult]):
         not_here: Collection[str] = (),
         not_now: Collection[str] = (),
     ) -> tuple[list[RecalledEpisode], dict[str, Any]]:
-        """The episodes that the prompt shows, best first, and the report.
+        """Return the episodes to show, best first, and the report.
 
         Args:
             found: what was recalled.
             shown: ids of the messages that the prompt shows anyway.
-            core_memory: sections of what is known now; it outweighs what was said.
+            core_memory: current sections; they outweigh what was said.
             tokens: the model's estimator.
             timezone: the user's, for the dates.
-            limits: other ones than the configured.
+            limits: replace the configured ones.
             not_here: ids of memories and messages that the conversation never uses.
-            not_now: ids of those that this answer goes without.
+            not_now: ids of those to leave out of this answer.
         """
         best = likeliest(found.ranking, _DEPTH)
         excluded = _excluded([found.units[ranked.unit.id] for ranked in best], not_here, not_now)
@@ -186,7 +186,7 @@ def _asks_for_last_visit(reference: TimeReference | None) -> bool:
 
 
 def _excluded(units: Sequence[StoredUnit], not_here: Collection[str], not_now: Collection[str]) -> dict[str, str]:
-    """Why each of the units that the user excluded is left out, by the unit's id."""
+    """Return why each of the units that the user excluded is left out, by unit id."""
     return {
         str(unit.unit_id): NEVER_USED_HERE if is_excluded(unit, not_here) else LEFT_OUT_ONCE
         for unit in units
@@ -195,7 +195,7 @@ def _excluded(units: Sequence[StoredUnit], not_here: Collection[str], not_now: C
 
 
 def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> list[Ranked]:
-    """What holds, best first; what took the place of something is as relevant as that."""
+    """Return the current versions, best first; a replacement is as relevant as what it replaced."""
     ranked = {each.unit.id: each for each in results}
     for unit, why in outdated.items():
         if why.by in ranked and why.by not in outdated:
@@ -213,7 +213,7 @@ def _instead(results: Sequence[Ranked], outdated: Mapping[str, Superseded]) -> l
 
 
 def excerpt(text: str, asked: Collection[str], tokens: TokenEstimator, most: int = _MOST_TOKENS_OF_ONE) -> str:
-    """The sentences of a long text around the one that shares the most terms with what was asked."""
+    """Return the sentences of a long text around the one that shares the most terms with the question."""
     if tokens.count(text) <= most:
         return text
     pieces = [sentence.text for sentence in sentences(text)]

@@ -1,4 +1,4 @@
-"""The conversation so far in the prompt: its rolling summary, or its archived topics, as of the epoch."""
+"""The earlier conversation in the prompt: its rolling summary, or its archived topics, as of the epoch."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,12 +18,12 @@ _HEADINGS: dict[Language, Mapping[str, str]] = {
 
 
 class SummarySource(Source[None]):
-    """Shows what the epoch began with."""
+    """Shows the summary or topics with which the epoch began."""
 
     name = "summary"
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """The summary, or the topics in its place."""
+        """Return the summary, or the topics in its place."""
         return (summary_section(known.conversation.epoch, known.conversation.language),)
 
 

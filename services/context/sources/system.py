@@ -37,7 +37,7 @@ class SystemSource(Source[None]):
     name = "system"
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """The expert's own words first; the service's own expert has none."""
+        """Return the expert's instructions first; the expert `default` initially has none."""
         return (Section("system", system_text(turn, known.conversation.language), stable=True),)
 
 
@@ -62,7 +62,7 @@ def prompt_of(
 
 
 def rules_text(language: Language, *, remembers: bool, tools: bool, temporary: bool = False) -> str:
-    """How to use memory and, with tools, to keep it; and what not to obey."""
+    """Return the rules: how to use memory and, with tools, to keep it; and what not to obey."""
     rules = [_MEMORY[language]] if remembers else []
     if temporary:
         rules.append(_TEMPORARY[language])

@@ -12,7 +12,7 @@ from state.section import Item, Section
 _PRIORITY = 40
 
 _ATTENTIVE = 0.75
-"""Empathy from which on the answer begins with what the user feels."""
+"""Minimum empathy at which the answer begins with the user's feelings."""
 
 _SOUNDS: dict[Language, Mapping[DominantTone, str]] = {
     "en": {
@@ -56,13 +56,13 @@ _THEN: dict[Language, Mapping[DominantTone, str]] = {
 
 
 class ToneSource(Source[None]):
-    """Hears how the user sounds now."""
+    """Determines how the user sounds now."""
 
     name = "tone"
     features = frozenset({"tone"})
 
     def select(self, turn: PromptTurn, known: Known) -> Sequence[Section]:
-        """How to answer; the section's data is the tone itself, also where nothing is said of it."""
+        """Return how to answer; the section's data is the tone, even if it needs no text."""
         user_activity = known.of(UserActivitySource)
         tone = tone_of(turn.message, user_activity.earlier if user_activity else ())
         return (tone_section(tone, known.conversation.language),)

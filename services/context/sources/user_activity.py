@@ -1,4 +1,4 @@
-"""A user's activity with an expert, read in one round trip for other sources; it shows nothing itself."""
+"""Reads a user's activity with an expert in one round trip, for other sources; it shows nothing itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from state.prompt import DominantTone
 
 _MOST_VISITS = 1000
 _NEWEST_VISITS = 10
-"""Visits among which the last topic is sought."""
+"""Number of visits in which the last topic is searched for."""
 
 # Nothing here grows with a user's history: visits are counted up to a limit, in an index.
 _KNOWN: LiteralString = """
@@ -44,22 +44,22 @@ class UserActivity:
     """A user's activity with an expert."""
 
     visit_count: int = 0
-    """Visits that were stored before; at most 1000 are counted."""
+    """Number of earlier visits; at most 1000 are counted."""
     last_visit: datetime | None = None
     """When the user was last active; None = never."""
     last_topics: Sequence[str] = ()
-    """Topics of the newest visit that was summarised."""
+    """Topics of the newest summarised visit."""
     mood: DominantTone | None = None
-    """How the user sounded last; None = that is not known."""
+    """How the user sounded last; None = not known."""
     earlier: Sequence[EarlierTone] = ()
-    """How the last messages of the conversation sounded, the newest first."""
+    """Tone of the last messages of the conversation, newest first."""
 
 
 NO_ACTIVITY = UserActivity()
 
 
 class UserActivityReader:
-    """Reads how a user and an expert know each other."""
+    """Reads a user's activity with an expert."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -85,7 +85,7 @@ class UserActivityReader:
 
 
 class UserActivitySource(Source[UserActivity]):
-    """Reads it for the persona card, the tone and the present time."""
+    """Reads the activity for the persona card, the tone and the present time."""
 
     name = "tone"
     features = frozenset({"tone", "persona_card", "time"})
@@ -98,7 +98,7 @@ class UserActivitySource(Source[UserActivity]):
         return NO_ACTIVITY
 
     async def load(self, turn: PromptTurn) -> UserActivity:
-        """How the user and the expert know each other.
+        """Return the user's activity with the expert.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
