@@ -1,7 +1,7 @@
 """Branches of a conversation: a replaced tail is kept, and can be restored.
 
 Messages on a branch are in no prompt, recall, summary or day. The conversation's current course has no message on
-a branch. """
+a branch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Compares the history that a client resends with the stored conversation. Pure functions.
 
 The stored conversation is authoritative, the resent history is evidence. Missing old messages prove nothing,
-because clients cut and compact what they send; different messages do. """
+because clients cut and compact what they send; different messages do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

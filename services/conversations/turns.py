@@ -126,7 +126,7 @@ class Turns:
     ) -> None:
         """Take when visits end and are summarised (None = default), whether a user's experts share a section of
         core memory, whether experts reflect on turns, the time zone and locale of users who have none, and what
-        carries out memory commands (None = nothing). """
+        carries out memory commands (None = nothing)."""
         self._database = database
         self._jobs = jobs
         self._visits = visits or VisitSchedule()

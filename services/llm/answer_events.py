@@ -1,7 +1,7 @@
 """The events of a streamed answer, in the terms of each of the two APIs.
 
-Plain text is taken from an event as it is; every other event goes through LangChain's own conversion,
-with the SDK's object made only where the conversion reads one in depth.
+Plain text is taken directly from an event; every other event goes through LangChain's conversion, and the SDK's
+object is made only if the conversion reads it in depth.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,15 +21,15 @@ from openai.types.responses import ResponseStreamEvent
 from pydantic import BaseModel, ValidationError
 
 _USAGE_S = 1.0
-"""How long to wait for the usage that follows a complete answer."""
+"""Seconds to wait for the usage that follows a complete answer."""
 _REST_S = 0.1
-"""How long to wait for the end of the body after that, so that its connection can be used again."""
+"""Seconds to wait for the end of the body after that, so that its connection can be reused."""
 
 
 def warm() -> None:
-    """Have the SDK make the type that ends every answer of the Responses API.
+    """Make the SDK build the type that ends every answer of the Responses API.
 
-    With the first answer that needs it, it takes a tenth of a second, in which the process does nothing else.
+    Otherwise the first answer would block the process for a tenth of a second.
     """
     _sdk_event("response.completed", {"type": "response.completed", "response": {"output": []}})
 
@@ -39,38 +39,38 @@ class AnswerFailed(ValueError):
 
 
 class Refusal(str):
-    """Words with which the model declines. A person reads them like its text; the message keeps them apart."""
+    """Words with which the model declines. A person reads them like text; the message keeps them separate."""
 
     __slots__ = ()
 
 
 class Events(Protocol):
-    """How one of the two APIs says things."""
+    """The events of one of the two APIs."""
 
     path: str
     patience: float | None
-    """None until the answer is complete; then how many seconds to wait for what may still follow."""
+    """None until the answer is complete; then the seconds to wait for what may still follow."""
     place: Any
-    """Where the text belongs that `text_of` returned last."""
+    """Position of the text that `text_of` returned last."""
 
     def options(self, usage: bool) -> dict[str, Any]:
         """Options of the request that belong to this API."""
         ...
 
     def text_of(self, event: dict[str, Any]) -> str | None:
-        """The event's text, when it continues the text before it and holds nothing else."""
+        """Return the event's text, if it continues the text before it and holds nothing else."""
         ...
 
     def refusal_of(self, event: dict[str, Any]) -> str | None:
-        """What the event says of a refusal."""
+        """Return the event's part of a refusal."""
         ...
 
     def convert(self, event: dict[str, Any]) -> ChatGenerationChunk | None:
-        """LangChain's own conversion."""
+        """Convert with LangChain."""
         ...
 
     def as_chunk(self, text: str, place: Any) -> ChatGenerationChunk:
-        """The chunk for text that `text_of` returned while `place` was the place."""
+        """Return the chunk for text that `text_of` returned at `place`."""
         ...
 
 
@@ -123,7 +123,7 @@ class ResponsesEvents:
 
     path = "/responses"
 
-    # What LangChain's conversion passes over, and what it reads so little of that the SDK's object can be spared.
+    # Events that LangChain's conversion ignores, or reads so little of that the SDK's object is unnecessary.
     _IGNORED = frozenset(
         {
             "response.in_progress",
@@ -184,7 +184,7 @@ class ResponsesEvents:
         return chunk
 
     def _typed(self, kind: str, event: dict[str, Any]) -> Any:
-        """The event as the conversion wants it; the SDK's own object only where it is read in depth."""
+        """Return the event as the conversion needs it; the SDK's object only if it is read in depth."""
         if kind in self._SHALLOW:
             return SimpleNamespace(**{**self._NO_PLACE, **event})
         if kind == "response.created":
@@ -192,7 +192,7 @@ class ResponsesEvents:
         if kind == "response.output_item.added" and event["item"]["type"] in self._IGNORED_WHEN_DONE:
             return SimpleNamespace(**{**event, "item": SimpleNamespace(**event["item"])})
         if kind == "response.completed" and self._schema is None:
-            # The output has been streamed; of the rest only usage and metadata are read.
+            # The output has been streamed; only usage and metadata are read of the rest.
             event = {**event, "response": {**event["response"], "output": []}}
         return _sdk_event(kind, event)
 
@@ -225,10 +225,11 @@ def _event_types() -> Mapping[str, type[BaseModel]]:
 
 
 def _sdk_event(kind: str, event: dict[str, Any]) -> Any:
-    """The SDK's object for an event, as its own stream makes it: valid where it can be, and complete in any case.
+    """Return the SDK's object for an event, as its own stream makes it: validated if possible, complete in any
+    case.
 
-    The SDK looks for the class among all of them and has their validators made for it, 25 MB in all; here only
-    those of the kinds that come are made.
+    The SDK builds the validators of all event classes, 25 MB in total; here only those of kinds that occur are
+    built.
     """
     found = _event_types().get(kind)
     if found is None:
@@ -242,7 +243,7 @@ def _sdk_event(kind: str, event: dict[str, Any]) -> Any:
 def parts_of(
     events: Events, received: list[bytes], request: httpx2.Request, *, last: bool = False
 ) -> Iterator[str | ChatGenerationChunk]:
-    """Join the text of neighbouring events; convert the others. The `last` may have been cut off."""
+    """Join the text of adjacent events; convert the others. The `last` may have been cut off."""
     text: list[str] = []
     for data in received:
         if data == b"[DONE]":

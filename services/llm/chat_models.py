@@ -1,4 +1,4 @@
-"""The language models of the service: which one answers, and what is tried when it does not."""
+"""The language models of the service: chooses which one answers, with retries and fallbacks."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ _FIRST_PAUSE_S = 0.25
 _TEMPERATURE = 0.3
 """For background work."""
 _FAILED_TURNS = 5
-"""Turns in a row for which a model was away, after which it is left alone for some seconds."""
+"""Consecutive turns for which a model was unavailable, after which it is not asked for some seconds."""
 
 _AWAY: frozenset[ModelFailure] = frozenset({"llm_unreachable", "llm_timeout", "llm_server_error"})
 
@@ -49,7 +49,7 @@ class ModelUsage:
 
 
 def _ignore(_: str) -> None:
-    """Nobody reads along."""
+    """Ignore the streamed text."""
 
 
 class ChatModels:
@@ -73,12 +73,12 @@ class ChatModels:
 
     @property
     def offline(self) -> bool:
-        """Whether only the built-in model answers, which understands nothing."""
+        """Whether only the built-in model answers."""
         return self._settings.offline
 
     @property
     def failing(self) -> list[str]:
-        """Models that were away when they were asked last."""
+        """Models that were unavailable when last asked."""
         return sorted(name for name, breaker in self._breakers.items() if breaker.failing)
 
     def has_answered(self, model: str) -> bool:
@@ -86,7 +86,7 @@ class ChatModels:
         return model in self._endpoint.answered
 
     def takes_tools(self, model: str | None = None) -> bool:
-        """Whether tools are sent to a model: as ANAMNESIS_LLM_TOOLS says, and unless it refused them of late."""
+        """Whether tools are sent to a model: as ANAMNESIS_LLM_TOOLS says, unless it refused them recently."""
         match self._settings.llm_tools:
             case "off":
                 return self.offline
@@ -105,8 +105,8 @@ class ChatModels:
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
-        Before the first text has arrived a passing failure is tried again, up to three times with
-        exponential back-off, and then the fallback models are asked. After it nothing is asked twice.
+        Before the first text arrives, temporary failures are retried up to three times with exponential back-off,
+        then the fallback models are asked. After the first text nothing is retried.
 
         Raises:
             ModelFailed: no model answered, or the answer broke off.
@@ -130,10 +130,10 @@ class ChatModels:
         temperature: float = _TEMPERATURE,
         response_format: dict[str, Any] | None = None,
     ) -> str:
-        """Have the small model answer, for background work; it is asked once, as jobs are tried again.
+        """Have the small model answer, for background work; it is asked once, because jobs are retried.
 
-        What an endpoint refuses of the temperature and the response format is left out, then and for a while.
-        Failures are counted apart from those of turns, so that they cost no turn anything.
+        If the endpoint refuses the temperature or the response format, it is left out, now and for a while.
+        Failures are counted separately from those of turns, so that they do not affect turns.
 
         Args:
             messages: the prompt.
@@ -142,7 +142,7 @@ class ChatModels:
 
         Raises:
             ModelFailed: it did not answer.
-            Unavailable: it is left alone for a moment, after it was away several times.
+            Unavailable: it is not asked for a moment, after it was unavailable several times.
         """
         name = self.small_model
         options: dict[Option, Any] = {"temperature": temperature}
@@ -161,7 +161,7 @@ class ChatModels:
         response_format: dict[str, Any] | None = None,
         form: MessageForm | None = None,
     ) -> AIMessage:
-        """Ask a model once with all options, also those that it refused before, and remember what it does now.
+        """Ask a model once with all options, including those it refused before, and remember the result.
 
         Raises:
             ModelFailed: it did not answer.
@@ -188,7 +188,7 @@ class ChatModels:
     async def _unless_away(
         self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
     ) -> AIMessage:
-        """Ask a model, unless it has been away for several turns: then the turn does not wait for it again."""
+        """Ask a model, unless it has been unavailable for several turns: then this turn does not wait for it."""
         try:
             async with self._breaker(name).use():
                 return await self._with_retries(name, messages, on_text, tools)
@@ -210,7 +210,7 @@ class ChatModels:
             try:
                 return await self._once(name, messages, on_text, {"tools": tools})
             except ModelFailed as failure:
-                # A time-out has cost its whole budget already; another would make the user wait twice.
+                # A time-out has already used its whole budget; another would make the user wait twice.
                 again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
                 if not again or attempt == _TRIES:
                     log.warning(
@@ -227,7 +227,7 @@ class ChatModels:
     async def _once(
         self, name: str, messages: Sequence[BaseMessage], on_text: OnText, options: dict[Option, Any]
     ) -> AIMessage:
-        """Ask once; where the endpoint refuses an option, ask at once without it.
+        """Ask once; if the endpoint refuses an option, ask again at once without it.
 
         An option counts as refused only when the request without it is answered.
         """
@@ -268,9 +268,9 @@ class ChatModels:
 
 
 def _refused_option(failure: ModelFailed, sent: Mapping[Option, Any]) -> Option | None:
-    """The option to leave out of a request that failed; None where the failure has other reasons."""
+    """Return the option to leave out of a request that failed; None if the failure has other reasons."""
     option = OPTION_OF.get(failure.topic) if failure.topic else None
-    # Servers without structured output name it in many ways, or not at all.
+    # Servers without structured output report it in many ways, or not at all.
     if option is None and failure.failure == "llm_rejected":
         option = "response_format"
     return option if option in sent else None

@@ -30,7 +30,7 @@ _LEXICAL_DIMENSIONS = 512
 _TIMEOUT_S = 30.0
 _AT_ONCE = 64
 _FEW, _SHORT = 4, 2_000
-"""Texts, and characters of all of them, that are embedded by words without a thread."""
+"""Maximum number of texts, and of their characters, that are embedded lexically without a thread."""
 _DIMENSIONS = re.compile("dimension|matryoshka", re.IGNORECASE)
 _TOO_MANY = re.compile(
     r"batch[ _]?size|too many (?:inputs|texts)|(?:inputs?|texts?|array)\b.{0,40}\bat most", re.IGNORECASE
@@ -38,7 +38,7 @@ _TOO_MANY = re.compile(
 
 
 class LocalEmbeddings(Embeddings):
-    """A model of sentence-transformers, by name or path; it must be on this machine already."""
+    """A sentence-transformers model, by name or path; it must be on this machine already."""
 
     def __init__(self, name: str) -> None:
         """Load the model.
@@ -70,9 +70,9 @@ class LocalEmbeddings(Embeddings):
 
 
 def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -> Embeddings:
-    """The embeddings that the settings name; every vector has `embedding_dim` dimensions.
+    """Make the embeddings named by the settings; every vector has `embedding_dim` dimensions.
 
-    An endpoint is asked over `http`, if that is given; the caller closes it.
+    An endpoint is called over `http`, if given; the caller closes it.
 
     Raises:
         ConfigurationError: a local model cannot be loaded.
@@ -88,7 +88,7 @@ def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -
         openai_api_base=settings.embedding_base_url or settings.llm_base_url,
         openai_api_key=settings.embedding_api_key or settings.llm_api_key or SecretStr("none"),
         dimensions=settings.embedding_dim,
-        # Counting tokens first would download their tables.
+        # Counting tokens first would download tokenizer tables.
         check_embedding_ctx_length=False,
         request_timeout=_TIMEOUT_S,
         http_async_client=http,
@@ -97,7 +97,7 @@ def make_embeddings(settings: Settings, http: httpx.AsyncClient | None = None) -
 
 
 class Embedder:
-    """Embeds texts, behind a circuit breaker, and checks what comes."""
+    """Embeds texts, behind a circuit breaker, and checks the results."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Embedder:
 
     @property
     def failing(self) -> bool:
-        """Whether it failed when it was used last."""
+        """Whether its last use failed."""
         return self._breaker.failing
 
     async def close(self) -> None:
@@ -155,7 +155,7 @@ class Embedder:
             await self._http.aclose()
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """A vector for each text; one call for up to 64 of them, or as many as the endpoint takes.
+        """Return a vector for each text; one call for up to 64 of them, or as many as the endpoint accepts.
 
         Raises:
             Unavailable: the endpoint does not answer, or not with vectors of the configured dimensions.
@@ -194,7 +194,7 @@ class Embedder:
         return vectors
 
     async def _ask(self, texts: list[str]) -> list[list[float]]:
-        """Ask the endpoint, and again without dimensions or with fewer texts where it refuses these."""
+        """Ask the endpoint, and again without dimensions or with fewer texts if it refuses these."""
         try:
             return await self._embeddings.aembed_documents(texts)
         except _refusals() as error:
@@ -211,7 +211,7 @@ class Embedder:
 
 
 def _without_dimensions(embeddings: Embeddings) -> Embeddings | None:
-    """The client of an endpoint that is not told dimensions; None where nothing can be left out."""
+    """Return the client without the parameter dimensions; None if nothing can be left out."""
     from langchain_openai import OpenAIEmbeddings  # noqa: PLC0415 — loaded by now
 
     if not isinstance(embeddings, OpenAIEmbeddings) or embeddings.dimensions is None:
@@ -220,7 +220,7 @@ def _without_dimensions(embeddings: Embeddings) -> Embeddings | None:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """Exceptions for which the endpoint is at fault; asked for when one was raised."""
+    """Return the exceptions for which the endpoint is at fault; imported only when one was raised."""
     import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
 
     return (openai.OpenAIError, httpx.HTTPError, OSError, TimeoutError, ValueError, TypeError)

@@ -28,7 +28,7 @@ _CONNECT_TIMEOUT_S = 5.0
 
 
 class ModelEndpoint:
-    """Sends requests to the endpoint's models and tells how they failed."""
+    """Sends requests to the endpoint's models and classifies their failures."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -111,11 +111,11 @@ class ModelEndpoint:
         if not isinstance(answer, AIMessage) or not (heard.pieces or (answer.tool_calls and tools)):
             raise ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")
         self.answered.add(model)
-        if answer.tool_calls and not tools:  # what it was not offered it may have been told to call by a document
+        if answer.tool_calls and not tools:  # a document may have told it to call something it was not offered
             return answer.model_copy(
                 update={"content": "".join(heard.pieces), "tool_calls": [], "additional_kwargs": {}}
             )
-        if heard.pieces and not answer.text:  # it declined, in words that the APIs keep apart from the text
+        if heard.pieces and not answer.text:  # it declined, in words that the APIs keep separate from the text
             return answer.model_copy(update={"content": "".join(heard.pieces)})
         return answer
 
@@ -125,14 +125,15 @@ class ModelEndpoint:
             await self._http.aclose()
 
     async def _runnable(self, model: str, tools: Sequence[BaseTool]) -> Runnable[LanguageModelInput, Any]:
-        """The model with the tools bound: made once, as describing tools costs more than calling the model."""
+        """Return the model with the tools bound; cached, because describing tools costs more than a call."""
         key = (model, tuple(tool.name for tool in tools))
         if key not in self._runnables:
             if self._settings.offline:
                 made: BaseChatModel = OfflineChatModel()
             else:
                 async with self._making:
-                    # In a thread: the first imports the SDK, and each reads the system's certificates from disk.
+                    # In a thread: the first call imports the SDK, and each reads the system's certificates from
+                    # disk.
                     made = await asyncio.to_thread(self._make, model)
             self._runnables[key] = made.bind_tools(tools) if tools else made
         return self._runnables[key]
@@ -143,7 +144,7 @@ class ModelEndpoint:
         from services.llm.lean_openai import LeanChatOpenAI  # noqa: PLC0415
 
         settings = self._settings
-        # A client of the SDK passes its own time-outs on with every request, whatever those of `_http` are.
+        # The SDK's client sends its own time-outs with every request, overriding those of `_http`.
         timeout = openai.Timeout(settings.llm_timeout_s, connect=min(_CONNECT_TIMEOUT_S, settings.llm_timeout_s))
         self._http = self._http or openai.DefaultAioHttpClient(timeout=timeout)
         return LeanChatOpenAI(
@@ -152,10 +153,10 @@ class ModelEndpoint:
             api_key=settings.llm_api_key or SecretStr("none"),
             use_responses_api=self._responses_api,
             use_previous_response_id=False,
-            # Ask the provider to keep nothing: what we remember is ours.
+            # Ask the provider to store nothing: memory is kept here.
             store=False if self._responses_api else None,
             stream_usage=True,
-            max_retries=0,  # here they are counted together with those after the headers
+            max_retries=0,  # retries are counted here, together with those after the headers
             timeout=timeout,
             http_async_client=self._http,
         )

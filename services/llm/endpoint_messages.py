@@ -1,4 +1,4 @@
-"""The message in an endpoint's error: read from any of the usual bodies, freed of secrets, and classified."""
+"""The message in an endpoint's error: read from any of the usual bodies, stripped of secrets, and classified."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 300
 """Characters of an endpoint's message that are kept."""
 _QUOTE_BYTES = 24
-"""Bytes that a message must share with the prompt to be taken for a quotation of it."""
+"""Consecutive bytes that a message must share with the prompt to count as a quotation of it."""
 _LONGEST_READ = 2_000
 
 _PATTERNS: tuple[tuple[RefusalTopic, str], ...] = (
-    # First: such messages also name what the tokens were spent on, functions among them.
+    # First, because such messages also name what used the tokens, such as functions.
     (
         "context",
         r"context[_ ](?:length|window|size)|maximum (?:input|prompt|sequence) length|max_model_len"
@@ -67,7 +67,7 @@ _SECRETS = re.compile(
 
 
 def endpoint_message(error: Exception) -> str:
-    """What the endpoint said, on one line; for an error without a body, what the client says of it."""
+    """Return the endpoint's message on one line; for an error without a body, the client's message."""
     import openai  # noqa: PLC0415 — loaded by now, where an endpoint was asked
 
     text = _in_body(error.body) if isinstance(error, openai.APIError) else ""
@@ -77,7 +77,7 @@ def endpoint_message(error: Exception) -> str:
 
 
 def topic_of(message: str, code: str | None = None, parameter: str | None = None) -> RefusalTopic | None:
-    """What a refusal is about, from its message and the fields beside it; None for anything else."""
+    """Return what a refusal is about, from its message and the other fields; None for other errors."""
     text = " ".join((message[:_LONGEST_READ], code or "", parameter or ""))
     return next((topic for topic, pattern in _TOPICS if pattern.search(text)), None)
 
@@ -91,7 +91,7 @@ def secrets_of(settings: Settings) -> list[str]:
 def for_log(message: str, secrets: Iterable[str], prompt: Iterable[str]) -> str:
     """The message without keys, credentials and quotations of the prompt, at most 300 characters long.
 
-    A temporary turn reports none of it: an endpoint's message may quote the prompt in other words.
+    A temporary turn logs none of it: an endpoint's message may paraphrase the prompt.
     """
     if confidential.get():
         return "withheld"

@@ -1,4 +1,4 @@
-"""How a language model failed, from the exception that its client raised."""
+"""Classifies the failure of a language model from the exception that its client raised."""
 
 from collections.abc import Collection, Iterable
 
@@ -13,8 +13,8 @@ from services.llm.lean_openai import StreamBroken
 from services.llm.refusals import OPTION_OF
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
-"""Exceptions for which the endpoint, and not our code, is at fault: transport errors, error statuses, and
-answers that are not of the API's shape."""
+"""Exceptions caused by the endpoint, not by this code: transport errors, error statuses, and responses that do not
+have the API's shape."""
 
 _TOO_MANY = 429
 _NOT_FOUND = (404, 405)
@@ -45,7 +45,7 @@ def failure_of(
     Args:
         error: One of `EXPECTED`.
         responses_api: Whether the request went to the Responses API.
-        begun: Whether text of the answer had arrived before.
+        begun: Whether text of the answer had already arrived.
         sent: Names of the options in the request; one that was not sent cannot have been refused.
         secrets: Texts to remove from the endpoint's message.
         prompt: The texts of the prompt; quotations of them are removed, too.
@@ -81,7 +81,7 @@ def _failure(error: Exception, *, responses_api: bool, begun: bool) -> ModelFail
 
 
 def _topic(error: Exception, message: str) -> RefusalTopic | None:
-    """What the endpoint refuses; None where it refuses nothing in particular."""
+    """Return what the endpoint refuses; None if nothing in particular."""
     match error:
         case openai.AuthenticationError() | openai.APIConnectionError() | StreamBroken():
             return None

@@ -1,4 +1,4 @@
-"""JSON in what language models write: with reasoning and prose around it, in fences, or not quite well-formed."""
+"""Reads JSON written by language models: amid reasoning and prose, in fences, or not quite well-formed."""
 
 import ast
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 _REASONING = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _END_OF_REASONING = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
-"""Some chat templates write the opening tag themselves, so that an answer holds the closing one alone."""
+"""Some chat templates write the opening tag themselves, so that an answer has only the closing one."""
 _TRAILING_COMMA = re.compile(r",(?=\s*[}\]])")
 _LITERALS = {"true": "True", "false": "False", "null": "None"}
 _LITERAL = re.compile(r"\b(?:true|false|null)\b")
@@ -16,7 +16,7 @@ _TYPOGRAPHIC = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "�
 _CLOSING = {"{": "}", "[": "]"}
 _MOST_CHARACTERS = 100_000
 _MOST_STARTS = 200
-"""Brackets at which a value is looked for: an answer full of them is no JSON."""
+"""Maximum number of brackets tried as the beginning of a value: an answer full of them is not JSON."""
 
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -54,7 +54,7 @@ def _next_bracket(text: str, place: int) -> int | None:
 
 
 def _value_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the value that begins at a bracket with the place behind it; None where there is none."""
+    """Return the value that begins at a bracket, and the position after it; None if there is none."""
     try:
         return _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError, too

@@ -1,10 +1,10 @@
-"""`ChatOpenAI` with a stream that costs a quarter of the CPU and is never taken for complete when it is not.
+"""`ChatOpenAI` with a stream that costs a quarter of the CPU, and in which a truncated answer is never complete.
 
-Of the stock class's time for a streamed answer, most goes into building an object of the SDK and a
-message chunk for every few characters. Here the response's lines are read as they are: plain text is
-passed on at once, in the pieces in which the network delivered it, and everything else (tool calls,
-usage, refusals, reasoning) goes through LangChain's own conversion. What comes out at the end is the
-message that `ChatOpenAI` would have made; the tests compare the two over the same streams.
+The stock class spends most of its time for a streamed answer on building an SDK object and a message chunk for
+every few characters. This class reads the response's lines directly: plain text is passed on at once, in the
+pieces in which the network delivered it, and everything else (tool calls, usage, refusals, reasoning) goes
+through LangChain's conversion. The resulting message is the one that `ChatOpenAI` would have made; the tests
+compare the two over the same streams.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class LeanChatOpenAI(ChatOpenAI):
     """`ChatOpenAI`, reading the response's lines itself.
 
     `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives, and the complete message
-    is returned, with one pair of callbacks a call. `astream` works as in the stock class.
+    is returned, with one pair of callbacks per call. `astream` works as in the stock class.
     """
 
     async def _astream(
@@ -52,7 +52,7 @@ class LeanChatOpenAI(ChatOpenAI):
     ) -> AsyncIterator[ChatGenerationChunk]:
         events = self._events({**kwargs, **self.model_kwargs}, kwargs.get("response_format"))
         if isinstance(events, ChatEvents) and "response_format" in kwargs:
-            # The stock class has the SDK parse these as they come; there is no text to be quick with.
+            # The stock class lets the SDK parse these while streaming; there is no plain text to speed up.
             async for chunk in super()._astream(messages, stop, run_manager, **kwargs):
                 yield chunk
             return
@@ -112,7 +112,7 @@ class LeanChatOpenAI(ChatOpenAI):
     async def _parts(
         self, events: Events, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> AsyncIterator[str | ChatGenerationChunk]:
-        """Yield text as strings, one for each network read, refusals as such, and all else as chunks, in order."""
+        """Yield text as strings, one per network read, refusals as such, and the rest as chunks, in order."""
         options = {"stream": True, **events.options(self._should_stream_usage(**kwargs)), **kwargs}
         options.pop("stream_usage", None)  # an option of the call, not of the request
         payload = self._get_request_payload(messages, stop=stop, **options)
@@ -136,9 +136,8 @@ class LeanChatOpenAI(ChatOpenAI):
     async def _post(self, path: str, payload: dict[str, Any]) -> openai.AsyncStream[object]:
         """Send the request as it is.
 
-        The SDK's own methods walk every message of the prompt along its types: at 60 turns that took
-        more time than all the rest of a turn.
-        """
+        The SDK's own methods validate every message of the prompt against its types: at 60 turns that took more
+        time than the rest of a turn."""
         options: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
         for name in ("extra_headers", "extra_query", "extra_body", "timeout"):
             if (value := payload.pop(name, None)) is not None:
@@ -161,7 +160,7 @@ class LeanChatOpenAI(ChatOpenAI):
 
 
 def _unfinished(response: httpx2.Response) -> Exception:
-    """What to raise for a body that ended before the answer was complete."""
+    """Return the error for a body that ended before the answer was complete."""
     kind = response.headers.get("content-type", "")
     if kind.startswith(("text/html", "application/json")):
         return TypeError(f"The endpoint answered {kind} and not a stream of events.")
@@ -169,7 +168,7 @@ def _unfinished(response: httpx2.Response) -> Exception:
 
 
 async def _reads(response: httpx2.Response, events: Events) -> AsyncIterator[bytes]:
-    """Yield the body as it comes; once the answer is complete, wait no longer than its patience."""
+    """Yield the body as it arrives; once the answer is complete, wait only for a limited time."""
     body = response.aiter_bytes()
     while True:
         try:

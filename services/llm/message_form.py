@@ -1,7 +1,7 @@
-"""The form in which messages are sent: as they are, or as any chat template takes them.
+"""The form in which messages are sent: unchanged, or as any chat template accepts them.
 
-Many templates and endpoints take one system message, at the start, and after it a user and an assistant who take
-turns. The service puts what belongs to the present message into a system message just before it.
+Many templates and endpoints accept only one system message, at the start, followed by user and assistant in turn.
+The service puts what belongs to the current message into a system message just before it.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 MessageForm = Literal["compatible", "native", "user_only"]
-"""`compatible` for any usual chat template, `native` as the messages are, `user_only` for templates that know no
-system role."""
+"""`compatible` for any usual chat template, `native` unchanged, `user_only` for templates without a system
+role."""
 
 OnText = Callable[[str], None]
 """Called with each piece of the answer's text as it arrives."""
@@ -29,7 +29,7 @@ class ContextMessage(SystemMessage):
 
 
 def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMessage]:
-    """The messages in that form; what they say is the same in each."""
+    """Return the messages in that form; their content is the same in each."""
     if form == "native":
         return list(messages)
     formed = compatible(messages)
@@ -37,7 +37,7 @@ def in_form(messages: Sequence[BaseMessage], form: MessageForm) -> list[BaseMess
 
 
 def without_system_role(formed: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Compatible messages with the text of the system message at the beginning of the user's first."""
+    """Move the text of the system message of compatible messages to the beginning of the user's first."""
     if not formed or not isinstance(formed[0], SystemMessage):
         return list(formed)
     rest = list(formed[1:])
@@ -46,11 +46,10 @@ def without_system_role(formed: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def compatible(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """One system message at the start, then a user and an assistant who take turns.
+    """Return one system message at the start, then user and assistant in turn.
 
-    Later system messages stand before the text of the user's message that follows them, between tags that they
-    cannot close themselves; after a tool's results, at the end of the last of these. Messages of one role become
-    one.
+    Later system messages go before the text of the following user message, between tags that they cannot close;
+    after tool results, to the end of the last of these. Consecutive messages of one role are joined.
     """
     beginning = [each.text for each in takewhile(_is_beginning, messages)]
     formed: list[BaseMessage] = [SystemMessage("\n\n".join(beginning))] if beginning else []
@@ -74,7 +73,7 @@ def _is_beginning(message: BaseMessage) -> bool:
 
 
 def _append(formed: list[BaseMessage], message: BaseMessage) -> None:
-    """Add a message, as one with the last where both have the same role."""
+    """Add a message, joined with the last one if both have the same role."""
     last = formed[-1] if formed else None
     if isinstance(message, HumanMessage) and isinstance(last, HumanMessage):
         formed[-1] = HumanMessage(_joined(last.content, message.content))
@@ -83,7 +82,7 @@ def _append(formed: list[BaseMessage], message: BaseMessage) -> None:
         formed[-1] = message.model_copy(update=merged)
     else:
         if isinstance(message, AIMessage) and (last is None or isinstance(last, SystemMessage)):
-            # The oldest messages may have been left out; the user speaks first nevertheless.
+            # The oldest messages may have been left out, but the user must speak first.
             formed.append(HumanMessage(_BEGINNING_LEFT_OUT))
         formed.append(message)
 

@@ -1,4 +1,4 @@
-"""Check the configured models with real, tiny requests: what they accept, and what to change."""
+"""Checks the configured models with tiny real requests: what they accept, and what to change."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from services.llm.message_form import ContextMessage, MessageForm
 from services.platform.settings import Settings
 
 Acceptance = Literal["accepted", "ignored", "refused", "not checked"]
-"""A model's reaction to an option: `ignored` = it answered, but not as the option asks."""
+"""A model's reaction to an option: `ignored` = it answered, but did not follow the option."""
 AcceptedForm = Literal["native", "compatible", "user_only", "none", "not checked"]
 """The most liberal form of messages that a model accepts: with a system message anywhere, at the beginning, or in
 the user's first message; or none of these."""
@@ -61,7 +61,7 @@ class ModelCheck:
 
 
 async def check_models(settings: Settings, models: ChatModels, embedder: Embedder) -> list[ModelCheck]:
-    """Ask every configured model, all at once; what a model refuses is remembered for the turns that follow."""
+    """Check every configured model, all at once; what a model refuses is remembered for the following turns."""
     checking = [_check(models, ModelCheck(roles, name)) for name, roles in _roles(settings, models).items()]
     checks = await asyncio.gather(*checking)
     for check in checks:
@@ -92,7 +92,7 @@ async def _check(models: ChatModels, check: ModelCheck) -> ModelCheck:
 
 
 async def _first_answer(models: ChatModels, check: ModelCheck, pieces: list[str]) -> MessageForm | None:
-    """Ask in ever plainer forms of messages; the first that the model accepts, None when it answers to none."""
+    """Try ever simpler forms of messages; return the first that the model accepts, None if none is."""
     for form in _FORMS:
         begun = time.perf_counter()
         try:

@@ -1,8 +1,8 @@
 """The built-in offline model: it answers by quoting the prompt's context, and says so.
 
-It exists so that a newcomer sees memory work without a key, and so that tests are deterministic. It
-knows nothing and understands nothing: it finds the sentences that share the rarest words with the
-question, lists what is remembered of the user, and calls tools for plain requests alone.
+It exists so that newcomers see memory work without a key, and so that tests are deterministic. It understands
+nothing: it finds the sentences that share the rarest words with the question, lists what is remembered about the
+user, and calls tools only for plain requests.
 """
 
 import json
@@ -121,6 +121,6 @@ def _reply(messages: list[BaseMessage], tools: list[dict[str, Any]], tool_choice
 
 
 def _pieces(text: str) -> list[str]:
-    """The text a word, or a few Chinese characters, at a time."""
+    """Yield the text a word, or a few Chinese characters, at a time."""
     pieces = _PIECE.findall(text)
     return pieces if "".join(pieces) == text else [text] if text else []

@@ -9,12 +9,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from services.text.sentences import sentences
 
 _CONTEXT = re.compile(r"<context>\n?(.*?)</context>\s*", re.DOTALL)
-"""The service's addition to the user's message, where all messages have to be the user's or the model's."""
+"""The service's addition to the user's message, if all messages must be the user's or the model's."""
 _DATA = re.compile(r"<(memory|documents)>\n?(.*?)</\1>", re.DOTALL)
 _CHANGES = re.compile(r"<memory_changes>\n?(.*?)</memory_changes>", re.DOTALL)
 _DATE = r"\[\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\]"
 _RECALLED = re.compile(rf"^- {_DATE} (?:[^:：\n]{{1,40}}: )?")
-"""Before what was said in another conversation stand its time and its speaker."""
+"""Time and speaker precede what was said in another conversation."""
 _OWN_ANSWER = re.compile(rf"^(?:- {_DATE}| ) (?:You|你): .*$", re.MULTILINE)
 """What the expert said, among what is recalled."""
 _DAY = re.compile(
@@ -22,10 +22,10 @@ _DAY = re.compile(
     r"(?:\d\d:\d\d (?!(?:You|你): )[^:：\n]{1,40}: )?(?!\d\d:\d\d )(.+)$",
     re.MULTILINE,
 )
-"""The record of a day that the question refers to; where it is what was said, the user's part."""
+"""The record of a day that the question refers to; if it is verbatim, the user's part."""
 _OWN_THEN = re.compile(r"^(?:- \[.*?\] |  )\d\d:\d\d (?:You|你): .*$", re.MULTILINE)
 _ABOUT_DAYS = re.compile(r"^(?:The user refers to|用户提到的是).*$", re.MULTILINE)
-"""Before the records of days stands what is asked; it answers nothing."""
+"""The question precedes the records of days; it answers nothing."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _quotable(text: str, *, tagged_only: bool) -> str:
 
 
 def _facts(block: str) -> Iterator[str]:
-    """The items below the headings of a block; topics and what is recalled stand below none."""
+    """Return the items below the headings of a block; topics and recalled items have none."""
     below_heading = False
     for line in block.splitlines():
         if line.startswith("- "):
@@ -104,6 +104,6 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _since_the_question(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
-    """What has come since the question, and since the model said or called something."""
+    """Return what has come since the question, and since the model said or called something."""
     first = max((i for i, m in enumerate(messages) if isinstance(m, HumanMessage | AIMessage)), default=-1)
     return messages[first + 1 :]

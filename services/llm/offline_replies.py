@@ -104,7 +104,7 @@ _LABELS: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-"""For words of a question, the labels of the facts that answer it."""
+"""Labels of the facts that answer a question, by its words."""
 
 _TEXTS: dict[Language, dict[str, str]] = {
     "zh": {
@@ -152,7 +152,7 @@ _NAME = re.compile(
 
 
 def reply_to(prompt: OfflinePrompt) -> str:
-    """The answer to a prompt, where no tool is called."""
+    """Return the answer to a prompt if no tool is called."""
     language: Language = "zh" if _CHINESE.search(prompt.question) else "en"
     texts = _TEXTS[language]
     if prompt.results:
@@ -188,7 +188,7 @@ def kind_of(message: str) -> Kind:
 
 
 def closest(prompt: OfflinePrompt) -> Sequence[str]:
-    """The sentences that are closest to a question: by its words, else by the labels of facts; none to others."""
+    """Return the sentences closest to a question: by its words, or by the labels of facts; none for others."""
     if not _QUESTION.search(prompt.question):
         return []
     return _best_sentences(prompt.question, prompt.sentences) or _labelled(prompt.question, prompt.facts)

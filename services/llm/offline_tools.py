@@ -54,14 +54,14 @@ _TRIGGERS: dict[str, tuple[str, ...]] = {
         r"天气|天氣|气温|氣溫|(?:会|會)(?:下雨|下雪)",
     ),
 }
-"""The tools of the service, and the messages for which each is called. The first that fits is called; a tool
-without triggers never. Other tools are chosen by the words that they share with the message."""
+"""The tools of the service, and the messages that trigger each. The first that matches is called; a tool without
+triggers never. Other tools are chosen by the words that they share with the message."""
 
 
 def choose_tool(
     tools: Sequence[dict[str, Any]], tool_choice: str | None, question: str
 ) -> tuple[dict[str, Any], str] | None:
-    """The tool to call, and what the message says to it; None where none is called."""
+    """Return the tool to call, and the text for its arguments; None if none is called."""
     if not tools or tool_choice == "none":
         return None
     if tool_choice and tool_choice != "auto":
@@ -80,7 +80,7 @@ def choose_tool(
 
 
 def call_of(tool: dict[str, Any], text: str) -> ToolCall:
-    """A call of the tool with `text` for what it requires; the same text gives the same call."""
+    """Return a call of the tool with `text` for its required arguments; the same text gives the same call."""
     schema = tool["function"].get("parameters") or {}
     fields: dict[str, Any] = schema.get("properties") or {}
     required = schema.get("required") or [name for name in fields if _is_text(fields[name])][:1]

@@ -1,4 +1,4 @@
-"""Prompts for models that take no tools: calls and results as text, as their chat templates know no such roles."""
+"""Prompts for models without tools: calls and results as text, because their chat templates have no such roles."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 
 def without_tool_messages(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages with the results of tools in the text of the user's message before them.
+    """Return the messages with tool results moved into the text of the preceding user message.
 
-    Where the model had said something before it called tools, the results follow that in a user's message.
+    If the model said something before it called tools, the results follow that in a user message.
     """
     plain: list[BaseMessage] = []
     for message in messages:

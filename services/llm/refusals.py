@@ -1,4 +1,4 @@
-"""Options of requests that models were found to refuse, remembered for a while."""
+"""Remembers for a while which request options models refuse."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ OPTION_OF: dict[RefusalTopic, Option] = {
 """The option of a request that a refusal is about."""
 
 KEEP_S = 3600.0
-"""Seconds for which a refusal is remembered: a model or its server may have been replaced by then."""
+"""Seconds to remember a refusal: the model or its server may have been replaced by then."""
 
 
 class Refusals:
@@ -30,7 +30,7 @@ class Refusals:
         self._until: dict[tuple[str, Option], float] = {}
 
     def refuses(self, model: str, option: Option) -> bool:
-        """Whether the model refused the option of late."""
+        """Whether the model refused the option recently."""
         until = self._until.get((model, option))
         return until is not None and self._clock() < until
 

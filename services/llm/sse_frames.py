@@ -1,11 +1,11 @@
-"""Cut a response's bytes into the data of its server-sent events."""
+"""Splits a response's bytes into the data of its server-sent events."""
 
 
 class EventData:
     """Collects the `data` of each event, however the network cut the bytes.
 
-    Works on bytes: a character that was cut in two is whole again before anything decodes it.
-    Event names, ids and comments are passed over; the APIs that we read name the kind in the data.
+    Works on bytes, so that a character split by the network is complete before it is decoded. Event names, ids and
+    comments are ignored; both APIs name the kind in the data.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Ask a model for an answer of a certain form: checked, asked for once more with what was wrong, then given up."""
+"""Asks a model for an answer of a certain form: checks it, retries once with the error, then gives up."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _TRIES = 2
 _LONGEST_REPEATED = 2000
 """Characters of a refused answer that the model is shown again."""
 _NO_ANSWERS: frozenset[ModelFailure] = frozenset({"llm_stream_broken", "llm_bad_response"})
-"""The model was there, but what came is none."""
+"""The model answered, but not usably."""
 _AGAIN: dict[Language, str] = {
     "zh": "这个回答不能用：{reason}。请改正后重新回答，只输出所要求的内容。",
     "en": "This answer cannot be used: {reason}. Correct it and answer again, with nothing else.",
@@ -38,7 +38,7 @@ async def ask_for(
     schema: type[BaseModel] | None = None,
     purpose: str = "answer",
 ) -> Made:
-    """Ask the small model, and return what `check` makes of its answer.
+    """Ask the small model, and return the result of `check` on its answer.
 
     Args:
         models: where the small model is.
@@ -71,7 +71,7 @@ def json_answer(form: type[Form], text: str, *, items: str | None = None) -> For
     """Return the JSON object in a model's answer, whatever was written around it.
 
     Args:
-        form: what it has to be; fields that are null count as missing.
+        form: the expected form; fields that are null count as missing.
         text: the answer.
         items: the field of `form` that holds its list. A bare array, or bare objects, are taken for that list.
 

@@ -1,4 +1,4 @@
-"""Estimates of tokens that learn, model by model, from what providers report of their prompts."""
+"""Token estimates that learn, model by model, from the counts that providers report."""
 
 import math
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ from services.llm.tokens import TOKENS_PER_CJK, TOKENS_PER_OTHER
 _KEEP = 0.95
 """Share of an observation's weight that remains after the next one, so that a change of the model is followed."""
 _DOUBT = (0.002, 0.004)
-"""How firmly the first rates hold (wide characters, others): vocabularies differ most in Chinese."""
+"""Weight of the initial rates (wide characters, others): vocabularies differ most in Chinese."""
 _UNSURE_TOKENS = 100
-"""Tokens of a prompt that weighs half as much as a long one: the borders of its messages are a guess."""
+"""Tokens of a prompt that weighs half as much as a long one, because message overhead is a guess."""
 _PLAUSIBLE = (0.55, 2.5)
-"""Bounds of a report, in multiples of the static estimate: no tokenizer in use counts less or more."""
+"""Plausible bounds of a report, in multiples of the static estimate."""
 _BOUNDS = ((0.4, 3.0), (0.15, 3.0))
 """Lowest and highest rate of wide characters and of others: bytes apiece at most, long common words at least."""
 _MODELS_KEPT = 256
@@ -24,9 +24,8 @@ Rates = tuple[float, float]
 def _measure(text: str) -> tuple[float, float]:
     """Count the wide characters and the others.
 
-    In UTF-8 a CJK character takes two bytes more than it has characters. Others share in that by their
-    dearness: an accented letter is half a wide one, an emoji is one and a half.
-    """
+    In UTF-8 a CJK character takes two more bytes than characters. Others count in proportion: an accented letter
+    is half a wide one, an emoji is one and a half."""
     if text.isascii():
         return 0.0, float(len(text))
     characters = len(text)
@@ -37,25 +36,25 @@ def _measure(text: str) -> tuple[float, float]:
 class TokenEstimator:
     """The tokens of texts as one model counts them: linear in their wide and their other characters.
 
-    The two rates minimise the relative errors over the reported prompts, newer ones weighing more, with the
-    static rates as regulariser: one prompt corrects prompts with the same mixture of scripts, prompts of
-    different mixtures tell the rates apart, and a script that is never seen keeps the static rate.
+    The two rates minimise the relative errors over the reported prompts, newer ones weighing more, with the static
+    rates as regulariser: one prompt corrects prompts with the same mixture of scripts, prompts with different
+    mixtures separate the rates, and a script that never occurs keeps the static rate.
     """
 
     def __init__(self) -> None:
         self._rates: Rates = (TOKENS_PER_CJK, TOKENS_PER_OTHER)
-        # The faded sums of the normal equations, in multiples of the static rates
+        # The decayed sums of the normal equations, in multiples of the static rates
         self._wide_wide = self._wide_other = self._other_other = 0.0
         self._wide = self._other = 0.0
         self._counts_tools = True
 
     @property
     def rates(self) -> Rates:
-        """The present rates."""
+        """Return the current rates."""
         return self._rates
 
     def count(self, text: str) -> int:
-        """Estimate the tokens of a text with what was learned; an empty one has none, any other one or more."""
+        """Estimate the tokens of a text with the learned rates; an empty one has none, any other at least one."""
         if not text:
             return 0
         wide, other = _measure(text)
@@ -65,15 +64,15 @@ class TokenEstimator:
     def learn(self, texts: Iterable[str], overhead: int, reported: int, *, tools: str = "") -> None:
         """Learn from one call of the model.
 
-        Some providers do not count the descriptions of tools. Which they do is seen in prompts that consist
-        mostly of tools: there only one of the two readings is plausible.
+        Some providers do not count the descriptions of tools. Prompts that consist mostly of tools show whether
+        they do, because only one of the two readings is plausible.
 
         Args:
             texts: The texts of the prompt, without the tools.
-            overhead: Tokens of the prompt that are no text: the borders of its messages, its images.
-            reported: The tokens of the whole prompt as the provider reported them. Ignored where they cannot
-                be true: not more than the overhead, or far from any tokenizer's count.
-            tools: The tools as they are described to the model.
+            overhead: Tokens of the prompt that are not text: message overhead and images.
+            reported: The tokens of the whole prompt as the provider reported them. Ignored if implausible: not
+                more than the overhead, or far from any tokenizer's count.
+            tools: The tools as described to the model.
         """
         without = _expected(texts)
         with_tools = _added(without, _expected([tools]))
@@ -84,11 +83,11 @@ class TokenEstimator:
             self._counts_tools = _is_plausible(tokens, with_tools)
         expected_wide, expected_other = with_tools if self._counts_tools else without
         expected = expected_wide + expected_other
-        # Held against the static estimate: against a learned one, a false report could shut out the true ones.
+        # Compared with the static estimate: with a learned one, a false report could exclude true ones.
         if not _is_plausible(tokens, (expected_wide, expected_other)):
             return
         weight = expected / (expected + _UNSURE_TOKENS)
-        # Shares of the static estimate: as shares of the report, reports that are too low would weigh most.
+        # Relative to the static estimate: relative to the report, reports that are too low would weigh most.
         of_wide, of_other, ratio = expected_wide / expected, expected_other / expected, tokens / expected
         self._wide_wide = _KEEP * self._wide_wide + weight * of_wide * of_wide
         self._wide_other = _KEEP * self._wide_other + weight * of_wide * of_other
@@ -98,14 +97,14 @@ class TokenEstimator:
         self._rates = self._solve()
 
     def _solve(self) -> Rates:
-        """The rates of the least error within the bounds; the regulariser does not fade."""
+        """Return the rates with the least error within the bounds; the regulariser does not decay."""
         doubt_wide, doubt_other = _DOUBT
         wide_wide, other_other = self._wide_wide + doubt_wide, self._other_other + doubt_other
         wide, other = self._wide + doubt_wide, self._other + doubt_other
         mixed = self._wide_other
         factor_wide = (wide * other_other - other * mixed) / (wide_wide * other_other - mixed * mixed)
         of_wide = _bounded(factor_wide * TOKENS_PER_CJK, _BOUNDS[0])
-        # The second one is the best beside the first as it was bounded, and then the first beside the second.
+        # The second is optimal given the bounded first, and then the first given the second.
         of_other = _bounded(
             (other - mixed * of_wide / TOKENS_PER_CJK) / other_other * TOKENS_PER_OTHER, _BOUNDS[1]
         )
@@ -114,7 +113,7 @@ class TokenEstimator:
 
 
 def _expected(texts: Iterable[str]) -> Rates:
-    """The static estimate of the texts' tokens, of wide characters and of others."""
+    """Return the static estimate of the texts' tokens, of wide characters and of others."""
     wide = other = 0.0
     for text in texts:
         of_text = _measure(text)
@@ -136,13 +135,13 @@ def _bounded(rate: float, bounds: tuple[float, float]) -> float:
 
 
 class TokenEstimators:
-    """The estimators of all models that this process has talked to, the latest ones at least."""
+    """The estimators of the models that this process has used recently."""
 
     def __init__(self) -> None:
         self._by_model: dict[str, TokenEstimator] = {}
 
     def of(self, model: str) -> TokenEstimator:
-        """The estimator of a model; callers may name any number of models, so the oldest is forgotten."""
+        """Return the estimator of a model; callers may name any number of models, so the oldest is dropped."""
         found = self._by_model.pop(model, None)
         if found is None:
             found = TokenEstimator()

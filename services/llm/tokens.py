@@ -1,4 +1,4 @@
-"""Count tokens without the model's tables: they would have to be downloaded."""
+"""Counts tokens without the models' tokenizer tables, which would have to be downloaded."""
 
 import re
 
@@ -7,13 +7,13 @@ _CJK = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-
 TOKENS_PER_CJK = 0.75
 TOKENS_PER_OTHER = 0.25
 MESSAGE_OVERHEAD = 4
-"""Tokens that a message's role and borders take."""
+"""Tokens for a message's role and delimiters."""
 IMAGE_TOKENS = 765
 """A 1024 by 1024 image at high detail, as OpenAI counts it."""
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the tokens of a text, Chinese and other scripts apart.
+    """Estimate the tokens of a text, with separate rates for Chinese and other scripts.
 
     Vocabularies of some 200,000 entries hold most common two-character Chinese words, hence less than a
     token a character; English runs at about four characters a token.

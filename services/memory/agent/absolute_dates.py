@@ -1,4 +1,4 @@
-"""Relative dates in a text to be stored, as dates: "tomorrow" and 明天 mean another day when read later."""
+"""Replaces relative dates in a text to be stored: "tomorrow" and 明天 mean another day when read later."""
 
 import re
 from datetime import date, datetime, timedelta
@@ -27,7 +27,7 @@ _PARTS_OF_DAY = (
 def make_dates_absolute(text: str, at: datetime, timezone: str, *, upcoming: bool = False) -> str:
     """Return a text with its relative dates as dates (2026-11-23; a month as 2026-11, a year as 2026).
 
-    What the calendar fixes stays as it is (May 3, 5月3号), and so does what is repeated (every Friday).
+    Calendar dates (May 3, 5月3号) and repeated ones (every Friday) are left unchanged.
 
     Args:
         text: a sentence or a value.
@@ -73,7 +73,7 @@ def _next(start: date, end: date, today: date, *, is_fixed: bool) -> tuple[date,
 
 
 def _without_time_of_day(found: TimeRange, now: datetime) -> tuple[int, str]:
-    """Return where the words of the day end, and words of the part of the day that would be lost with them."""
+    """Return where the words for the day end, and the words for the time of day that would be lost with them."""
     for stop in range(1, len(found.text)):
         day = parse(found.text[:stop], now)
         if len(day) == 1 and (day[0].start, day[0].end) == (found.start, found.end) and day[0].begin == 0:

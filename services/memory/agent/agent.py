@@ -1,8 +1,7 @@
-"""The memory agent: after completed turns it files what is worth remembering of them.
+"""The memory agent: files what is worth remembering of completed turns.
 
-It reads what was said, and nothing that a prompt showed beside it. What it decides is stored before any of it is
-done, so that a job that runs again does the rest, and nothing twice.
-"""
+It reads only what was said, nothing else that a prompt showed. Its decisions are stored before they are carried
+out, so that a repeated job does the rest, and nothing twice."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -45,13 +44,13 @@ _MOST_TURNS = 8
 _HELD_S = 1.0
 """Seconds to wait for the decision whether a turn holds a memory command."""
 _LONGEST_HELD = timedelta(minutes=10)
-"""Time after which a turn is looked at though nothing was decided."""
+"""Time after which a turn is processed even without a decision."""
 
 log = structlog.get_logger(__name__)
 
 
 class MemoryAgent:
-    """Files what is worth remembering. Every process with a worker has one: it registers the job."""
+    """Files what is worth remembering. Every process with a worker has one, which registers the job."""
 
     def __init__(
         self,
@@ -71,14 +70,14 @@ class MemoryAgent:
 
         Args:
             store: reads turns, keeps plans.
-            deciding: decides what is to be done.
+            deciding: decides what to file.
             jobs: where the job is registered.
             episodes: reads written memories.
             core_memory: None = switched off.
             archive: None = episodes are switched off.
-            resolution: finds what is to be forgotten.
+            resolution: finds what to forget.
             retraction: retracts it.
-            on: with False nothing is filed.
+            on: whether anything is filed.
             pause_s: Seconds between two calls of the model about the same user; turns in between share one.
         """
         self._store = store
@@ -94,12 +93,13 @@ class MemoryAgent:
         jobs.task(REMEMBER)(self._job)
 
     async def remember(self, tenant_id: UUID, turn_id: UUID) -> int:
-        """File what is worth remembering of a turn, and of others that wait; return the number of operations.
+        """File what is worth remembering of a turn, and of others that are waiting; return the number of
+        operations.
 
-        What was filed once is not filed again. Where no model gives an answer that can be used, rules decide.
+        Nothing is filed twice. If no model gives a usable answer, rules decide.
 
         Raises:
-            DatabaseUnavailable: the database does not answer; called again, it goes on where it was.
+            DatabaseUnavailable: the database does not answer; called again, it continues where it stopped.
         """
         exchange = await self._store.exchange(tenant_id, turn_id) if self._on else None
         if exchange is None or not _is_looked_at(exchange):
@@ -115,7 +115,7 @@ class MemoryAgent:
         if noted.plan_id is not None and noted.plan is not None:
             plan_id, plan = noted.plan_id, load(noted.plan)
             if await self._commanded_since(exchange, noted.planned_at):
-                plan = []  # it may hold what was forgotten meanwhile
+                plan = []  # it may contain what was forgotten meanwhile
                 await self._store.finish(exchange, plan_id)
         else:
             before = await self._store.last_command(exchange)
@@ -134,7 +134,7 @@ class MemoryAgent:
         return len(plan)
 
     async def _commanded_since(self, exchange: Exchange, at: datetime | None) -> bool:
-        """Whether the user had memory changed after that: what was decided before may hold what is gone."""
+        """Whether the user had memory changed since: earlier decisions may contain what was removed."""
         last = await self._store.last_command(exchange)
         return last is not None and (at is None or last > at)
 
@@ -146,9 +146,9 @@ class MemoryAgent:
             log.info("nothing to remember any more", turn_id=str(turn_id))
 
     async def _is_put_off(self, job: RunningJob, turn_id: UUID) -> bool:
-        """Defer the job again if the turn is held, or the model was asked about the user just now; return whether.
+        """Requeue the job if the turn is held, or the model was just asked about the user; return whether it was.
 
-        A crash between the two leaves two jobs for the turn, of which the second finds nothing to do.
+        A crash in between leaves two jobs for the turn, and the second finds nothing to do.
         """
         exchange = await self._store.exchange(job.tenant_id, turn_id) if self._on else None
         if exchange is None or (await self._store.noted(exchange)).plan_id is not None:
@@ -192,7 +192,7 @@ class MemoryAgent:
             await self._supersede(planned.episode_id, exchange.episode_id, exchange, number)
 
     async def _forget(self, exchange: Exchange, number: str, forgetting: Forgetting) -> None:
-        """Retract what the user asked to forget; done again, it finds nothing more."""
+        """Retract what the user asked to forget; repeating it finds nothing more."""
         language = language_of([exchange.said])
         asking = ResolutionRequest(
             exchange.owner, exchange.conversation_id, exchange.message_id, exchange.said, language, Recognised()
@@ -220,7 +220,7 @@ class MemoryAgent:
                     return
             else:
                 if changed.unmatched and change.action == "replace" and exchange.space_id is not None:
-                    # What it replaces is shared by all spaces; here the new value stands beside it.
+                    # What it replaces is shared by all spaces; in this space the new value is added beside it.
                     change = change.model_copy(update={"action": "add", "old": None})
                     await self._change_core(exchange, number, change)
                 elif changed.unmatched:
@@ -275,7 +275,7 @@ class MemoryAgent:
             MEMORY_AGENT_OPERATIONS.labels("episode_supersede").inc()
 
     async def _retire_contradicted(self, exchange: Exchange, plan: Plan, archive: Archive) -> None:
-        """Have written memories no longer come up that what was filed now contradicts."""
+        """Retire written memories that the newly filed ones contradict."""
         new = [text for planned in plan for text in _texts(planned)]
         calls = (await self._store.noted(exchange)).calls
         ours = [episode for episode in calls.values() if episode]

@@ -1,4 +1,4 @@
-"""A small model's answer to the memory agent, read leniently: of its operations the good ones are kept."""
+"""Parses a small model's answer to the memory agent leniently: valid operations are kept."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,13 +30,13 @@ _LONGEST_VALUE = 300
 _LONGEST_PATCH = 2000
 """Characters."""
 _TEN = 10.0
-"""Many models rate from 1 to 10, whatever they are asked for; some in per cent."""
+"""Many models rate from 1 to 10, whatever they are asked for; some in percent."""
 
 log = structlog.get_logger(__name__)
 
 
 class Operation(BaseModel):
-    """One operation, in the form that the model is asked for."""
+    """One operation, in the requested form."""
 
     op: str = Field(description="add, replace, remove, remember, update, supersede, correct or forget")
     id: str = Field("", description="short id of what is changed: c1 (core memory), e1 (episode)")
@@ -84,14 +84,14 @@ _ID = re.compile(r"^\W*(?:([ce])\w*?[ _#:-]*)?(\d+)\W*$", re.IGNORECASE)
 
 
 def plan_of_answer(text: str, known: Known) -> Plan:
-    """Return what a model's answer says is to be done.
+    """Return a model's answer as a plan.
 
-    Operation names in any case, synonyms, null fields, bare lists and merge patches are understood. What cannot
-    be carried out (an unknown id, nothing to store, too long a text) is dropped with a logged reason, and so are
+    Operation names in any case, synonyms, null fields, bare lists and merge patches are accepted. What cannot be
+    carried out (an unknown id, nothing to store, too long a text) is dropped with a logged reason, and so are
     operations beyond the eighth.
 
     Raises:
-        BadModelOutput: it holds no list of operations, or none of its operations can be used.
+        BadModelOutput: it has no list of operations, or none of them is usable.
     """
     asked = json_answer(_Listed, text, items="operations").operations
     plan: Plan = []
@@ -128,7 +128,7 @@ def _planned(asked: Any, known: Known) -> list[Planned]:
 
 
 def _of_forgetting(fields: Mapping[str, Any], known: Known) -> list[Planned]:
-    """Return the forgetting of what a text or an id names, after the removal of the item of core memory."""
+    """Return the operation to forget what a text or an id names, after the item of core memory was removed."""
     kind, number = _id(fields.get("id"), episode=False)
     target = _text(fields.get("text"))
     if number and kind == "e":
@@ -156,7 +156,7 @@ def _of_one(op: str, fields: Mapping[str, Any], known: Known, *, episode: bool) 
 
 
 def _fields(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an operation's fields under the names that they are asked for with."""
+    """Return an operation's fields under their requested names."""
     given = {str(key).strip().casefold(): value for key, value in asked.items() if value is not None}
     found: dict[str, Any] = {}
     for name, others in _NAMES.items():
@@ -180,7 +180,7 @@ def _section(fields: Mapping[str, Any]) -> str:
 
 
 def _id(given: Any, *, episode: bool) -> tuple[str, int]:
-    """Return which list an id is of (`c`, `e` or neither) and its number."""
+    """Return the list that an id belongs to (`c`, `e` or neither) and its number."""
     found = _ID.match(str(given)) if given is not None and not isinstance(given, list | dict) else None
     if found is None:
         return ("e", -1) if episode and given is not None else ("", 0)
@@ -189,7 +189,7 @@ def _id(given: Any, *, episode: bool) -> tuple[str, int]:
 
 def _text(given: Any) -> str:
     text = item_text(given).strip() if given is not None else ""
-    if "\x00" in text:  # PostgreSQL takes none
+    if "\x00" in text:  # PostgreSQL accepts none
         raise BadModelOutput("its text holds a NUL character")
     return text
 

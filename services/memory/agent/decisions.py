@@ -1,4 +1,4 @@
-"""Decisions of the memory agent on what was said: by a model or by rules, without what is known already."""
+"""Decides what the memory agent files: by a model or by rules, leaving out what is known already."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -41,18 +41,18 @@ from services.text.tokenizer import informative_terms, terms
 
 _NEAREST = 8
 _EARLIER = 6
-"""Messages before what was said that the model is shown."""
+"""Preceding messages shown to the model."""
 _LONGEST_QUERY = 500
 WRITTEN = 200
-"""The newest written memories, beside which a new one is looked at."""
+"""Number of newest written memories with which a new one is compared."""
 _MAKES_ROOM = 600
-"""Bytes of a full section that are dropped at a time."""
+"""Bytes dropped from a full section at a time."""
 _CHANGES_LOOKED_AT = 20
-"""Versions of a section among which a later change is looked for."""
+"""Versions of a section in which a later change is searched for."""
 _NEVER_DATED = frozenset(["name", "preferred_name"])
 _UPCOMING = frozenset(["plans", "current_intent"])
 _DROPPED_FIRST = ("current_intent", "plans", "facts", "habits", "possessions", "hobbies", "preferences")
-"""Fields of a full section from which the oldest items go; those of others are kept."""
+"""Fields of a full section whose oldest items are dropped; other fields are kept."""
 
 _OF_THE_USER = re.compile(r"^(?:the )?user(?: has)? |^用户(?:已经)?", re.IGNORECASE)
 
@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 
 class DecisionMaker:
-    """Decides what of exchanges is filed."""
+    """Decides what to file of exchanges."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class DecisionMaker:
         core_memory: CoreMemory | None,
         archive: Archive | None,
     ) -> None:
-        """Take what it looks at; None = core memory, or episodes, are switched off."""
+        """Take the stores to compare with; None = core memory, or episodes, are switched off."""
         self._models = models
         self._store = store
         self._episodes = episodes
@@ -83,7 +83,7 @@ class DecisionMaker:
         return self._models.offline
 
     async def decide(self, exchanges: Sequence[Exchange]) -> tuple[Plan, str]:
-        """Return what is to be done about exchanges, and who says so: `model`, or `rules` where no model does.
+        """Return the plan for exchanges, and who decided: `model`, or `rules` if no model did.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -115,7 +115,7 @@ class DecisionMaker:
 
     @staticmethod
     def least_useful(section: str, content: Mapping[str, Any]) -> list[CoreChange]:
-        """Return the removals that make room in a full section: the oldest items of what passes soonest."""
+        """Return the removals that make room in a full section: the oldest items of the least lasting fields."""
         removals: list[CoreChange] = []
         freed = 0
         for name in _DROPPED_FIRST:
@@ -130,19 +130,19 @@ class DecisionMaker:
         return removals
 
     async def _changed_since(self, exchanges: Sequence[Exchange], section: str) -> bool:
-        """Whether a section was changed for a later reason than these exchanges: a job may run late."""
+        """Whether a section has changed because of something later than these exchanges: a job may run late."""
         if self._core_memory is None:
             return False
         first = exchanges[0]
-        # What their turns changed themselves, at the user's word, is no later reason.
+        # Changes made by their own turns, at the user's request, are not later.
         own = {message for each in exchanges for message in (each.message_id, each.answer_message_id)}
         try:
             changes = await self._core_memory.history(first.owner, section, limit=_CHANGES_LOOKED_AT)
-        except NotFound:  # a section that the space has not: what is shared is not changed
+        except NotFound:  # the space lacks this section: what is shared is not changed
             return False
         later = max(first.message_id, first.answer_message_id)
         return any(
-            # Ids grow with time.
+            # Ids increase with time.
             change.at > first.at if change.trigger_message_id is None else change.trigger_message_id > later
             for change in changes
             if change.trigger_message_id not in own
@@ -167,7 +167,7 @@ class DecisionMaker:
     def _worth_it(
         self, plan: Plan, exchanges: Sequence[Exchange], core: Content, written: Sequence[WrittenEpisode]
     ) -> Plan:
-        """Return the operations that add something, and add it from what may be remembered of the exchanges."""
+        """Return the operations that add something new, based on what may be remembered of the exchanges."""
         kept: Plan = []
         for planned in plan:
             if isinstance(planned, CoreChange):
@@ -218,7 +218,7 @@ class DecisionMaker:
 
 
 def dated(planned: Planned, at: datetime, timezone: str) -> Planned:
-    """Return an operation with its relative dates as dates, as they were when and where it was said."""
+    """Return an operation with its relative dates made absolute, by when and where it was said."""
     if isinstance(planned, CoreChange) and isinstance(planned.value, str) and planned.field not in _NEVER_DATED:
         upcoming = planned.field in _UPCOMING
         value = make_dates_absolute(planned.value, at, timezone, upcoming=upcoming)
@@ -230,7 +230,7 @@ def dated(planned: Planned, at: datetime, timezone: str) -> Planned:
 
 
 def _may_be_done(planned: Planned, core: Content, newer: Collection[str]) -> bool:
-    """Whether an operation overwrites nothing that is newer than what was said."""
+    """Whether an operation overwrites nothing newer than what was said."""
     if not isinstance(planned, CoreChange) or planned.section not in newer:
         return True
     there = core[planned.section]
@@ -244,7 +244,7 @@ def _say_the_same(one: str, other: str) -> bool:
 
 
 def _is_repeated(text: str, exchanges: Sequence[Exchange]) -> bool:
-    """Whether only the answers say it: then it may come from memory, and is not filed again."""
+    """Whether only the answers say it: then it may come from memory and is not filed again."""
     what = informative_terms(text)
     said = terms("\n".join(each.said for each in exchanges))
     answers = terms("\n".join(each.answer for each in exchanges))

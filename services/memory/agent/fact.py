@@ -10,18 +10,17 @@ class Fact:
     field: str
     """Field of core memory, or `decision`, which is an episode."""
     text: str
-    """The words of the user, shortened and in the third person."""
+    """The user's words, shortened and in the third person."""
     ended: bool = False
-    """It no longer holds: what `field` says of `text` is to go."""
+    """Whether the fact has ended: `text` is to be removed from `field`."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """How a kind of statement is worded, and what is filed of it.
+    """The wording of a kind of statement, and what is filed of it.
 
-    `words` begin the predicate. `shape` says what follows: a regular expression in which `V` is the value to keep;
-    without one the value is everything up to where the clause goes on to something else.
-    """
+    `words` begin the predicate. `shape` matches what follows: a regular expression in which `V` is the value to
+    keep; without one the value extends to where the clause changes the subject."""
 
     words: str
     field: str
@@ -29,7 +28,7 @@ class Frame:
     denied: str | None = None
     """The text when the statement is negated; None = a negated statement files nothing."""
     past: str | None = None
-    """The text when it is in the past; None = then nothing is filed."""
+    """The text when it is in the past; None = a past statement files nothing."""
     shape: str = "V"
     ends: bool = False
-    """When it is negated, or past, the fact has ended."""
+    """Whether a negated or past statement means that the fact has ended."""

@@ -1,4 +1,4 @@
-"""Facts that rules have found, as operations of the memory agent."""
+"""Turns facts found by rules into operations of the memory agent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from services.text.language import language_of
 
 
 def plan_of_facts(facts: Sequence[Fact], core: Content, *, has_core: bool) -> Plan:
-    """Return facts as operations: core memory takes them all but decisions, which become episodes.
+    """Return facts as operations: decisions become episodes, all others go to core memory.
 
     Args:
         facts: what the user stated.
-        core: core memory as it is.
-        has_core: whether there is core memory; without it all become episodes.
+        core: current core memory.
+        has_core: whether core memory is on; without it all become episodes.
     """
     human = core.get(HUMAN, {})
     plan: Plan = []
@@ -40,7 +40,7 @@ def plan_of_facts(facts: Sequence[Fact], core: Content, *, has_core: bool) -> Pl
 
 
 def _denies_what_is_unlike(fact: Fact, human: Mapping[str, Any]) -> bool:
-    """Whether a fact only denies a value that a field of one value has not."""
+    """Whether a fact only denies a value that a single-valued field does not have."""
     there = human.get(fact.field)
     if fact.field not in SINGLE_FIELDS or not isinstance(there, str):
         return False

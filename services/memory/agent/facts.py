@@ -1,7 +1,7 @@
 """Facts that rules find in a message: the plain statements that a user makes about themselves and their people.
 
-Precision comes first: a fact that is wrong is worse than none. Questions, suppositions, quotations, hearsay and
-texts to work on state nothing; the clauses that remain are matched against the frames of their language.
+Precision comes first: a wrong fact is worse than none. Questions, suppositions, quotations, hearsay and texts to
+work on state nothing; the remaining clauses are matched against the frames of their language.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ _MOST_FACTS = 8
 
 
 def facts_of(message: str) -> list[Fact]:
-    """Return what a message states, in order, each once; of what has one value, the last that was stated."""
+    """Return what a message states, in order, without duplicates; of single-valued fields, the last value."""
     if language_of([message]) == "zh":
         folded = simplified(message)
         facts = facts_in_chinese(statements(folded))

@@ -1,4 +1,4 @@
-"""Plain statements in Chinese: who is spoken of, and the frame that says what to keep of what is said of them."""
+"""Plain statements in Chinese: the subject, and the frame that says what to keep of the statement."""
 
 import re
 from collections.abc import Iterator
@@ -399,7 +399,7 @@ _SOMEBODY = re.compile(r"^(?:你|您|他|她|它|大家|朋友|同学|这|那|�
 
 
 def facts_in_chinese(clauses: list[Clause]) -> list[Fact]:
-    """Return what clauses state of the one who says them, in their order."""
+    """Return what clauses state about the speaker, in order."""
     found: list[Fact] = []
     of_myself = False
     for clause in clauses:
@@ -411,7 +411,7 @@ def facts_in_chinese(clauses: list[Clause]) -> list[Fact]:
         if named and found and found[-1].field in ("pets", "family"):
             found[-1] = Fact(found[-1].field, f"{found[-1].text}叫{named['V']}")
             continue
-        # Who is spoken of is named once, but a name needs its subject.
+        # The subject is named once, but a name needs its subject.
         omitted = of_myself and not speaks_of_me and not named
         found += _facts(f"我{text}" if omitted else text, text)
         if speaks_of_me:
@@ -469,7 +469,7 @@ def _of_myself(text: str) -> Iterator[Fact]:
             yield Fact("preferences", f"{'不' if no else ''}怕{fear['V']}")
         elif tired and not no:
             yield Fact("preferences", f"不再喜欢{_clean(tired['V'])}")
-        elif not no.startswith("没"):  # 没 denies what happened, and no habit
+        elif not no.startswith("没"):  # 没 denies an event, not a habit
             # What looks like an adverb may begin the predicate.
             yield from _by_frame((rest, f"{found['mid2']}{found['rest']}"), denied=bool(no), past=past)
 
@@ -515,12 +515,12 @@ def _liking(found: re.Match[str], mid: str, no: str, *, past: bool) -> Iterator[
     if past and not no:
         return
     degree = next((word for word in ("最", "更") if not no and word in mid), "")
-    # 不再喜欢 and 不喜欢…了 mean the same; the shorter is how it is said.
+    # 不再喜欢 and 不喜欢…了 mean the same; the shorter one is more idiomatic.
     denied = no if no in ("不太", "不怎么", "不是很") else "不" if no else ""
     yield Fact("preferences", f"{denied}{degree}{verb}{value}")
 
 
 def _clean(text: str) -> str:
-    """Return a value up to where the clause goes on to something else, without particles at its end."""
+    """Return a value up to where the clause changes the subject, without final particles."""
     value = _ENDS.sub("", text).strip(_MARKS)
     return re.sub(r"(?<=.)(?:了|啦|呢|哦|啊|呀|吧|嘛|哈)+$", "", value).strip(_MARKS)

@@ -1,4 +1,4 @@
-"""Plain statements in English: a subject, what it is or does, and the frame that says what to keep of it."""
+"""Plain statements in English: a subject, a predicate, and the frame that says what to keep of it."""
 
 import re
 from collections.abc import Iterator
@@ -144,7 +144,7 @@ _PLACE = (
     r"studio|"
     r"caravan|cent(?:re|er)|mountains|coast|island|district|neighbou?rhood|cottage|cabin|houseboat)\b))\S.*)"
 )
-# What follows "I am". The first frame that fits counts.
+# What follows "I am". The first matching frame applies.
 _IS: tuple[Frame, ...] = (
     Frame("allergic to", "allergies", ends=True),
     Frame(
@@ -495,7 +495,7 @@ _MORE = re.compile(
 
 
 def facts_in_english(clauses: list[Clause]) -> list[Fact]:
-    """Return what clauses state of the one who says them, in their order."""
+    """Return what clauses state about the speaker, in order."""
     found: list[Fact] = []
     for text in _predicates(clauses):
         facts = list(_facts(text))
@@ -507,7 +507,7 @@ def facts_in_english(clauses: list[Clause]) -> list[Fact]:
 
 
 def _predicates(clauses: list[Clause]) -> Iterator[str]:
-    """Yield the clauses, each with one predicate; what says since when goes before the clause that it is about."""
+    """Yield the clauses, each with one predicate; a "since when" precedes its clause."""
     since = ""
     for clause in clauses:
         text = f"{since}{_expanded(clause.text)}"
@@ -654,7 +654,7 @@ def _parts(value: str) -> list[str]:
 
 
 def _value(text: str, *, names: bool = False) -> str:
-    """Return a value up to where the clause goes on to something else, in the third person."""
+    """Return a value up to where the clause changes the subject, in the third person."""
     end = _ENDS.search(text)
     value = (text[: end.start()] if end and not names else text).strip(_MARKS)
     return _third_person(value) if len(value) <= _LONGEST else ""

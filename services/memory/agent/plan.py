@@ -1,4 +1,4 @@
-"""Plans of the memory agent: what it is going to do about what was said, and what it was shown to decide."""
+"""Plans of the memory agent: what it will do, and what it was shown to decide."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class CoreChange(BaseModel):
 
 
 class NewMemory(BaseModel):
-    """An episode to be written, and the one that it replaces."""
+    """An episode to write, and the one that it replaces."""
 
     kind: Literal["episode"] = "episode"
     episode_type: WrittenType
@@ -47,14 +47,14 @@ class NewMemory(BaseModel):
 
 
 class Retirement(BaseModel):
-    """A written episode that no longer holds, with nothing in its place but what was said."""
+    """A written episode that no longer holds and has no written replacement."""
 
     kind: Literal["retire"] = "retire"
     episode_id: UUID
 
 
 class Forgetting(BaseModel):
-    """Something that the user asked to forget: every statement of it disappears from memory."""
+    """Something that the user asked to forget: every statement of it is removed from memory."""
 
     kind: Literal["forget"] = "forget"
     target: str
@@ -67,7 +67,7 @@ _PLAN: TypeAdapter[Plan] = TypeAdapter(list[Annotated[Planned, Field(discriminat
 
 @dataclass(frozen=True)
 class Near:
-    """An episode near to what was said, which the model is shown under a short id."""
+    """An episode similar to what was said, shown to the model under a short id."""
 
     id: UUID
     episode_type: EpisodeType
@@ -76,13 +76,13 @@ class Near:
 
     @property
     def changeable(self) -> bool:
-        """Whether it was written as a memory: what was said stays said."""
+        """Whether it was written as a memory: what was said cannot be changed."""
         return self.episode_type != "turn"
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is remembered already, as the model is shown it."""
+    """What is remembered already, as shown to the model."""
 
     core: Content = field(default_factory=dict)
     nearest: Sequence[Near] = ()
@@ -110,11 +110,11 @@ def _items_of(value: Any) -> list[str]:
 
 
 def settled(change: CoreChange, content: Mapping[str, Any]) -> list[CoreChange]:
-    """Return the changes by which a new item takes the place of what it plainly contradicts.
+    """Return the changes by which a new item replaces what it plainly contradicts.
 
     Args:
-        change: as it was asked for.
-        content: its section as it is. The contradicted item may stand in another field.
+        change: as requested.
+        content: its current section. The contradicted item may be in another field.
     """
     if change.action == "remove" or not isinstance(change.value, str):
         return [change]
@@ -155,7 +155,7 @@ def settled(change: CoreChange, content: Mapping[str, Any]) -> list[CoreChange]:
 
 
 def is_known(change: CoreChange, content: Mapping[str, Any]) -> bool:
-    """Whether a section says already what a change would add."""
+    """Whether a section already says what a change would add."""
     if change.action == "remove" or not isinstance(change.value, str):
         return False
     there = [normalised(text) for text in texts_of(content)]
@@ -176,7 +176,7 @@ def load(plan: Iterable[Mapping[str, Any]]) -> Plan:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the texts in a value of JSON, keys not counted."""
+    """Return the texts in a JSON value, without keys."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""Prompts of the small model for what was said, in Chinese and in English."""
+"""The memory agent's prompts for the small model, in Chinese and in English."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ _LONGEST_ANSWER = 1200
 _LONGEST_EARLIER = 240
 _LONGEST_EPISODE = 200
 _LONGEST_CORE_MEMORY = 6000
-"""Characters that the prompt shows."""
+"""Maximum characters in the prompt."""
 
 _RULES: dict[Language, str] = {
     "zh": (
@@ -71,10 +71,10 @@ _WEEKDAYS = "一二三四五六日"
 
 
 def about(exchanges: Sequence[Exchange], earlier: Sequence[EarlierMessage], known: Known) -> list[BaseMessage]:
-    """Ask what is to be done about exchanges, as JSON.
+    """Return the prompt that asks, as JSON, what to do about exchanges.
 
     Args:
-        exchanges: what was said and is not looked at yet, oldest first; at least one.
+        exchanges: those to process, oldest first; at least one.
         earlier: the messages before them in their conversation, oldest first.
         known: what is remembered already.
     """
@@ -120,5 +120,5 @@ def _line(text: str, most: int) -> str:
 
 
 def _quoted(text: str, most: int) -> str:
-    # A line of a message could look like a heading of ours.
+    # A line of a message could imitate a heading of the prompt.
     return "\n".join(f"> {line}" for line in text[:most].splitlines())

@@ -1,4 +1,4 @@
-"""Storage of the memory agent: the turns that it reads, and the plans by which its work happens once."""
+"""Storage of the memory agent: the turns that it reads, and the plans that make its work happen only once."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -18,10 +18,10 @@ from services.memory.retraction import COMMAND
 from services.platform.postgres import Connection, Database
 
 PLAN = "memory_agent"
-"""Type under which the agent's visit to a turn stands in the log of operations."""
+"""Type under which the log of operations records that the agent processed a turn."""
 
-# A correction is no memory once it was carried out on what was said, but the items that were filed of that may
-# still say what was wrong: so its turn is looked at, and any other that was retracted is not.
+# A correction that was carried out is itself no memory, but items filed of the corrected message may still be
+# wrong: so its turn is processed, unlike any other retracted turn.
 _EXCHANGE = """
 SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.space_id, c.id AS conversation_id, u.timezone,
        said.id AS message_id, coalesce(
@@ -49,8 +49,8 @@ WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'complet
         AND (o.field IS DISTINCT FROM 'correct' OR o.undone_at IS NOT NULL)))
 """
 
-# The turns of the same user, expert and space whose own jobs wait: one call covers them all, and their jobs then
-# find nothing to do. Of those that wait longest no more than a prompt holds.
+# The turns of the same user, expert and space whose jobs are waiting: one call covers them all, and their jobs
+# then find nothing to do. The oldest come first, as many as a prompt holds.
 _WAITING = """
 SELECT DISTINCT (j.args->>'turn_id')::uuid AS turn_id
 FROM procrastinate_jobs j
@@ -73,7 +73,7 @@ WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AN
 ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
 """
 
-# Calls of the model for a user count together, whichever expert they are about.
+# A user's model calls are counted together for all experts.
 _LAST_CALL = """
 SELECT max(at) FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_agent' AND results->>'by' = 'model'
@@ -91,7 +91,7 @@ WHERE tenant_id = %(tenant_id)s AND conversation_id = %(conversation_id)s AND tu
 ORDER BY at, id
 """
 
-# What was planned stands in the operations that came of it; here it would outlive their removal.
+# The resulting operations record what was done; a plan kept here would outlive their removal.
 _FINISH = """
 UPDATE memory_operations SET new_value = NULL WHERE id = %(id)s AND tenant_id = %(tenant_id)s
 """
@@ -113,9 +113,9 @@ class Exchange:
     answer: str
     at: datetime
     episode_id: UUID | None
-    """Episode of the turn; None where turns become no episodes."""
+    """Episode of the turn; None if turns become no episodes."""
     is_held: bool = False
-    """Whether it is open yet if the message holds a memory command, and the turn is kept out of recall so long."""
+    """Whether the turn is kept out of recall until it is decided whether the message is a memory command."""
     space_id: UUID | None = None
     """The space of its conversation; None = none."""
 
@@ -135,26 +135,26 @@ class EarlierMessage:
 
 @dataclass(frozen=True)
 class StoredPlan:
-    """What the agent has done about a turn before."""
+    """What the agent has already done about a turn."""
 
     plan_id: UUID | None = None
     """None = it has not decided yet."""
     plan: list[dict[str, Any]] | None = None
-    """What is to be done; None = it is done."""
+    """What remains to be done; None = all is done."""
     planned_at: datetime | None = None
     calls: dict[str, UUID | None] = field(default_factory=dict)
-    """Numbers of operations that were carried out, each with the episode that it wrote."""
+    """Indexes of the operations carried out, each with the episode that it wrote."""
 
 
 class AgentStore:
-    """Reads turns for the agent, and keeps its plans."""
+    """Reads turns for the agent, and stores its plans."""
 
     def __init__(self, database: Database, log: OperationLog) -> None:
         self._database = database
         self._log = log
 
     async def exchange(self, tenant_id: UUID, turn_id: UUID) -> Exchange | None:
-        """A turn's own two messages; None where it is not completed, or gone.
+        """Return a turn's two messages; None if it is not completed, or gone.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -164,7 +164,7 @@ class AgentStore:
         return found[0] if found else None
 
     async def waiting(self, exchange: Exchange, *, limit: int) -> list[Exchange]:
-        """Return other turns of the same user, expert and space whose jobs wait, oldest first.
+        """Return other turns of the same user, expert and space whose jobs are waiting, oldest first.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -185,7 +185,7 @@ class AgentStore:
         return found[::-1]
 
     async def last_call(self, exchange: Exchange) -> datetime | None:
-        """Return when the model was asked last about the user; None if it never was.
+        """Return when the model was last asked about the user; None if never.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -206,7 +206,7 @@ class AgentStore:
         return at
 
     async def noted(self, exchange: Exchange) -> StoredPlan:
-        """What was planned and done about a turn.
+        """Return what was planned and done about a turn.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -228,9 +228,9 @@ class AgentStore:
         by: str,
         trigger: Callable[[Exchange], Trigger],
     ) -> UUID:
-        """Keep what is to be done about a turn, before any of it is; with nothing to do, it is done.
+        """Store the plan for a turn before carrying it out; an empty plan is done at once.
 
-        `others` are turns that the plan covers, too: nothing is to be done about them any more.
+        `others` are further turns covered by the plan: nothing more is done about them.
 
         Raises:
             NotFound: the user, or the conversation, was erased.
@@ -256,7 +256,7 @@ class AgentStore:
         return self._database.tenant(exchange.tenant_id)
 
     async def finish(self, exchange: Exchange, plan_id: UUID) -> None:
-        """Note that all of a plan was done, and forget what it said.
+        """Record that a plan was carried out, and delete its content.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

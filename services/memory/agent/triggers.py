@@ -1,8 +1,8 @@
-"""Which jobs a turn causes for memory: a cheap filter tells whether an exchange may be worth filing.
+"""Decides which memory jobs a turn causes: a cheap filter for exchanges that may be worth filing.
 
-It lets through whatever says something about users, their people, plans, wishes and feelings about things, and
-corrections of it. A wrong pass costs a share of one call; what is held back is lost to core memory. Task requests,
-questions about the world, greetings and talk about the answer are held back.
+It passes anything about users, their people, plans, wishes and feelings, and corrections of it. It stops task
+requests, questions about the world, greetings and talk about the answer. A wrong pass costs a share of one call;
+what is stopped is lost to core memory.
 """
 
 import re
@@ -86,10 +86,10 @@ _LONGEST_ANSWER = 2000
 
 
 def is_worth_filing(said: str, answer: str) -> bool:
-    """Whether the memory agent is to look at an exchange.
+    """Whether the memory agent should process an exchange.
 
-    Everything about the user is looked for in what they said themselves, as an answer may repeat what was
-    remembered before; of the answer only what came of the exchange counts.
+    Facts about the user are searched for in their own words, because an answer may repeat earlier memories; of the
+    answer only outcomes of the exchange count.
     """
     if _OF_THE_ANSWER.search(answer[:_LONGEST_ANSWER].casefold().replace("’", "'")):
         return True
@@ -97,7 +97,7 @@ def is_worth_filing(said: str, answer: str) -> bool:
 
 
 def may_ask_to_forget(said: str) -> bool:
-    """Whether a message has words with which one asks to forget something; without them nothing is retracted."""
+    """Whether a message has words that ask to forget something; without them nothing is retracted."""
     return _TO_FORGET.search(said.casefold().replace("’", "'")) is not None
 
 
@@ -109,5 +109,5 @@ def _says_something(clause: str) -> bool:
 
 
 def jobs_of_turn(said: str, answer: str) -> list[str]:
-    """Return the names of the tasks that a completed turn causes for memory; for many turns none."""
+    """Return the names of the memory tasks that a completed turn causes; often none."""
     return [REMEMBER] if is_worth_filing(said, answer) else []

@@ -1,4 +1,4 @@
-"""Turns that may ask memory for something, of which it is not sure: held from recall until a model has decided."""
+"""Turns that may contain a memory command: held back from recall until a model has decided."""
 
 from dataclasses import replace
 from typing import Any, Literal, LiteralString
@@ -51,7 +51,7 @@ class Decision(BaseModel):
 
 
 class UncertainCommands:
-    """Decides about held turns. Every process with a worker has one: it registers the job."""
+    """Decides about held turns. Every process with a worker has one, which registers the job."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class UncertainCommands:
         jobs.task(DECIDE_COMMAND)(self._job)
 
     async def decide(self, tenant_id: UUID, turn_id: UUID) -> str:
-        """Do what the turn asks for, or have it remembered as usual; return which.
+        """Carry out what the turn asks for, or have it remembered as usual; return which.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -147,6 +147,6 @@ class UncertainCommands:
 
 
 def _by_rules(said: str) -> str:
-    """Without a model nothing is removed; what may be meant to be left out is left out, which can be undone."""
+    """Decide without a model: remove nothing; leave out a turn that may be off the record, which can be undone."""
     kinds = {command.kind for command in recognise(said).commands}
     return "leave_out" if "do_not_remember" in kinds else "none"

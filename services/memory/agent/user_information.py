@@ -1,8 +1,7 @@
-"""Facts about the user that a model finds while it archives topics, filed in core memory.
+"""Files facts about the user in core memory that a model finds while it archives topics.
 
-The stretch is old: only what is missing is added, and only in the user's own words. What core memory says already,
-or has said since, stays as it is, and nothing comes back that was removed, corrected or forgotten since.
-"""
+The messages are old, so only missing facts are added, and only in the user's own words. What core memory says, or
+has said since, is unchanged, and nothing removed, corrected or forgotten since comes back."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +27,7 @@ from services.search.duplicates import are_duplicates
 from services.text.mentions import Subject, known_in
 from services.text.tokenizer import informative_terms, lone_characters, terms
 
-# A held message may turn out to be a command; and a turn goes without memory where its variant says so.
+# A held message may turn out to be a command, and an experiment's variant may switch memory off for a turn.
 _MAY_BE_FILED: LiteralString = """
 SELECT m.id, stored.import_key IS NOT NULL
 FROM remembered_messages m JOIN messages stored ON stored.id = m.id
@@ -53,7 +52,7 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_com
   AND field IN ('forget', 'do_not_remember', 'correct') AND undone_at IS NULL AND query IS NOT NULL
 """
 
-# The last operation that still had an item is the one that removed it. A removed section leaves no values.
+# The last operation that contains an item is the one that removed it. A removed section leaves no values.
 _CHANGES: LiteralString = """
 SELECT at, type, old_value FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%' AND at >= %(since)s
@@ -66,29 +65,29 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Stretch:
-    """The messages that are archived together, and whose they are."""
+    """The messages that are archived together, and their owner."""
 
     owner: Owner
     conversation_id: UUID
     timezone: str
-    """Where the user is: relative dates mean days there."""
+    """The user's time zone, for relative dates."""
     first_message_id: UUID
     last_message_id: UUID
 
 
 @dataclass(frozen=True)
 class _Since:
-    """Changes of core memory since the stretch was said."""
+    """Changes of core memory since the messages."""
 
     commands: Sequence[tuple[datetime, Subject]] = ()
-    """What was to be forgotten, left out or corrected."""
+    """Texts to be forgotten, left out or corrected."""
     before: Sequence[tuple[datetime, Mapping[str, Any]]] = ()
-    """Contents before changes of them."""
+    """Contents before the changes."""
     removed_at: Sequence[datetime] = ()
     """When the whole section was removed."""
 
     def forbids(self, change: CoreChange, said_at: datetime) -> bool:
-        """Whether what a change adds was removed after it had been said, or was to be forgotten."""
+        """Whether what a change adds was removed after it was said, or was to be forgotten."""
         if any(at >= said_at for at in self.removed_at):
             return True
         if any(at >= said_at and _says(content, change) for at, content in self.before):
@@ -101,7 +100,7 @@ class _Since:
 
 
 class UserInformation:
-    """Files what models tell of users when they archive topics."""
+    """Files what models report about users when they archive topics."""
 
     def __init__(self, core_memory: CoreMemory) -> None:
         self._core_memory = core_memory
@@ -109,7 +108,7 @@ class UserInformation:
     async def file(self, connection: Connection, stretch: Stretch, items: Sequence[ToldItem]) -> int:
         """Add the items that are missing to core memory, in the transaction that archives; return how many.
 
-        A failure is logged and takes back what was filed, and nothing else of the transaction.
+        A failure is logged and rolls back what was filed, but not the rest of the transaction.
         """
         try:
             async with connection.transaction():  # a savepoint
@@ -138,7 +137,7 @@ class UserInformation:
                 changed = await self._core_memory.change_items(
                     stretch.owner, [change.as_item_change()], _trigger(stretch, item), connection=connection
                 )
-            except InvalidInput as error:  # no room; nothing makes way for what is old
+            except InvalidInput as error:  # no room; nothing is dropped for old facts
                 log.info("user information was refused", field=error.field, reason=error.message)
                 continue
             content = next(block.content for block in changed.blocks if block.section == HUMAN)
@@ -164,7 +163,7 @@ async def _that_may_be_filed(
 
 
 def _guides_answers(item: ToldItem) -> bool:
-    """Whether an item is a wish about all answers; what was imported was not asked of this service."""
+    """Whether an item is a wish about all answers; imported messages did not ask this service."""
     return item.field == "wishes" or "standing" in (kind_of(item.value), kind_of(item.source.content))
 
 
@@ -189,7 +188,7 @@ def _patterns(value: str) -> list[str]:
 
 
 def _is_missing(change: CoreChange, content: Mapping[str, Any]) -> bool:
-    """Whether core memory neither says already what a change adds, nor anything that it would contradict."""
+    """Whether core memory neither contains what a change adds, nor anything that it would contradict."""
     there = content.get(change.field)
     if there is not None and (change.field in SINGLE_FIELDS or not isinstance(there, list)):
         return False
@@ -197,7 +196,7 @@ def _is_missing(change: CoreChange, content: Mapping[str, Any]) -> bool:
 
 
 def _says(content: Mapping[str, Any], change: CoreChange) -> bool:
-    """Whether a section's content says what a change adds, be it in a few more words."""
+    """Whether a section's content says what a change adds, perhaps in a few more words."""
     if is_known(change, content):
         return True
     texts = texts_of(content)

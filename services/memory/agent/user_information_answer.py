@@ -15,12 +15,12 @@ from services.text.clauses import statements
 from services.text.tokenizer import informative_terms, lone_characters, terms
 
 _MOST_LOOKED_AT = 64
-"""Items of an answer; those behind them are left out."""
+"""Maximum number of items in an answer; further ones are ignored."""
 _LONGEST_VALUE = 300
 """Characters."""
 _LONGEST_FIELD = 64
 _LEAST_SHARED = 0.5
-"""Share of an item's words that have to be in what the user said."""
+"""Share of an item's words that must occur in what the user said."""
 _FIELDS = {
     **dict.fromkeys(("city", "location", "residence", "lives_in", "城市", "所在地", "居住地", "住址"), "home"),
     **dict.fromkeys(("occupation", "profession", "职业", "工作"), "work"),
@@ -34,12 +34,12 @@ _FIELDS = {
     "年龄": "age",
     "生日": "birthday",
 }
-"""Other names that models give to fields of core memory."""
+"""Alternative names that models use for fields of core memory."""
 
 
 @dataclass(frozen=True)
 class UserMessage:
-    """A message of the user's in the stretch."""
+    """One of the user's archived messages."""
 
     id: UUID
     content: str
@@ -56,10 +56,10 @@ class ToldItem:
 
 
 def told_items(information: Mapping[str, Any], said: Sequence[UserMessage]) -> list[ToldItem]:
-    """Return the items of an answer that the user said, each with the newest of the messages that say most of it.
+    """Return the items of an answer that the user said, each with the newest message that says most of it.
 
-    Only statements count: nothing comes from a question, a text to work on, or from the assistant alone. What is
-    no short text, or has a number that the user did not give, is left out.
+    Only statements count: nothing comes from a question, a text to work on, or only from the assistant. Items that
+    are not short texts, or have a number that the user did not give, are left out.
 
     Args:
         information: fields of core memory with a text, a list of texts or named texts each, as the model wrote it.
@@ -78,7 +78,7 @@ def told_items(information: Mapping[str, Any], said: Sequence[UserMessage]) -> l
 
 
 def _named(information: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield fields and values, each value a short text that can be stored."""
+    """Yield fields and values, each value a short storable text."""
     for key, value in information.items():
         name = re.sub(r"\W+", "_", str(key)).strip("_").casefold()
         name = _FIELDS.get(name, name)
