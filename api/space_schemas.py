@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from services.conversations.values import SpaceName
 
@@ -30,6 +30,14 @@ class SpaceList(BaseModel):
 
     items: list[SpaceView]
     next: None = None
+
+
+class SpaceChange(BaseModel):
+    """What is to change about a space."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: SpaceName = Field(description="The new name, which no other space of the user has.")
 
 
 class ErasedSpaceView(BaseModel):

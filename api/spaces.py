@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 
 from api.access import MemoryReader, MemoryWriter, ServicesOf
 from api.problems import documented
-from api.space_schemas import ErasedSpaceView, SpaceList
+from api.space_schemas import ErasedSpaceView, SpaceChange, SpaceList
 from services.conversations.values import Id, SpaceName
 
 router = APIRouter(
@@ -24,6 +24,19 @@ async def spaces(user_id: User, services: ServicesOf, caller: MemoryReader) -> A
     """Every space of a user, by name, with the size of its content."""
     caller.act_for(user_id)
     return {"items": await services.spaces.of_user(caller.tenant_id, user_id)}
+
+
+@router.patch("/{space:path}", status_code=HTTPStatus.NO_CONTENT, responses=documented(HTTPStatus.CONFLICT))
+async def rename(
+    user_id: User,
+    space: Annotated[SpaceName, Path()],
+    change: SpaceChange,
+    services: ServicesOf,
+    caller: MemoryWriter,
+) -> None:
+    """Rename a space; its conversations and memories stay in it."""
+    caller.act_for(user_id)
+    await services.spaces.rename(caller.tenant_id, user_id, space, change.name)
 
 
 @router.delete("/{space:path}", response_model=ErasedSpaceView)

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
+import psycopg
 from psycopg.rows import class_row, tuple_row
 
-from services.errors import NotFound
+from services.errors import Conflict, NotFound
 from services.platform.postgres import Database
 
 _USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
@@ -20,6 +21,12 @@ SELECT s.name, s.created_at,
         AND e.retracted_at IS NULL) AS memories,
        (SELECT max(v.last_active_at) FROM visits v WHERE v.space_id = s.id) AS last_active_at
 FROM spaces s WHERE s.tenant_id = %(tenant_id)s AND s.user_id = %(user_id)s ORDER BY s.name
+"""
+
+_RENAME: LiteralString = """
+UPDATE spaces s SET name = %(new)s FROM users u
+WHERE s.tenant_id = %(tenant_id)s AND u.tenant_id = %(tenant_id)s AND u.id = s.user_id
+  AND u.external_id = %(user)s AND s.name = %(name)s
 """
 
 
@@ -36,7 +43,7 @@ class ListedSpace:
 
 
 class Spaces:
-    """Lists spaces, which are created with their first conversation or memory."""
+    """Lists and renames spaces, which are created with their first conversation or memory."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -54,3 +61,20 @@ class Spaces:
             raise NotFound(f"There is no user {user!r}.")
         values = {"tenant_id": tenant_id, "user_id": found[0][0]}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(ListedSpace))
+
+    async def rename(self, tenant_id: UUID, user: str, name: str, new: str) -> None:
+        """Give a user's space another name; all that belongs to it stays there.
+
+        Raises:
+            NotFound: the user has no space of this name.
+            Conflict: the user has a space of the new name already; two are not made one.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "user": user, "name": name, "new": new}
+        try:
+            async with self._database.tenant(tenant_id) as connection:
+                renamed = await connection.execute(_RENAME, values)
+        except psycopg.errors.UniqueViolation:
+            raise Conflict(f"There is a space {new!r} already; spaces are not merged.") from None
+        if not renamed.rowcount:
+            raise NotFound(f"The user {user!r} has no space {name!r}.")

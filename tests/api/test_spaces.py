@@ -241,6 +241,27 @@ async def test_a_space_is_erased_and_nothing_else(
     assert (await client.delete(USER)).json()["removed"]["postgresql"]["spaces"] == 1
 
 
+async def test_a_space_is_renamed_with_all_that_is_in_it(talk: Talk, client: httpx.AsyncClient) -> None:
+    await talk.tell("My dog is called Quorvex.", "工作 / 项目", "s-1")
+    await talk.tell("My dog is called Tandrel.", "holiday", "s-2")
+    renamed = await client.patch(f"{USER}/spaces/工作 / 项目", json={"name": "  Work  "})
+    assert renamed.status_code == 204, renamed.text
+    listed = (await client.get(f"{USER}/spaces")).json()["items"]
+    assert [(each["name"], each["conversations"]) for each in listed] == [("Work", 1), ("holiday", 1)]
+    assert "Quorvex" in await talk.prompt("What is my dog called?", "Work", "s-3")
+    # Under the old name there is nothing any more: it begins another space.
+    assert "Quorvex" not in await talk.prompt("What is my dog called?", "工作 / 项目", "s-4")
+    for space, name, status in (
+        ("Work", "holiday", 409),
+        ("none such", "x", 404),
+        ("Work", "", 422),
+        ("Work", "x" * 65, 422),
+    ):
+        assert (await client.patch(f"{USER}/spaces/{space}", json={"name": name})).status_code == status
+    assert (await client.patch("/api/v1/users/u-2/spaces/Work", json={"name": "x"})).status_code == 404
+    assert (await client.patch(f"{USER}/spaces/Work", json={"name": "Work"})).status_code == 204
+
+
 async def test_core_memory_of_a_space_lies_over_what_all_spaces_share(
     talk: Talk, client: httpx.AsyncClient
 ) -> None:

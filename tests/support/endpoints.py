@@ -308,6 +308,11 @@ def _erase_space(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask({**_core_memory(me, ids, more, chance).path, "space": "none such"})
 
 
+def _rename_space(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    path = {**_core_memory(me, ids, more, chance).path, "space": "none such"}
+    return Ask(path, body={"name": "none such either"})
+
+
 def _days(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask(_core_memory(me, ids, more, chance).path, {"limit": more.pick("limit", chance)})
 
@@ -581,6 +586,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/users/{user_id}/persona"): Entry(_core_memory, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/daily-summaries"): Entry(_days, OK, GONE, GONE),
     ("GET", "/api/v1/users/{user_id}/spaces"): Entry(_core_memory, OK, GONE, GONE),
+    ("PATCH", "/api/v1/users/{user_id}/spaces/{space}"): Entry(_rename_space, GONE, GONE, GONE),
     ("DELETE", "/api/v1/users/{user_id}/spaces/{space}"): Entry(_erase_space, GONE, GONE, GONE),
     ("GET", "/api/v1/users"): Entry(_users, OK, OK, OK, is_admins=True),
     ("GET", "/api/v1/users/{user_id}"): Entry(_core_memory, OK, GONE, GONE),

@@ -70,6 +70,10 @@ class SharedConversation:
                 hidden, client.messages = client.messages[:-kept], client.messages[-kept:]
             case "elsewhere" if turns:
                 client.messages += self._pair(f"elsewhere {next(self._count)}")
+        if not client.messages:  # a message alone goes on, unless it is all that there is
+            stored = await self.stored()
+            if [content for _, content in stored[::2]] != [text]:
+                hidden = [{"role": role, "content": content} for role, content in stored]
         before = [*hidden, *client.messages]
         await client.say(text)
         client.messages = [*before, *client.messages[-2:]]
@@ -83,11 +87,11 @@ class SharedConversation:
         return [(row[0], row[1]) for row in rows]
 
     async def check_recall(self) -> None:
-        """Ask elsewhere for the newest animal: it is recalled, and none that was put aside is."""
+        """Ask elsewhere for the newest animal, if one is left: it is recalled, and none that was put aside is."""
         course = str(await self.stored())
-        newest = next(name for name in reversed(self.said) if name in course)
+        newest = next((name for name in reversed(self.said) if name in course), "")
         other = Chat(self._sdk, {"X-Session-Id": "other"}, self.user)
-        await other.say(f"What is my {self.said[newest]} called?")
+        await other.say(f"What is my {self.said.get(newest, 'dog')} called?")
         prompt = str(self._model_server.requests[-1].body)
         assert newest in prompt
         assert [name for name in self.said if name in prompt and name not in course] == []
