@@ -1,7 +1,7 @@
 """Episodes: units of long-term memory.
 
-A completed turn is an episode, whose text is that of its messages; the others were written as memories. What
-is searched is a *unit*: one message of a turn, or a written episode.
+A completed turn is an episode, whose text is that of its messages; the others were written as memories. Search
+works on *units*: one message of a turn, or a written episode.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ IMPORTANCE: dict[WrittenType, float] = {"preference": 0.8, "decision": 0.9, "con
 """Default importance of a written episode."""
 MAX_CONTENT_CHARACTERS = 4000
 _ASSISTANTS = frozenset(["assistant", "ai", "bot", "chatbot", "助手", "ai助手", "机器人", "智能助手"])
-"""How imports name an assistant; another name is that of a person."""
+"""Names for assistants in imports; any other name is that of a person."""
 
 
 @dataclass(frozen=True)
 class StoredUnit:
-    """One message of a turn's episode, or an episode that was written."""
+    """One message of a turn's episode, or a written episode."""
 
     episode_id: UUID
     unit_id: UUID
@@ -40,9 +40,9 @@ class StoredUnit:
     source_message_ids: list[UUID]
     """Messages that the whole episode comes from."""
     message_id: UUID | None
-    """None where the episode was written."""
+    """None if the episode was written."""
     previous_id: UUID | None
-    """The message before it in its conversation; known of what was found."""
+    """The message before it in its conversation; set for search results."""
     question_id: UUID | None = None
     """For an answer: the message that it answers."""
     question: str | None = None
@@ -51,24 +51,24 @@ class StoredUnit:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitToIndex(StoredUnit):
-    """A unit with whose it is."""
+    """A unit with its owner."""
 
     user_id: UUID
     expert_id: UUID
     space_id: UUID | None
     episode_at: datetime
-    """When the episode was."""
+    """Time of the episode."""
     source_count: int
     """Messages that it comes from."""
     content_hash: str | None
     """Hash of what was written; None for a turn."""
     is_living: bool
-    """Whether nothing has superseded it: else it is to be in the index no more."""
+    """Whether it is still valid; otherwise it must be removed from the index."""
 
 
 @dataclass(frozen=True)
 class NewEpisode:
-    """A memory that is to be written."""
+    """A memory to write."""
 
     content: str
     episode_type: WrittenType
@@ -81,13 +81,13 @@ class NewEpisode:
 
 @dataclass(frozen=True)
 class WrittenEpisode:
-    """A memory that was written, verbatim."""
+    """A written memory, verbatim."""
 
     id: UUID
     episode_type: EpisodeType
     content: str
     said_at: datetime
-    """When the first message was that it comes from; of one without, when it was written."""
+    """Time of its first source message; without one, when it was written."""
 
 
 @dataclass(frozen=True)
@@ -103,5 +103,5 @@ class Source:
 
 
 def said_by_assistant(role: str, speaker: str | None) -> bool:
-    """Whether the assistant said something, and no person of whom an import says so by another name."""
+    """Whether the assistant said it, not a person whom an import names as the speaker."""
     return role == "assistant" and (speaker or "assistant").lower() in _ASSISTANTS

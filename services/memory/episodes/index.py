@@ -1,9 +1,9 @@
-"""The index of episodes in Milvus: what finds them by words and by meaning.
+"""The index of episodes in Milvus, for search by words and by meaning.
 
-It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids. A row
-is a *unit*: one message of a turn's episode, or an episode that was written as a memory.
+It can be rebuilt from PostgreSQL at any time, and nothing is ever shown from it: it returns ids. A row is a
+*unit*: one message of a turn's episode, or a written memory.
 
-A user's units are in one of `SHARDS` collections: each holds few users, so that a search looks at little.
+A user's units are in one of `SHARDS` collections, so that a search scans few users.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -23,28 +23,28 @@ PREFIX = "conversation_episodes"
 NAME = PREFIX + "_{shard:02d}"
 SHARDS = 64
 _MOST_ROWS = 16_000
-"""Milvus answers with no more rows at once."""
+"""Maximum number of rows that Milvus returns at once."""
 _ALL_S = 30.0
-"""Seconds for reading all of a user's rows, where nobody waits for an answer."""
+"""Seconds for reading all of a user's rows in the background."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Which units are searched: those of a user with an expert, and fewer where more is given."""
+    """The units to search: those of a user with an expert, narrowed by the other fields."""
 
     tenant_id: UUID
     user_id: UUID
     expert_id: UUID
     conversation_id: UUID | None = None
     episode_type: str | None = None
-    """One of our own names; what a caller sends is compared with them before."""
+    """Validated against the known types before."""
     since: datetime | None = None
     until: datetime | None = None
     """Not included."""
     space_id: UUID | None = None
-    """The space whose units are searched beside those that all spaces share; None = the shared ones alone."""
+    """The space whose units are searched in addition to the shared ones; None = only the shared ones."""
     without: frozenset[str] = frozenset()
-    """Ids of memories and messages that are not found."""
+    """Ids of memories and messages to exclude."""
 
     @classmethod
     def of(
@@ -57,7 +57,7 @@ class Scope:
         until: datetime | None = None,
         without: Iterable[str] = (),
     ) -> "Scope":
-        """What an owner of memory knows, or a part of it."""
+        """Return the scope of an owner's memory, or a part of it."""
         return cls(
             owner.tenant_id,
             owner.user_id,
@@ -72,7 +72,7 @@ class Scope:
 
     @property
     def whole(self) -> "Scope":
-        """All that its owner knows."""
+        """The whole memory of its owner."""
         return Scope(self.tenant_id, self.user_id, self.expert_id, space_id=self.space_id)
 
 
@@ -88,7 +88,7 @@ class UnitHit:
 
 
 def shard_of(user_id: UUID) -> int:
-    """The shard that holds a user's units."""
+    """Return the shard that holds a user's units."""
     return user_id.int % SHARDS
 
 
@@ -96,17 +96,17 @@ class EpisodeIndex:
     """Adds, finds and removes units."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
-        """Take whose embeddings are indexed, and how many dimensions they have."""
+        """Take the embedding model and its dimensions."""
         self._milvus = milvus
         self._vectors = VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the last check found rows of an older version: they work, but searches have more to do."""
+        """Whether the last check found rows of an older version, which work but make searches slower."""
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """See that what is there was made with this embedding model, and by which version.
+        """Check that the index was made with this embedding model, and by which version.
 
         Raises:
             ConfigurationError: it was made with another model; says what to do.
@@ -130,9 +130,9 @@ class EpisodeIndex:
             scope: whose units.
             terms: for each query its terms; one without any finds nothing.
             vectors: for each query its embedding; may be empty, then nothing is searched by meaning.
-            limit: units for each query.
-            dense_limit: units for each query that are found by meaning, if another.
-            within_s: seconds to wait, after which Milvus is left alone for a while; None = five seconds.
+            limit: maximum units for each query.
+            dense_limit: maximum units found by meaning for each query, if different.
+            within_s: seconds to wait, after which Milvus is not asked for a while; None = five seconds.
 
         Returns:
             For each query the units found by words, and for each query those found by meaning.
@@ -210,7 +210,7 @@ class EpisodeIndex:
 
         Args:
             rows: the units.
-            lost: called with a shard that is not there, before it is made: what it may have held is lost.
+            lost: called with a missing shard before it is created: what it may have held is lost.
 
         Raises:
             ConfigurationError: the index was made with another embedding model.
@@ -222,7 +222,7 @@ class EpisodeIndex:
             await self._vectors.upsert(NAME.format(shard=shard), mine, lost=of_shard)
 
     async def flush(self, shard: int) -> None:
-        """Make a shard's newest rows part of its indexes.
+        """Flush a shard's newest rows into its indexes.
 
         Raises:
             Unavailable: Milvus does not answer.
@@ -244,7 +244,7 @@ class EpisodeIndex:
         return await self._vectors.delete(_name(user_id), filters)
 
     async def begin_again(self, shard: int) -> NewCollection:
-        """Make an empty collection beside a shard's present one, to be filled and then put in its place.
+        """Create an empty collection beside a shard's current one, to be filled and then to replace it.
 
         Raises:
             Unavailable: Milvus does not answer.
@@ -252,21 +252,21 @@ class EpisodeIndex:
         return await self._vectors.begin_again(NAME.format(shard=shard))
 
     async def remove_shard(self, shard: int) -> None:
-        """Remove a shard in which no user has anything; raises as `begin_again`."""
+        """Remove an empty shard; raises as `begin_again`."""
         await remove(self._milvus, NAME.format(shard=shard))
 
     async def rewrite(self) -> int:
-        """Rewrite every shard with the rows that were not removed: its files hold the others too.
+        """Rewrite every shard with its live rows, because its files also hold removed ones.
 
         Only for the holder of the lock `WRITING`. Returns the rows.
 
         Raises:
-            Unavailable: Milvus does not answer; what was not rewritten is as it was.
+            Unavailable: Milvus does not answer; the remaining shards are unchanged.
         """
         return sum([await rewrite(self._milvus, NAME.format(shard=shard)) for shard in range(SHARDS)])
 
     async def remove_leftovers(self, user_id: UUID) -> None:
-        """Remove what a rebuild of the user's shard left that was broken off; nobody searches it.
+        """Remove what an interrupted rebuild of the user's shard left; nobody searches it.
 
         Only for the holder of the lock `WRITING`.
 
@@ -281,7 +281,7 @@ def _name(user_id: UUID) -> str:
 
 
 def _filter(scope: Scope) -> str:
-    """Only ids that we minted, numbers and names of ours: text of a caller never gets here."""
+    """Build the filter, only from our own ids, numbers and names: callers' text never gets here."""
     spaces = dict.fromkeys((None, scope.space_id))
     holders = ", ".join(f'"{held_by(scope.expert_id, space_id)}"' for space_id in spaces)
     parts = [

@@ -1,4 +1,4 @@
-"""A unit as it is written into the index."""
+"""Units as rows of the index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class IndexRow:
     """A unit as it is indexed."""
 
     unit_id: UUID
-    """Id of the message, or of the episode that was written."""
+    """Id of the message, or of the written episode."""
     episode_id: UUID
     tenant_id: UUID
     user_id: UUID
@@ -29,14 +29,15 @@ class IndexRow:
 
 
 def milliseconds(at: datetime) -> int:
-    """Milliseconds since the epoch, as the index keeps a time."""
+    """Return a time in milliseconds since the epoch, as the index stores it."""
     return int(at.timestamp() * 1000)
 
 
 def held_by(expert_id: UUID, space_id: UUID | None) -> UUID:
-    """What the field `expert_id` of a collection holds: the expert, or what stands for the expert in a space.
+    """Return the value of the field `expert_id` of a collection: the expert, or a substitute for the expert in a
+    space.
 
-    So collections that were made before there were spaces hold spaces as they are.
+    So collections from before spaces existed can hold them without a new field.
     """
     return expert_id if space_id is None else uuid5(expert_id, str(space_id))
 

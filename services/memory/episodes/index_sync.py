@@ -1,7 +1,7 @@
-"""Keeping the index up with the episodes: in batches, in the background, by one process at a time.
+"""Keeps the index in sync with the episodes: in batches, in the background, by one process at a time.
 
-PostgreSQL says what is indexed. A crash between Milvus and PostgreSQL makes units be written again under the
-same ids: nothing is lost, nothing is there twice.
+PostgreSQL records what is indexed. After a crash between Milvus and PostgreSQL, units are written again under the
+same ids: nothing is lost or duplicated.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _EVERY = "* * * * * */5"
 """A cron expression, its last field the seconds."""
 _EPISODES_AT_ONCE = 200
 _OTHERS_S = 0.3
-"""Seconds between two shards: a removal that waits looks this often."""
+"""Seconds between two shards, so that a waiting removal can run."""
 _FIRST = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 log = structlog.get_logger(__name__)
@@ -66,7 +66,7 @@ class EpisodeIndexSync:
         *,
         on_indexed: Callable[[Sequence[IndexRow]], None] = lambda _: None,
     ) -> None:
-        """Register the jobs; `on_indexed` is called with what this process has put into the index."""
+        """Register the jobs; `on_indexed` is called with what this process has indexed."""
         self._on_indexed = on_indexed
         self._database = database
         self._index = index
@@ -76,7 +76,7 @@ class EpisodeIndexSync:
         jobs.task(FORGET)(self._forget)
 
     async def index_waiting(self) -> int:
-        """Index every episode that waits for it, of all tenants; return how many.
+        """Index every waiting episode of all tenants; return how many.
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
@@ -93,7 +93,7 @@ class EpisodeIndexSync:
         try:
             await self.index_waiting()
         except (Unavailable, ConfigurationError) as error:
-            # They wait, are recalled all the same, and the next run is soon.
+            # They can be recalled anyway, and the next run is soon.
             log.warning("episodes wait to be indexed", reason=error.message)
         await self._jobs.forget_older_runs(INDEX, context)
 
@@ -108,7 +108,7 @@ class EpisodeIndexSync:
             await self._index.upsert(rows, lost=self._lost)
             self._on_indexed(rows)
             marked = await self._mark(tenant_id, _written(units))
-            # What was removed or changed meanwhile must not come back, or not as it was.
+            # What was removed or changed meanwhile must not come back.
             written = {row.unit_id for row in rows}
             stale: dict[UUID, set[UUID]] = {}
             for unit in units:
@@ -121,7 +121,7 @@ class EpisodeIndexSync:
 
     async def _rows(self, tenant_id: UUID, units: Sequence[UnitToIndex]) -> list[IndexRow]:
         said = [unit for unit in units if unit.text]
-        # In a thread: turns of the same process go on meanwhile.
+        # In a thread, so that turns of the same process go on.
         found = await asyncio.to_thread(lambda: [indexed_terms(one.text, one.speaker, one.role) for one in said])
         full = [(unit, words) for unit, words in zip(said, found, strict=True) if words]
         vectors = await self._embedder.embed([indexed_text(one.speaker or "", one.text) for one, _ in full])
@@ -156,7 +156,7 @@ class EpisodeIndexSync:
         return {row[0] for row in rows}
 
     async def _lost(self, shard: int) -> None:
-        """A shard that is not there was lost, or is new: whatever it had held is indexed again."""
+        """A missing shard was lost, or is new: index again whatever it had held."""
         for tenant_id, users in (await self._users_of(shard)).items():
             values = {"tenant_id": tenant_id, "user_ids": users}
             async with self._database.tenant(tenant_id) as connection:
@@ -166,13 +166,13 @@ class EpisodeIndexSync:
         left = "removed episodes are left in the index"
         async with (
             self._jobs.until_done(job, FORGET, left, user_id=user_id, episode_ids=list(episode_ids)),
-            # Who writes into the index now may have read what was removed: it ends first.
+            # A current writer may have read what was removed: wait for it to end.
             self._database.only_one(WRITING, wait=True),
         ):
             await self._index.forget(user_id, episode_ids)
 
     async def count(self) -> int:
-        """How many episodes there are, of all tenants."""
+        """Count the episodes of all tenants."""
         count = 0
         for tenant_id in await self._database.tenants():
             rows = await self._database.fetch(
@@ -184,11 +184,11 @@ class EpisodeIndexSync:
     async def rebuild(self, on_progress: Callable[[int], None]) -> int:
         """Rebuild the whole index from PostgreSQL, shard by shard, while it is in use; return how many episodes.
 
-        Each shard is filled beside the present one and takes its place when it is whole. Broken off, it is
-        begun again without harm.
+        Each shard is filled beside the current one and replaces it when it is complete. An interrupted rebuild can
+        simply be repeated.
 
         Args:
-            on_progress: called with how many more episodes are in it.
+            on_progress: called with the number of further episodes indexed.
 
         Raises:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
@@ -200,7 +200,7 @@ class EpisodeIndexSync:
 
     async def _rebuild_shard(self, shard: int, on_progress: Callable[[int], None]) -> int:
         async with self._database.only_one(WRITING, wait=True):
-            # Read under the lock: later users are indexed when the new one is in place.
+            # Read under the lock: later users are indexed once the new collection is in place.
             users = await self._users_of(shard)
             if not users:
                 await self._index.remove_shard(shard)

@@ -1,8 +1,7 @@
-"""Removing an episode together with what was merged from it, or what it was merged from.
+"""Removes an episode together with what was merged from it, or what it was merged from.
 
-What somebody removes must not survive in a text that was made of it. So that text goes too, and its other sources
-come back. Removing such a text removes what it says, and with it the sources that mean the same.
-"""
+What somebody removes must not survive in a text derived from it: that text is removed too, and its other sources
+are restored. Removing a merged text also removes its sources, because they mean the same."""
 
 from collections.abc import Sequence
 from typing import Any, LiteralString
@@ -10,7 +9,7 @@ from uuid import UUID
 
 from services.platform.postgres import Connection
 
-# Step by step, each under its lock: a run of compression may just be merging the newest text once more.
+# Step by step, each under its lock, because a compression run may be merging the newest text again.
 _LOCK: LiteralString = """
 SELECT superseded_by FROM episodes
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
@@ -38,7 +37,7 @@ _REMOVE: LiteralString = """
 DELETE FROM episodes WHERE id = ANY(%(gone)s) AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
 
-# A text that is staged only, of a run that goes on or was lost.
+# A staged text of a run that is in progress or was lost.
 _REMOVE_DRAFTS: LiteralString = """
 DELETE FROM compression_drafts d USING compression_sources s
 WHERE s.draft_id = d.id AND s.episode_id = ANY(%(gone)s) AND d.tenant_id = %(tenant_id)s
@@ -49,7 +48,7 @@ WHERE s.draft_id = d.id AND s.episode_id = ANY(%(gone)s) AND d.tenant_id = %(ten
 async def remove_with_merged(
     connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID
 ) -> Sequence[UUID]:
-    """Remove an episode, in the caller's transaction; return all that went, nothing where there is none."""
+    """Remove an episode, in the caller's transaction; return everything removed, nothing if there is none."""
     values: dict[str, Any] = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
     texts: list[UUID] = []
     holds_instead: UUID | None = episode_id

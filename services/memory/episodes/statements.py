@@ -2,11 +2,11 @@
 
 from typing import LiteralString
 
-# What is remembered: neither superseded, nor retracted, nor held until it is decided whether it is to be.
+# What is remembered: neither superseded, nor retracted, nor held until that is decided.
 LIVING: LiteralString = "e.superseded_by IS NULL AND e.retracted_at IS NULL AND e.held_at IS NULL"
 
-# A unit is a message of the episode, or the episode itself where it was written. Incomplete answers are none, and
-# what was superseded says nothing.
+# A unit is a message of the episode, or a written episode itself. Incomplete answers and superseded episodes have
+# none.
 UNIT: LiteralString = f"""
 e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.origin,
 e.conversation_id, coalesce(m.content, CASE WHEN {LIVING} THEN e.content END) AS text,
@@ -15,7 +15,7 @@ coalesce(m.role, CASE e.origin WHEN 'assistant_said' THEN 'assistant' ELSE 'user
 m.speaker, m.external_id, e.source_message_ids, m.id AS message_id
 """
 
-# What a space knows: what was said in it, and what all spaces of the user share.
+# What is visible in a space: what was said in it, and what all spaces of the user share.
 OF_SPACE: LiteralString = "(e.space_id IS NULL OR e.space_id = %(space_id)s)"
 
 VISIBLE: LiteralString = f"""
@@ -48,7 +48,7 @@ WHERE (m.id IS NOT NULL OR e.content IS NOT NULL) AND {WITHIN}
 ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 """  # noqa: S608 — our own text only
 
-# As they are shown: who has a working set knows which message is before which.
+# With their texts: a working set already knows the order of messages.
 SHOWN: LiteralString = f"""
 SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, left(q.content, 200) AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
@@ -72,8 +72,8 @@ LEFT JOIN LATERAL (
 WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {WITHIN}
 """  # noqa: S608 — our own text only
 
-# What a working set is made of, and what has changed since a snapshot. Of an episode that is not remembered any
-# more one row without a text is left.
+# What a working set is made of, and what has changed since a snapshot. An episode that is no longer remembered
+# leaves one row without a text.
 _OF_OWNER: LiteralString = f"""
 SELECT e.id AS episode_id, coalesce(m.id, e.id) AS unit_id, e.episode_type, e.importance, e.conversation_id,
        coalesce(m.content, CASE WHEN {LIVING} THEN e.content END) AS text,

@@ -28,7 +28,7 @@ from services.platform.postgres import Connection, Database
 FORGET = "forget_episodes"
 
 _MOST_UNINDEXED = 100
-"""Units of a user that are looked through beside the index: the newest."""
+"""Number of newest units of a user that are scanned in addition to the index."""
 
 
 class EpisodeStore:
@@ -39,19 +39,19 @@ class EpisodeStore:
         self._jobs = jobs
 
     async def unindexed(self, scope: Scope) -> list[StoredUnit]:
-        """Units that the index has not yet, of the newest 100 episodes, oldest first."""
+        """Return units not indexed yet, of the newest 100 episodes, oldest first."""
         values = {**_scope(scope), "most": _MOST_UNINDEXED}
         return await self._database.fetch(scope.tenant_id, sql.UNINDEXED, values, class_row(StoredUnit))
 
     async def found(
         self, scope: Scope, units: Iterable[tuple[UUID, UUID]], *, with_previous: bool = True
     ) -> dict[UUID, StoredUnit]:
-        """Units by their ids, as they are now; what is not there any more, or not in scope, is left out.
+        """Return units by id, as they are now; those removed or out of scope are left out.
 
         Args:
-            scope: whose they must be.
+            scope: their required owner.
             units: for each its id and that of its episode.
-            with_previous: whether the message before each is looked for.
+            with_previous: whether to find the message before each.
         """
         pairs = list(units)
         if not pairs:
@@ -72,13 +72,13 @@ class EpisodeStore:
         return {row.message_id: row for row in rows}
 
     async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
-        """The user's time zone; None where there is no such user any more."""
+        """Return the user's time zone; None if the user no longer exists."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         rows = await self._database.fetch(tenant_id, sql.TIMEZONE, values, tuple_row)
         return rows[0][0] if rows else None
 
     async def add(self, connection: Connection, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
-        """Write a memory, in the caller's transaction; return its id. `trigger` says who writes it.
+        """Write a memory, in the caller's transaction; return its id. `trigger` names the writer.
 
         Raises:
             InvalidInput: its content is empty or too long.
@@ -109,11 +109,11 @@ class EpisodeStore:
         importance: float | None = None,
         source_message_ids: Sequence[UUID] = (),
     ) -> None:
-        """Give a written memory another content, and the messages that it comes from now as well.
+        """Change the content of a written memory, and add the messages that the change comes from.
 
         Raises:
             InvalidInput: the content is empty or too long.
-            NotFound: the user has no such memory, or it is a turn: what was said stays said.
+            NotFound: the user has no such memory, or it is a turn, which cannot be changed.
         """
         values = {
             "id": episode_id,
@@ -129,15 +129,15 @@ class EpisodeStore:
     async def content(
         self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID
     ) -> str | None:
-        """What a written memory says; None of a turn, or where there is none."""
+        """Return the text of a written memory; None for a turn, or if there is none."""
         values = {"id": episode_id, "tenant_id": tenant_id, "user_id": user_id}
         row = await (await connection.execute(sql.CONTENT, values)).fetchone()
         return row[0] if row else None
 
     async def written(self, owner: Owner, *, limit: int, visible: bool = True) -> list[WrittenEpisode]:
-        """The newest memories that were written and hold, newest first.
+        """Return the newest valid written memories, newest first.
 
-        In a space, those that all spaces share are among them, unless `visible` is false.
+        In a space, shared ones are included unless `visible` is false.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -146,18 +146,18 @@ class EpisodeStore:
         return await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, class_row(WrittenEpisode))
 
     async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
-        """Mark a written memory as superseded, in the caller's transaction; return what it says.
+        """Mark a written memory as superseded, in the caller's transaction; return its text.
 
-        None where the owner has none of this id that holds.
+        None if the owner has no valid memory with this id.
         """
         values = {**vars(owner), "id": episode_id, "by": by}
         row = await (await connection.execute(sql.SUPERSEDE, values)).fetchone()
         return row[0] if row else None
 
     async def remove(self, connection: Connection, tenant_id: UUID, user_id: UUID, episode_id: UUID) -> None:
-        """Remove an episode in the caller's transaction, which also defers its removal from the index.
+        """Remove an episode in the caller's transaction, which also queues its removal from the index.
 
-        With it goes what was merged from it, or what it was merged from; other sources come back.
+        What was merged from it, or what it was merged from, is removed too; other sources are restored.
 
         Raises:
             NotFound: the user has no such episode.
@@ -168,10 +168,10 @@ class EpisodeStore:
         await self._jobs.defer(connection, FORGET, tenant_id=tenant_id, user_id=user_id, episode_ids=list(gone))
 
     async def index_again(self, tenant_id: UUID, user_id: UUID) -> bool:
-        """Have all episodes of a user indexed again whose part of the index is not there.
+        """Have all episodes of a user whose part of the index is missing indexed again.
 
         Returns:
-            Whether anything was lost by that, or waits that is not looked through beside the index.
+            Whether anything was lost, or is waiting that is not scanned in addition to the index.
         """
         values = {"tenant_id": tenant_id, "user_ids": [user_id]}
         async with self._database.tenant(tenant_id) as connection:
@@ -181,7 +181,7 @@ class EpisodeStore:
 
 
 def checked_content(content: str) -> str:
-    """A memory's content as it is stored.
+    """Return a memory's content as stored.
 
     Raises:
         InvalidInput: it is empty or too long.

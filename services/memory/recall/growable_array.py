@@ -11,10 +11,10 @@ _SPARE = 0.25
 
 
 class GrowableArray:
-    """Rows of one type, with room for more: adding a few costs no copy of the others."""
+    """Rows of one type with spare capacity: appending a few does not copy the others."""
 
     def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
-        """Take what a row is: one value, or `width` of them."""
+        """Take the type of a row: one value, or `width` of them."""
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.width = width
         self._size = 0
@@ -25,7 +25,7 @@ class GrowableArray:
 
     @property
     def values(self) -> NDArray[Any]:
-        """All rows; what is written into them is written here."""
+        """A view of all rows."""
         return self._room[: self._size]
 
     @property
@@ -45,7 +45,7 @@ class GrowableArray:
         self._size = needed
 
     def become(self, rows: NDArray[Any]) -> None:
-        """Hold these rows instead."""
+        """Replace all rows by these."""
         self._room = np.array(rows, dtype=self.dtype)
         self._size = len(rows)
 
@@ -54,7 +54,7 @@ class GrowableArray:
 
 
 class GrowableRows:
-    """Rows of different lengths, one after the other."""
+    """Rows of different lengths, stored consecutively."""
 
     def __init__(self, dtype: DTypeLike) -> None:
         """Take the type of a value."""
@@ -72,17 +72,17 @@ class GrowableRows:
 
     @property
     def values(self) -> NDArray[Any]:
-        """The values of all rows; what is written into them is written here."""
+        """A view of the values of all rows."""
         return self._values.values
 
     @property
     def bounds(self) -> Places:
-        """Where each row begins; one more for the end of the last."""
+        """The beginning of each row, and the end of the last."""
         return self._bounds.values
 
     @property
     def lengths(self) -> Places:
-        """How many values each row has."""
+        """The number of values in each row."""
         return np.diff(self.bounds)
 
     @property
@@ -97,13 +97,13 @@ class GrowableRows:
         self._bounds.append(last + np.cumsum(np.asarray(lengths, dtype=np.intp)))
 
     def indexes(self, places: Places) -> tuple[Places, Places]:
-        """Where in `values` some rows are, one after the other, and where each of them begins there."""
+        """Return the indexes of some rows in `values`, consecutively, and where each row begins among them."""
         bounds = self.bounds
         lengths = bounds[places + 1] - bounds[places]
         return stretches(bounds[places], lengths), boundaries(lengths)
 
     def keep(self, places: Places) -> None:
-        """Hold these rows alone."""
+        """Keep only these rows."""
         at, bounds = self.indexes(places)
         self._values.become(self.values[at])
         self._bounds.become(bounds)

@@ -1,4 +1,4 @@
-"""Search in Milvus: for users of whom no working set is kept. It answers with ids; the units are in PostgreSQL."""
+"""Search in Milvus, for users without a working set. It returns ids; the units are in PostgreSQL."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,11 +16,11 @@ from services.text.tokenizer import terms
 
 _AT_ONCE = 4
 _IN_A_TURN_S = 2.0
-"""From when it is asked: what takes longer is broken."""
+"""Seconds after which a search is considered broken."""
 
 
 class IndexSearch:
-    """Searches by words and by meaning, a few turns at a time, in the order in which they came."""
+    """Searches by words and by meaning, a few turns at a time, in order of arrival."""
 
     def __init__(self, episodes: EpisodeStore, index: EpisodeIndex) -> None:
         self._episodes = episodes
@@ -28,7 +28,7 @@ class IndexSearch:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def find(self, sought: SearchRequest) -> SearchResult:
-        """Find and rank; what is not indexed yet is ranked by its words.
+        """Find and rank units; those not indexed yet are ranked by their words.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -73,7 +73,7 @@ class IndexSearch:
                 dense_limit=sought.nearest,
                 within_s=_IN_A_TURN_S if sought.hurried else None,
             )
-        except CollectionMissing:  # it was lost, or nothing of the user was ever in it
+        except CollectionMissing:  # it was lost, or never held anything of the user
             if await self._episodes.index_again(scope.tenant_id, scope.user_id):
                 _note(degraded, "milvus")
             return [], {}
@@ -92,7 +92,7 @@ def _note(degraded: list[str], source: str) -> None:
 def _together(
     found: Iterable[tuple[Sequence[SearchList], Mapping[str, UnitHit]]],
 ) -> tuple[list[SearchList], dict[str, UnitHit]]:
-    """What searches with the same queries found in several scopes; a unit has the same score in each."""
+    """Merge the results of the same queries in several scopes; a unit has the same score in each."""
     scores: dict[tuple[int, SearchLeg], dict[str, float]] = {}
     hits: dict[str, UnitHit] = {}
     for lists, found_there in found:

@@ -1,4 +1,4 @@
-"""Which units of a working set hold which terms."""
+"""The inverted index of a working set: which units contain which terms."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,14 +7,14 @@ from services.memory.recall.growable_array import GrowableRows
 from services.search.sequences import Places, stretches
 
 _LEAST_BEHIND, _SHARE_BEHIND = 64, 0.1
-"""Units that may be looked through term by term before the postings are renewed: in number, or by their share."""
+"""Units that may be scanned term by term before the postings are rebuilt: in number, or as a share."""
 
 
 class Postings:
-    """For each term the units that hold it, and how often; the newest units are looked through instead."""
+    """For each term the units that contain it, and how often; the newest units are scanned instead."""
 
     def __init__(self) -> None:
-        """Hold nothing."""
+        """Begin empty."""
         self._size = 0
         self._begins: Places = np.zeros(1, dtype=np.intp)
         self._places = np.zeros(0, dtype=np.int32)
@@ -26,7 +26,7 @@ class Postings:
         return self._begins.nbytes + self._places.nbytes + self._counts.nbytes
 
     def make(self, rows: GrowableRows, terms: int) -> None:
-        """Make them of units, each a row of term numbers below `terms`."""
+        """Build them from units, each a row of term numbers below `terms`."""
         size = len(rows)
         of_numbers = np.repeat(np.arange(size, dtype=np.int64), rows.lengths)
         cells, counts = np.unique(rows.values.astype(np.int64) * max(size, 1) + of_numbers, return_counts=True)
@@ -37,7 +37,7 @@ class Postings:
         self._counts = counts.clip(max=65_535).astype(np.uint16)
 
     def of(self, numbers: Places, rows: GrowableRows, terms: int) -> tuple[Places, Places, Places]:
-        """Which units hold some terms, and how often: their places, the index of the term, and the count."""
+        """Return which units contain some terms, and how often: unit places, term indexes, and counts."""
         behind = len(rows) - self._size
         if behind > max(_LEAST_BEHIND, _SHARE_BEHIND * self._size):
             self.make(rows, terms)

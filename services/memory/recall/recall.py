@@ -1,8 +1,7 @@
-"""Recall: what of all that was ever said bears on a message. Every way to a user's memory goes through here.
+"""Recall: finds what is relevant to a message among everything ever said. All searches of memory go through here.
 
-Searched is the user's working set, or for lack of one the index. What is shown is read from PostgreSQL, so that
-nothing that was removed, or is somebody else's, can come up. What is not indexed yet is found by its words.
-"""
+It searches the user's working set or, without one, the index. What is shown is read from PostgreSQL, so that
+nothing removed, or belonging to somebody else, can come up. What is not indexed yet is found by its words."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -41,14 +40,14 @@ from services.time_reference.parse import named_day
 
 _TRUSTED = 0.5
 _DEPTH_OF_A_WEAK_EMBEDDING = 40
-"""Units that it may add to what was found by words."""
+"""Maximum number of units found by meaning that are added to those found by words."""
 _EMBEDDING_S = 5.0
-"""For which a search outside of a turn waits for the embeddings."""
+"""Seconds that a search outside of a turn waits for the embeddings."""
 _HANGS_S = 20.0
-"""A turn does without a recall that takes longer: something is broken."""
+"""Seconds after which a turn goes on without recall: something is broken."""
 _BUSY_S = 0.005
 _DEPTH, _DEPTH_OF_A_TURN = 40, 24
-"""Units that are answered with their texts: a prompt chooses among the first 20 of those that still hold."""
+"""Units returned with their texts: a prompt chooses among the first 20 of those that still hold."""
 _NOTHING = Ranking((), 0.0)
 _USUAL = Floor.of()
 
@@ -57,7 +56,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class TurnQuery:
-    """For which turn is recalled."""
+    """The turn for which to recall."""
 
     scope: Scope
     conversation_id: UUID
@@ -65,42 +64,42 @@ class TurnQuery:
     message: str
     now: datetime
     timezone: str
-    """The user's: a day that the message names is a local one."""
+    """The user's time zone, for days that the message names."""
     since: datetime | None = None
-    """The time that the message refers to, if that is known: what was said then comes first."""
+    """The time that the message refers to, if known: what was said then comes first."""
     until: datetime | None = None
     only_then: bool = False
-    """Whether it asks for that time and nothing else: then nothing else is recalled."""
+    """Whether it asks only about that time: then nothing else is recalled."""
     about_past: bool = False
-    """Whether the message refers to what was said before, at whatever time."""
+    """Whether the message refers to earlier conversation, at any time."""
     said: Sequence[Utterance] = ()
-    """What was said just before in its conversation, the newest last."""
+    """The preceding messages of its conversation, newest last."""
     shown_since: datetime | None = None
-    """From when on the prompt shows its conversation anyway; None = it shows none of it."""
+    """The time since which the prompt shows its conversation anyway; None = it shows none of it."""
     generation: int | None = None
-    """Generation of the user's memory, as the turn's opening statement read it; None = not known."""
+    """Generation of the user's memory, read when the turn was opened; None = not known."""
 
 
 @dataclass(frozen=True)
 class RecallResult:
-    """What a recall found."""
+    """The result of a recall."""
 
     queries: Sequence[RecallQuery] = ()
     ranking: Ranking = _NOTHING
     units: Mapping[str, StoredUnit] = field(default_factory=dict)
-    """What was ranked, by the unit's id."""
+    """The ranked units, by id."""
     degraded: Sequence[str] = ()
-    """`milvus` or `embedding`: what did not answer; then the rest was searched. `recall`: none of it was."""
+    """`milvus` or `embedding` did not answer, and the rest was searched; `recall`: nothing was searched."""
     milliseconds: float = 0.0
     loading_milliseconds: float = 0.0
-    """Milliseconds of them that passed waiting for the user's working set."""
+    """Milliseconds of these spent waiting for the user's working set."""
     message_vector: Sequence[float] | None = None
-    """The embedding of the message, where one was made."""
+    """The embedding of the message, if one was made."""
     floor: Floor = _USUAL
-    """From where on something is relevant at all."""
+    """Threshold of relevance."""
 
     def without(self, excluded: Collection[str]) -> "RecallResult":
-        """The same without what comes from these memories and messages."""
+        """Return the same without what comes from these memories and messages."""
         if not excluded:
             return self
         left = [each for each in self.ranking.results if not is_excluded(self.units[each.unit.id], excluded)]
@@ -120,7 +119,7 @@ class Recall:
         budget_s: float,
         parameters: RankingParameters | None = None,
     ) -> None:
-        """Take for how many seconds a turn waits for the embedding of its message."""
+        """Take the seconds that a turn waits for the embedding of its message."""
         self._episodes = episodes
         self._by_index = IndexSearch(episodes, index)
         self._sets = sets
@@ -130,7 +129,7 @@ class Recall:
         self._parameters = parameters or RankingParameters()
 
     async def for_turn(self, asked: TurnQuery) -> RecallResult:
-        """Recall for a message in its conversation; never fails a turn: what is broken is left out."""
+        """Recall for a message in its conversation; never fails: broken parts are left out."""
         begun = perf_counter()
         with span("search_memory", _about(asked.scope, asked.message)) as current:
             try:
@@ -180,16 +179,16 @@ class Recall:
         speaker: str = "",
         depth: int = _DEPTH,
     ) -> RecallResult:
-        """Search a user's memory for a text, without a time limit of our own.
+        """Search a user's memory for a text, without an overall time limit.
 
         Args:
-            scope: whose memory, and which part of it.
-            query: what is looked for.
-            now: from which age is counted.
-            timezone: the user's; with it, a day that the query names narrows the search to that day, if there
-                is anything of it.
-            said: what was said just before, the newest last.
-            speaker: who asks, as in what is indexed; or empty.
+            scope: the owner of the memory, and the part to search.
+            query: the text to search for.
+            now: the time from which age is counted.
+            timezone: the user's; with it, a day that the query names narrows the search to that day, if there is
+                anything on it.
+            said: the preceding messages, newest last.
+            speaker: who asks, named as in the index; or empty.
             depth: how many units are wanted.
 
         Raises:
@@ -209,7 +208,7 @@ class Recall:
         return replace(found, milliseconds=round((perf_counter() - begun) * 1000, 1))
 
     async def close(self) -> None:
-        """Stop what goes on behind recalls."""
+        """Stop the background work."""
         if self._measuring is not None:
             self._measuring.cancel()
             await asyncio.wait({self._measuring})
@@ -227,14 +226,14 @@ class Recall:
         about_past: bool = False,
         depth: int = _DEPTH,
     ) -> RecallResult:
-        """Find and rank; what is within `then`, a part of the scope, is searched for as well and comes first."""
+        """Find and rank units; those within `then`, a part of the scope, are searched apart and come first."""
         degraded: list[str] = list(kept.degraded) if kept else []
         quality: Mapping[Language, EmbeddingQuality] = {}
         vectors: list[list[float]] = []
         most = _TRUSTED
         if indexed:
             quality = await self.embedding_quality()
-            # Until it is known what the embedding is good for, it is asked: then it is known that it answers.
+            # Until its quality is known, the embedding is asked, which also shows that it answers.
             if known := weights(quality):
                 most = max(known.get(language, 0.0) for language in _languages(queries))
             vectors = await self._vectors(queries, degraded, patience_s) if most > 0 else []
@@ -270,7 +269,7 @@ class Recall:
         )
 
     async def embedding_quality(self) -> Mapping[Language, EmbeddingQuality]:
-        """How good the embedding is for each language; not known before it has answered once."""
+        """The quality of the embedding for each language; unknown until it has answered once."""
         if self._measuring is None or (self._measuring.done() and self._measuring.exception()):
             self._measuring = asyncio.create_task(self._measure(), name="embedding quality")
         await asyncio.wait({self._measuring}, timeout=self._budget_s / 3)
@@ -307,7 +306,7 @@ def _note_found(current: Span, found: RecallResult) -> None:
 
 @asynccontextmanager
 async def _patience(seconds: float) -> AsyncIterator[None]:
-    """As `asyncio.timeout`, but for time in which this process is busy with other turns: that does not count."""
+    """Like `asyncio.timeout`, but not counting time in which this process is busy with other turns."""
     loop = asyncio.get_running_loop()
     timers: list[asyncio.TimerHandle] = []
     async with asyncio.timeout(None) as limit:
@@ -330,9 +329,9 @@ async def _patience(seconds: float) -> AsyncIterator[None]:
 
 
 def _preferring(ranking: Ranking, then: Scope) -> Ranking:
-    """The ranking with what was said in that time before what is about as relevant.
+    """Return the ranking with units from that time before others of about the same relevance.
 
-    It is a preference, as people err about days: "last week" may have been on Thursday.
+    This is only a preference, because people err about days: "last week" may have been on Thursday.
     """
     assert then.since is not None and then.until is not None  # noqa: S101, PT018 — a time has both
     weighed = [
@@ -346,7 +345,7 @@ def _preferring(ranking: Ranking, then: Scope) -> Ranking:
 
 
 def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
-    """The scope on the one day that a question names; None where it names none, or one that is to come."""
+    """Return the scope on the day that a question names; None if it names none, or a future one."""
     if scope.since or scope.until or not asks(text, language_of([text])):
         return None
     today = local_day(now, timezone)

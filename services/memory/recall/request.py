@@ -15,17 +15,17 @@ from services.text.language import Language
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is sought, where.
+    """What to search for, and where.
 
     Attributes:
-        scope: Whose memory, and which part of it.
-        then: A part of that in which is searched as well: the time that a message refers to.
+        scope: The owner of the memory, and the part to search.
+        then: A part of the scope that is searched separately: the time that a message refers to.
         queries: At least one, the message first.
-        vectors: Their embeddings; none where the embedding is away, or not worth anything.
-        nearest: How many units are found by meaning for each query.
-        quality: How far the embedding is trusted, by language.
-        now: From when age is counted.
-        depth: How many units are answered with their texts, at the most; those of `then` besides.
+        vectors: Their embeddings; none if the embedding is unavailable or useless.
+        nearest: Number of units to find by meaning for each query.
+        quality: Quality of the embedding, by language.
+        now: The time from which age is counted.
+        depth: Maximum number of units returned with their texts, besides those of `then`.
         hurried: Whether a turn waits for it.
     """
 
@@ -43,17 +43,17 @@ class SearchRequest:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What was found, ranked."""
+    """The ranked results."""
 
     ranking: Ranking
     units: Mapping[str, StoredUnit] = field(default_factory=dict)
     """By their ids, as they are stored."""
     degraded: Sequence[str] = ()
-    """What did not answer."""
+    """Sources that did not answer."""
 
 
 def unit_of(stored: StoredUnit, known: Marked, *, indexed: bool) -> Unit:
-    """A unit as ranking knows it."""
+    """Return a unit in the form used by ranking."""
     return Unit(
         id=str(stored.unit_id),
         episode_id=str(stored.episode_id),

@@ -1,4 +1,4 @@
-"""Which of what was once said no longer holds: the user has since said otherwise, or core memory knows better."""
+"""Finds units that no longer hold: the user has since said otherwise, or core memory contradicts them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ _MOST_CHARACTERS = 2_000
 _MOST_SENTENCES = 12
 _SHORT = 500
 _SHORTEST_SUBJECT = 2
-"""Characters: what is left of 好了 or 太早 is about nothing."""
+"""Minimum characters of a value: what is left of 好了 or 太早 has no subject."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,20 @@ class Superseded:
     """Why a unit no longer holds."""
 
     by: str | None
-    """Id of the unit that holds instead; None = core memory knows better."""
+    """Id of the unit that replaces it; None = core memory does."""
 
     @property
     def reason(self) -> str:
-        """It in words, for the report."""
+        """The reason in words, for the report."""
         return f"superseded by {self.by or 'core memory'}"
 
 
 def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[str, Any]]) -> dict[str, Superseded]:
-    """The units that no longer hold, each with the reason.
+    """Return the units that no longer hold, each with the reason.
 
-    What the user said, or what was written as a memory, is superseded by a newer unit, or by a text of core
-    memory, that contradicts it; the rest of its turn with it. Facts of core memory that were changed later
-    by something that only its history knows are not looked for.
+    A statement of the user, or a written memory, is superseded by a newer unit or a text of core memory that
+    contradicts it, together with the rest of its turn. Earlier values that only the history of core memory holds
+    are not considered.
     """
     known = [claim for text in _texts(core_memory) for claim in _claims(text)]
     own = [unit for unit in units if unit.role == "user"]
@@ -58,7 +58,7 @@ def superseded(units: Sequence[StoredUnit], core_memory: Mapping[str, Mapping[st
 
 
 def contradicted(older: str, newer: Iterable[str]) -> bool:
-    """Whether a memory no longer holds beside what is stated newly; a bare value (tea) states nothing."""
+    """Whether a new statement contradicts a memory; a bare value (tea) states nothing."""
     stated = [claim for text in newer for claim in _claims(text) if claim.tells]
     return _contradict(stated, _claims(older))
 
@@ -74,7 +74,7 @@ def _claims(text: str) -> Sequence[Claim]:
 
 def _claims_of(text: str) -> Sequence[Claim]:
     sentences = [sentence.strip() for sentence in _SENTENCE.findall(text[:_MOST_CHARACTERS])[:_MOST_SENTENCES]]
-    # A question claims nothing: what is my dog called? is no other name.
+    # A question claims nothing: "what is my dog called?" gives no other name.
     return [
         claim_of(sentence) for sentence in sentences if sentence and not asks(sentence, language_of([sentence]))
     ]
@@ -85,7 +85,7 @@ _remembered_claims = text_cache(512)(_claims_of)
 
 
 def _said(unit: StoredUnit) -> Sequence[Claim]:
-    """Its claims; of a message, as part of a talk, only those that say what they are about."""
+    """Return its claims; for a message, only those that name their subject."""
     claims = _claims(unit.text)
     if unit.message_id is None:
         return claims

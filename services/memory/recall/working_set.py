@@ -1,7 +1,7 @@
 """All memories of one user with one expert as arrays, for ranking.
 
-The texts stay in PostgreSQL: a unit has here its terms as numbers, its concepts, its embedding as bytes, and a few
-numbers. Units are found by words (BM25) and by meaning (cosine) in one pass each, and are handed to the ranking.
+The texts stay in PostgreSQL; here a unit has its terms as numbers, its concepts, its embedding as bytes, and a few
+numbers. Units are found by words (BM25) and by meaning (cosine) in one pass each, and then ranked.
 """
 
 from collections import Counter
@@ -30,23 +30,23 @@ _LARGEST = 127
 _HALF = 64
 _LOW = (1 << _HALF) - 1
 _BYTES_OF_A_TERM = 130
-"""Bytes of a term in the vocabulary: the string, the number and their place in the table."""
+"""Approximate bytes of a term in the vocabulary: the string, the number and the table entry."""
 _LEAST_GONE, _SHARE_GONE = 64, 0.2
-"""Units that are gone before their places are given up: in number, and by their share."""
+"""Removed units that trigger compaction: in number, and as a share."""
 _BLOCK = 2_048
-"""Embeddings that are made into floats at once: these stay in the processor's cache."""
+"""Embeddings converted to floats at once, so that they stay in the CPU cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitContent:
-    """What follows from the text of a unit.
+    """Data derived from the text of a unit.
 
     Attributes:
-        words: Terms of its text, the speaker's name among them.
-        marks: What the index knows it by besides (`services.search.index_terms`).
-        kinds: Bits (`services.search.columns`); `KeptUnit` says which wait.
-        named: How many terms at the beginning name the speaker.
-        concepts: Those it speaks of.
+        words: Terms of its text, including the speaker's name.
+        marks: Additional index terms (`services.search.index_terms`).
+        kinds: Bits (`services.search.columns`), except `WAITING`, which is in `KeptUnit`.
+        named: Number of initial terms that name the speaker.
+        concepts: Concepts in its text.
     """
 
     words: Sequence[str]
@@ -58,13 +58,13 @@ class UnitContent:
 
 @dataclass(frozen=True, slots=True)
 class KeptUnit:
-    """A unit as a working set takes it in.
+    """A unit to add to a working set.
 
     Attributes:
-        waiting: Whether the index has yet to get it.
-        text_hash: Of what its content and its embedding depend on.
-        content: None where the set has the unit with this hash.
-        vector: Its embedding, where that is known.
+        waiting: Whether it is not indexed yet.
+        text_hash: Hash of what its content and its embedding depend on.
+        content: None if the set already has the unit with this hash.
+        vector: Its embedding, if known.
     """
 
     unit_id: UUID
@@ -80,10 +80,10 @@ class KeptUnit:
 
 
 class WorkingSet:
-    """Units of one user with one expert. A place that was given to a unit stays its own as long as it is there."""
+    """Units of one user with one expert. A unit keeps its place as long as it is in the set."""
 
     def __init__(self, dimension: int) -> None:
-        """Take how many dimensions embeddings have."""
+        """Take the dimensions of embeddings."""
         self.conversations: dict[UUID | None, int] = {}
         self._types: dict[str, int] = {}
         self._vocabulary: dict[str, int] = {}
@@ -120,7 +120,7 @@ class WorkingSet:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate size in bytes."""
         arrays = (
             self._units, self._episodes, self._terms, self._concepts, self._columns, self._vectors, self._scales,
             self._word_rows, self._word_lengths, self._postings,
@@ -128,9 +128,9 @@ class WorkingSet:
         return sum(each.nbytes for each in arrays) + _BYTES_OF_A_TERM * len(self._names)
 
     def replace(self, episode_ids: Iterable[UUID], units: Sequence[KeptUnit]) -> None:
-        """Take in all units of some episodes in place of those that there are; an episode without any goes.
+        """Replace the units of some episodes; episodes without units are removed.
 
-        A unit with the same text as before keeps its content and its embedding.
+        A unit whose text is unchanged keeps its content and its embedding.
         """
         wanted = {unit.unit_id: unit for unit in units}
         for episode_id in episode_ids:
@@ -147,7 +147,7 @@ class WorkingSet:
             self._compact()
 
     def embed(self, vectors: Mapping[UUID, Sequence[float]]) -> None:
-        """Note the embeddings of units; those of units that are not here are passed over."""
+        """Store the embeddings of units; those of unknown units are ignored."""
         for unit_id, vector in vectors.items():
             if (place := self.place_of(unit_id)) is not None:
                 self._embed(place, vector)
@@ -158,7 +158,7 @@ class WorkingSet:
         return place is not None and int(self._column("text_hash")[place]) == text_hash
 
     def without_vector(self) -> list[UUID]:
-        """Units that the index has, and whose embedding is not known here."""
+        """Return indexed units whose embedding is not known here."""
         places = np.flatnonzero(self._living & ~self._column("embedded") & ~self._are(WAITING))
         return [self.unit_id(place) for place in places.tolist()]
 
@@ -193,7 +193,7 @@ class WorkingSet:
         return indexed
 
     def place_of(self, unit_id: UUID) -> int | None:
-        """Where a unit is; None where it is not here."""
+        """Return the place of a unit; None if it is not in the set."""
         ids = self._units.values
         found = np.flatnonzero(
             (ids[:, 1] == unit_id.int & _LOW) & (ids[:, 0] == unit_id.int >> _HALF) & self._living
@@ -208,7 +208,7 @@ class WorkingSet:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> Mask:
-        """Which units there are in a part of it; `until` is not included."""
+        """Return the units in a part of the set; `until` is exclusive."""
         mask = self._living.copy()
         if conversation_id is not None:
             mask &= self._column("conversation") == self.conversations.get(conversation_id, -1)
@@ -221,12 +221,12 @@ class WorkingSet:
         return mask
 
     def waiting(self, mask: Mask, most: int) -> Places:
-        """Units that the index has not got yet, the newest first."""
+        """Return units not indexed yet, newest first."""
         places = np.flatnonzero(mask & self._are(WAITING))
         return self._ordered(places)[::-1][:most]
 
     def by_words(self, terms: Sequence[str], mask: Mask, most: int) -> Places:
-        """The units that match terms best, by BM25 over the whole set; those that hold none are left out."""
+        """Return the units that match terms best, by BM25 over the whole set; those without any are left out."""
         asked = Counter(term for term in terms if term in self._vocabulary)
         if not asked:
             return np.zeros(0, dtype=np.intp)
@@ -245,7 +245,7 @@ class WorkingSet:
         return self._highest(scores.astype(np.float64), mask & (scores > 0), most)
 
     def by_meaning(self, vector: Sequence[float], mask: Mask, most: int) -> tuple[Places, Values]:
-        """The units nearest to an embedding, with their cosine similarities."""
+        """Return the units nearest to an embedding, with their cosine similarities."""
         wanted = mask & self._column("embedded")
         known = np.flatnonzero(wanted)
         query = np.asarray(vector, dtype=np.float32)
@@ -256,7 +256,7 @@ class WorkingSet:
         query /= length
         many = len(known) > len(mask) // 2
         for begin in range(0, len(mask) if many else len(known), _BLOCK):
-            # A stretch of all is not copied before it is made into floats.
+            # A contiguous range is not copied before the conversion to floats.
             places = slice(begin, begin + _BLOCK) if many else known[begin : begin + _BLOCK]
             scores[places] = self._vectors.values[places].astype(np.float32) @ query * self._scales.values[places]
         if many:
@@ -265,7 +265,7 @@ class WorkingSet:
         return best, scores[best]
 
     def columns(self, places: Places) -> Columns:
-        """The units at the places as ranking reads them, in that order."""
+        """Return the units at the places as ranking reads them, in that order."""
         chosen = self._columns.values[places]
         begins, ends = self._stretch(places)
         terms = TermSequences(self._terms.values, self._terms.bounds, self._vocabulary).cut(begins, ends - begins)
@@ -287,16 +287,16 @@ class WorkingSet:
         )
 
     def in_order(self, *found: Places) -> Places:
-        """Places, each once, in the order in which the units were said."""
+        """Return the places without duplicates, in chronological order."""
         return self._ordered(np.unique(np.concatenate(found))).astype(np.intp)
 
     def said_between(self, places: Places, since: datetime, until: datetime) -> Mask:
-        """Which of the units at the places were said in a time; `until` is not included."""
+        """Return which of the units at the places were said in a period; `until` is exclusive."""
         said_at = self._column("said_at")[places]
         return (said_at >= since.timestamp()) & (said_at < until.timestamp())
 
     def has_elsewhere(self, conversation_id: UUID, before: datetime | None) -> bool:
-        """Whether the index has anything of another conversation, or of this one before that time."""
+        """Whether anything of another conversation is indexed, or of this one before that time."""
         here = self._column("conversation") == self.conversations.get(conversation_id, -1)
         if before is not None:
             here &= self._column("said_at") >= before.timestamp()
@@ -315,12 +315,12 @@ class WorkingSet:
         return found
 
     def _stretch(self, places: Places) -> tuple[Places, Places]:
-        """Where the words of the units at the places begin and end, their marks passed over."""
+        """Return where the words of the units at the places begin and end, without their marks."""
         bounds = self._terms.bounds
         return bounds[places] + self._column("marks")[places], bounds[places + 1]
 
     def _meanings(self, places: Places, terms: TermSequences) -> WordMeanings:
-        """Meanings of the words of the units at the places; new ones are kept for the next time."""
+        """Return the meanings of the words of the units at the places, caching new ones."""
         rows = self._word_rows.values
         at, bounds = self._word_lengths.indexes(places)
         missing = np.flatnonzero(np.isnan(self._word_lengths.values[at[bounds[:-1]]]))
@@ -366,7 +366,7 @@ class WorkingSet:
             self._note(place, unit)
 
     def _note(self, place: int, unit: KeptUnit) -> None:
-        """Write what may change while the text stays as it is."""
+        """Update what may change while the text stays the same."""
         row = self._columns.values[place]
         row["said_at"] = unit.said_at.timestamp()
         row["importance"] = unit.importance
@@ -383,7 +383,7 @@ class WorkingSet:
         length = float(np.linalg.norm(values))
         largest = float(np.abs(values).max()) if length else 0.0
         if largest:
-            # As bytes: a step is a 127th of the largest value, and the scale makes cosines of them.
+            # Quantised to bytes: a step is 1/127 of the largest value, and the scale converts back to cosines.
             rounded = np.rint(values * (_LARGEST / largest)).astype(np.int8)
             self._vectors.values[place] = rounded
             self._scales.values[place] = 1.0 / float(np.linalg.norm(rounded.astype(np.float32)))
@@ -404,7 +404,7 @@ class WorkingSet:
         return number
 
     def _highest(self, scores: Values, mask: Mask, most: int) -> Places:
-        """The places with the highest scores, best first; of equal ones the newest."""
+        """Return the places with the highest scores, best first; of equal ones the newest."""
         places = np.flatnonzero(mask)
         if len(places) > most:
             least = np.partition(scores[places], len(places) - most)[len(places) - most]
@@ -413,12 +413,12 @@ class WorkingSet:
         return newest_first[np.argsort(-scores[newest_first], kind="stable")][:most].astype(np.intp)
 
     def _ordered(self, places: Places) -> Places:
-        """Places in the order in which their units were said."""
+        """Return the places in chronological order."""
         ids = self._units.values[places]
         return places[np.lexsort((ids[:, 1], ids[:, 0], self._column("said_at")[places]))]
 
     def _preceding(self) -> Places:
-        """For each unit the place of the message before it in its conversation; -1 where there is none."""
+        """Return for each unit the place of the message before it in its conversation; -1 if there is none."""
         if self._previous is None:
             said = self._ordered(np.flatnonzero(self._living & ~self._are(WRITTEN)))
             conversations = self._column("conversation")[said]
@@ -431,7 +431,7 @@ class WorkingSet:
         return self._previous
 
     def _compact(self) -> None:
-        """Give up the places of units that are gone, and number again only the terms that are there."""
+        """Release the places of removed units, and renumber the terms still in use."""
         kept = np.flatnonzero(self._living)
         for rows in (self._terms, self._concepts, self._word_lengths):
             rows.keep(kept)

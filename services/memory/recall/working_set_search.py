@@ -19,13 +19,13 @@ from services.search.term_matrix import Values
 from services.text.tokenizer import terms
 
 _LIKELIEST = 20
-"""Units that are read for a prompt to choose from, wherever the ranking has them."""
+"""Number of units read for a prompt to choose from."""
 _MOST_WAITING = 200
-"""Units that the index has yet to get, and that are ranked in any case: the newest."""
+"""Number of the newest units not indexed yet that are ranked in any case."""
 
 
 async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: EpisodeStore) -> SearchResult:
-    """Find and rank units of a working set, and read the best of them; what is gone by then is left out.
+    """Find and rank units of a working set, and read the best of them; those removed meanwhile are left out.
 
     Raises:
         DatabaseUnavailable: the database does not answer.
@@ -47,7 +47,7 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
         preferred = np.where(units.said_between(places, then.since, then.until), PREFERRED, 1.0)
         best = np.concatenate([best, scored.best(sought.depth, preferred)])
     best = np.unique(np.concatenate([best, scored.likeliest(_LIKELIEST)]))
-    # All that is needed of the set is taken before anything is awaited: it may change meanwhile.
+    # Everything needed from the set is read before anything is awaited, because it may change meanwhile.
     chosen = places[best]
     wanted = [(units.unit_id(place), units.episode_id(place)) for place in chosen.tolist()]
     known = {
@@ -65,7 +65,7 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
 
 
 def _candidates(units: WorkingSet, sought: SearchRequest, masks: list[NDArray[np.bool_]]) -> tuple[Places, Values]:
-    """The places of what is ranked, and for each query the similarities of those that are near it."""
+    """Return the places to rank, and for each query the similarities of those near it."""
     found = [units.waiting(masks[0], _MOST_WAITING)]
     near: list[tuple[int, Places, Values]] = []
     for number, query in enumerate(sought.queries):

@@ -1,9 +1,8 @@
-"""Working sets of the users who are active now: filled, kept true to what is stored, and given up.
+"""Working sets of active users: fills them, keeps them up to date, and evicts them.
 
-A set holds what one snapshot of PostgreSQL showed. Each turn reads the user's memory generation with its opening
-statement: where that is another one, the episodes that the snapshot did not see are read, and where something was
-removed, all of them. So whatever any process writes, supersedes, removes or erases is seen by the next turn.
-"""
+A set holds one snapshot of PostgreSQL. Each turn reads the user's memory generation when it is opened: if it has
+changed, the episodes that the snapshot did not see are read, and after a removal all of them. So the next turn
+sees whatever any process writes, supersedes, removes or erases."""
 
 import asyncio
 from collections import OrderedDict
@@ -34,29 +33,29 @@ from services.search.index_terms import Marked, marked, of_this_version
 from services.text.tokenizer import terms
 
 MOST_UNITS = 100_000
-"""A user with more is served by the index."""
+"""Maximum units of a set; users with more are served by the index."""
 _BYTES_OF_A_SET, _BYTES_OF_A_UNIT = 8_192, 1_100
 _MOST_OF_THE_LIMIT = 0.5
-"""Share of all bytes that one set may take."""
+"""Maximum share of all bytes for one set."""
 _MOST_AT_ONCE = 20_000
-"""Larger sets are filled in the background, as no turn can wait for them."""
+"""Larger sets are filled in the background, because no turn can wait for them."""
 _AT_ONCE = 4_000
-"""Rows of the index that are read at once."""
+"""Rows of the index read at once."""
 _LOADS = 2
 _FEW, _MANY = 4, 500
-"""Changed units whose terms are made without a thread, and whose terms the index is asked for."""
+"""Changed units up to which terms are computed without a thread, and beyond which the index is asked for them."""
 _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
 _LOOK_AGAIN_S = 600.0
 _FOLLOWED_S = 0.5
 _LOOKED_AT = 50
-"""Sets, the oldest, that are looked at for room at once."""
+"""Number of oldest sets examined at once to make room."""
 _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
-"""For which the index is waited for, and for each row more."""
+"""Seconds to wait for the index, plus a time per row."""
 
 Owned = tuple[UUID, UUID, UUID | None]
-"""A user, an expert and a space: the set of a space holds what is shared as well, and nothing of another space."""
+"""A user, an expert and a space: the set of a space also holds shared memory, but nothing of another space."""
 Known = Mapping[UUID, tuple[str, list[float] | None]]
 """The terms and the embeddings of units in the index."""
 
@@ -73,7 +72,7 @@ class UnitRow:
     importance: float
     conversation_id: UUID | None
     text: str | None
-    """None = the episode is not remembered any more."""
+    """None = the episode is no longer remembered."""
     created_at: datetime
     role: Any
     speaker: str | None
@@ -88,7 +87,7 @@ class UnitRow:
 
 @dataclass(frozen=True)
 class _State:
-    """How much of a user's memory a snapshot saw."""
+    """The state of a user's memory in a snapshot."""
 
     generation: int
     removed_at: int
@@ -97,41 +96,41 @@ class _State:
 
 @dataclass
 class _Entry:
-    """A working set, and how true it is."""
+    """A working set with its state."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     units: WorkingSet | None = None
-    """None = it is not filled, or the user has too much for one."""
+    """None = not filled, or the user has too much memory for a set."""
     state: _State | None = None
     used_at: float = 0.0
     looked_at: float = 0.0
-    """When the index was last asked for what is missing."""
+    """When the index was last asked for missing data."""
     tries: int = 0
     given_up: bool = False
     filling: bool = False
-    """Whether it is being filled in the background; meanwhile the index serves the user."""
+    """Whether it is being filled in the background, while the index serves the user."""
     following: bool = False
-    """Whether it is about to be brought up to date."""
+    """Whether an update is scheduled."""
     away: bool = False
-    """Whether the index did not answer when it was asked last."""
+    """Whether the index did not answer the last request."""
     too_large_until: float = 0.0
-    """Until when nobody looks again whether the user's memory has become smaller."""
+    """Time before which the size of the user's memory is not checked again."""
     nbytes: int = 0
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A working set as a turn gets it."""
+    """A working set as returned to a turn."""
 
     units: WorkingSet
     milliseconds: float
-    """For which the turn waited until it was filled or brought up to date."""
+    """Seconds that the turn waited for it to be filled or updated."""
     degraded: Sequence[str] = ()
-    """`milvus`: what the index knows could not be read."""
+    """`milvus`: the index could not be read."""
 
 
 class WorkingSets:
-    """Keeps working sets, within a number of bytes; the least recently used goes first."""
+    """Caches working sets within a number of bytes, evicting the least recently used."""
 
     def __init__(
         self,
@@ -143,15 +142,15 @@ class WorkingSets:
         most_units: int = MOST_UNITS,
         lost: Callable[[UUID, UUID], Coroutine[Any, Any, bool]],
     ) -> None:
-        """Keep none yet.
+        """Begin empty.
 
         Args:
-            database: where what is remembered is read.
-            index: where terms and embeddings are read.
+            database: source of episodes.
+            index: source of terms and embeddings.
             dimension: of the embeddings.
-            limit_bytes: for all sets together; 0 = none is kept.
-            most_units: of a user; with more there is no set.
-            lost: called with a tenant and a user whose part of the index is not there; says whether any was.
+            limit_bytes: for all sets together; 0 = no sets.
+            most_units: maximum per user; with more there is no set.
+            lost: called with a tenant and a user whose part of the index is missing; returns whether anything was lost.
         """
         self._database = database
         self._index = index
@@ -170,12 +169,12 @@ class WorkingSets:
         return self._bytes
 
     async def of(self, scope: Scope, generation: int | None, *, vectors: bool = True) -> Loaded | None:
-        """The set of a user with an expert, as the database is now; None where there is no room for it.
+        """Return the current set of a user with an expert; None if there is no room for it.
 
         Args:
-            scope: whose; only tenant, user, expert and space matter.
-            generation: the user's memory generation, if the caller has just read it; else the database is asked.
-            vectors: whether embeddings are wanted.
+            scope: the owner; only tenant, user, expert and space matter.
+            generation: the user's memory generation, if just read; otherwise the database is asked.
+            vectors: whether embeddings are needed.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -209,7 +208,7 @@ class WorkingSets:
             self._start(self._follow(entry, scope))
 
     def learn(self, rows: Sequence[IndexRow]) -> None:
-        """Note the embeddings of units that this process has just put into the index."""
+        """Store the embeddings of units that this process has just indexed."""
         owned: dict[Owned, dict[UUID, Sequence[float]]] = {}
         for row in rows:
             owned.setdefault((row.user_id, row.expert_id, row.space_id), {})[row.unit_id] = row.embedding
@@ -219,7 +218,7 @@ class WorkingSets:
                 entry.units.embed(known)
 
     def forget(self, user_id: UUID) -> None:
-        """Give up the sets of a user."""
+        """Drop the sets of a user."""
         for key in [key for key in self._entries if key[0] == user_id]:
             self._give_up(key)
 
@@ -246,7 +245,7 @@ class WorkingSets:
                 Query(sql.CHANGED, {**values, "snapshot": before.snapshot}, class_row(UnitRow)),
             )
             if states and states[0].removed_at <= before.generation:
-                # As after an import: what the index has by now need not be made of the texts.
+                # As after an import: terms that are indexed by now need not be computed from the texts.
                 many = len(rows) > _MANY
                 known = (await self._from_index(scope, rows, vectors=vectors))[0] if many else {}
                 await self._take_in(entry.units, rows, known)
@@ -270,7 +269,7 @@ class WorkingSets:
             entry.filling = False
 
     async def _fill(self, entry: _Entry, scope: Scope, *, most: int, vectors: bool) -> bool:
-        """Read all that is remembered; return whether that was at most `most` units."""
+        """Read everything remembered; return whether it was at most `most` units."""
         values = _values(scope)
         async with self._loads:
             states, rows = await self._database.fetch_each(
@@ -290,7 +289,7 @@ class WorkingSets:
         return True
 
     async def _from_index(self, scope: Scope, rows: Sequence[UnitRow], *, vectors: bool) -> tuple[Known, bool]:
-        """What the index has of units, and whether it is away; what it has not is made from their texts."""
+        """Return what the index has of units, and whether it is unavailable; compute the rest from texts."""
         times = sorted(row.created_at for row in rows if row.indexed and row.text)
         known: dict[UUID, tuple[str, list[float] | None]] = {}
         whose = scope.whole
@@ -343,7 +342,7 @@ class WorkingSets:
         )
 
     async def _follow(self, entry: _Entry, scope: Scope) -> None:
-        # Soon is early enough, and turns that end together are read together.
+        # A short delay is harmless, and turns that end together are read together.
         await asyncio.sleep(_FOLLOWED_S)
         entry.following = False
         if entry.given_up or entry.units is None:
@@ -387,7 +386,7 @@ class WorkingSets:
         entry.nbytes = size
 
     def _make_room(self, wanted: Owned) -> None:
-        """Give up what was not used for long, and as much of the rest as is over the limit, the oldest first."""
+        """Evict sets unused for long, and then the oldest until the limit is met."""
         unused_since = monotonic() - _UNUSED_S
         for key, entry in list(islice(self._entries.items(), _LOOKED_AT)):
             if key == wanted or (self._bytes <= self._limit_bytes and entry.used_at >= unused_since):
