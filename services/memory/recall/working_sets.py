@@ -150,7 +150,7 @@ class WorkingSets:
             dimension: of the embeddings.
             limit_bytes: for all sets together; 0 = no sets.
             most_units: maximum per user; with more there is no set.
-            lost: called with a tenant and a user whose part of the index is missing; returns whether anything was lost.
+            lost: called with a tenant and a user whose part of the index is missing; returns whether so.
         """
         self._database = database
         self._index = index
