@@ -45,7 +45,10 @@ async def test_a_new_user_talks_sees_why_and_makes_it_forget(
     model_server.default = Reply(["**Bruno** is", " a fine name.\n\n```python\nprint('woof')\n", "```\n\nWoof."])
     async with watched(browser, url) as seen:
         page = seen.page
-        await seen.open()
+        for screen in ("memory", "core", "timeline", "recall", "operations"):
+            await seen.open(screen)
+            await expect(page.locator("main")).to_contain_text("Nothing is remembered of me yet")
+        await seen.open("chat")
         await page.get_by_role("button", name="Tell something").click()
         await expect(page.locator(".composer textarea")).to_have_value(re.compile("Bruno"))
         await seen.ask("My dog is called Bruno.")

@@ -1,9 +1,9 @@
 // The frame around every screen: navigation, conversations, user and language.
 
-import { get, send, signedOut } from './api.js'
+import { get, send, signedOut, userPath } from './api.js'
 import { changeLanguage, currentLanguage, LANGUAGES, period, t } from './i18n.js'
 import { chooseUser, chosenUser, DEMO, removeDemo } from './demo.js'
-import { Button, Component, Dialog, Failure, Field, html, Icon, IconButton, Skeleton, useCallback, useEffect, useLoad, usePages, useState } from './ui.js'
+import { Button, Component, Dialog, Empty, Failure, Field, html, Icon, IconButton, Page, Skeleton, useCallback, useEffect, useLoad, usePages, useState } from './ui.js'
 
 const SCREENS = {
   chat: { load: () => import('./chat/chat.js'), icon: 'chat' },
@@ -53,6 +53,8 @@ export function Shell({ service, onLanguage, onSignedOut }) {
   const may = useCallback((scope) => !scope || service.scopes.includes(scope), [service])
   const module = useLoad(() => SCREENS[at.screen].load(), [at.screen])
   const conversations = usePages((after) => get('/api/v1/conversations', { user_id: user, after, limit: 30 }), [user])
+
+  const known = useLoad(() => isKnown(service, user, conversations), [conversations.items, conversations.error])
 
   useEffect(() => {
     const follow = () => {
@@ -110,7 +112,9 @@ export function Shell({ service, onLanguage, onSignedOut }) {
       <main id="main" tabindex="-1" key=${`${at.screen}:${currentLanguage()}`}>
         <${Guard} key=${at.screen}>
           ${module.error && html`<div class="page"><${Failure} error=${module.error} retry=${module.reload} /></div>`}
-          ${Screen && module.data.screen === at.screen
+          ${OF_MEMORY.includes(at.screen) && known.data !== true
+            ? known.data === false ? html`<${NothingYet} screen=${at.screen} user=${user} />` : html`<div class="page"><${Skeleton} /></div>`
+            : Screen && module.data.screen === at.screen
             ? html`<${Screen} key=${user} service=${service} user=${user} rest=${at.rest} may=${may} conversations=${conversations} />`
             : !module.error && html`<div class="page"><${Skeleton} /></div>`}
         <//>
@@ -119,6 +123,19 @@ export function Shell({ service, onLanguage, onSignedOut }) {
     ${choosing && html`<${ChooseUser} current=${user} mayList=${may('memory:read')} onChoose=${(name) => chooseUser(name, at.screen)} onClose=${() => setChoosing(false)} />`}
   </div>`
 }
+
+/** Whether anything is stored of the user; of one who is not known there is no memory to ask for. */
+async function isKnown(service, user, { items, error }) {
+  if (error || items?.length) return true
+  if (!items) return null
+  if (service.user_id) return get(userPath(user)).then(() => true, (problem) => problem.status !== 404)
+  return (await get('/api/v1/users', { prefix: user, limit: 200 })).items.some((each) => each.user_id === user)
+}
+
+const NothingYet = ({ screen, user }) => html`<${Page} title=${t(`nav.${screen}`)}>
+  <${Empty} title=${t('nothing_yet', { name: user })}>${t('nothing_yet_hint')}<//>
+  <p class="more"><a class="button primary" href="#/chat">${t('new_chat')}</a></p>
+<//>`
 
 function Conversations({ list, current }) {
   let group = ''

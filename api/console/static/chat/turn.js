@@ -6,6 +6,8 @@ import { linkCitations, Markdown, showMarkdown } from '../markdown.js'
 import { attempt, Button, Chip, html, Icon, IconButton, toast, useEffect, useRef, useState } from '../ui.js'
 import { isUnderWay } from './conversation.js'
 
+const SAYS_MORE = 30 // characters by which the service's own words are longer than ours where they add something
+
 export function Turn({ turn, conversation, place, may, onWhy, onEdit, onRegenerate, onCompare }) {
   const [editing, setEditing] = useState(false)
   const versions = turn.id ? conversation.versions(place) : []
@@ -87,7 +89,7 @@ function Failed({ turn }) {
   if (turn.status === 'cancelled') return html`<p class="status">${t('stopped')}</p>`
   const known = word('failure', turn.error.code)
   const isKnown = known !== turn.error.code.replaceAll('_', ' ')
-  return html`<div class="failure" role="alert"><p>${isKnown ? known : turn.error.message}</p>${isKnown && turn.error.message && html`<small class="muted">${turn.error.message}</small>`}</div>`
+  return html`<div class="failure" role="alert"><p>${isKnown ? known : turn.error.message}</p>${isKnown && turn.error.message?.length > known.length + SAYS_MORE && html`<small class="muted">${turn.error.message}</small>`}</div>`
 }
 
 /** What came of the turn beside its words: changes of memory, sources, and what it had to go without. */
