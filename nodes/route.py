@@ -1,6 +1,7 @@
 """route: decides where the message goes and what it asks for: past days, tools, a change of memory."""
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from langgraph.runtime import Runtime
@@ -8,11 +9,15 @@ from langgraph.runtime import Runtime
 from services.context.features import features_of_turn
 from services.knowledge.routing import KnowledgeRouting, Routing
 from services.memory.commands.recogniser import recognise
+from services.platform.threads import beside_the_loop
 from services.time_reference.detect import detect
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.prompt import Feature
+
+_LONG = 1_000
+"""Characters of a message."""
 
 
 async def route(
@@ -31,7 +36,11 @@ async def route(
     """
     message, timezone, now = state["message"], runtime.context.timezone, state["now"]
     on = features_of_turn(features, state.get("features_off", ()))
-    reference = detect(message, timezone, now) if "days" in on else None
+    reference = (
+        await beside_the_loop(partial(detect, message, timezone, now), characters=len(message), most=_LONG)
+        if "days" in on
+        else None
+    )
 
     def besides(sentence: str) -> bool:
         """Return whether a part of the message asks about past conversation, and needs no tool."""
@@ -58,8 +67,10 @@ async def route(
         "time_reference": reference,
         "quick_tools": calls,
     }
-    if not state.get("unstored") and (recognised := recognise(message)).commands:
-        update["memory_commands"] = recognised
+    if not state.get("unstored"):
+        recognised = await beside_the_loop(partial(recognise, message), characters=len(message), most=_LONG)
+        if recognised.commands:
+            update["memory_commands"] = recognised
     return update
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from services.platform.data_folder import held, unusable
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate, role_of
@@ -23,13 +24,19 @@ class Engines:
 
 
 @asynccontextmanager
-async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
+async def open_engines(settings: Settings, *, alone: bool = False) -> AsyncIterator[Engines]:
     """Start what is embedded; stop it at the end.
 
+    Args:
+        settings: where the stores are.
+        alone: hold the data folder, so that no other service starts on it.
+
     Raises:
-        ConfigurationError: an engine cannot be started.
+        ConfigurationError: an engine cannot be started, or another service holds the data folder.
     """
     async with AsyncExitStack() as stack:
+        if alone and (settings.milvus_uri is None or settings.database_url is None):
+            stack.enter_context(held(settings.data_dir))
         milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
         database_url, owner_url = await stack.enter_async_context(open_postgres(settings))
         yield Engines(database_url, owner_url, milvus_uri)
@@ -53,7 +60,10 @@ async def open_postgres(settings: Settings) -> AsyncIterator[tuple[str, str | No
 
 async def _embedded_milvus(settings: Settings, stack: AsyncExitStack) -> str:
     milvus = EmbeddedMilvus(settings.data_dir)
-    await asyncio.to_thread(milvus.launch)
+    try:
+        await asyncio.to_thread(milvus.launch)
+    except OSError as error:
+        raise unusable(settings.data_dir, error) from None
     stack.push_async_callback(milvus.stop)
     supervising = asyncio.create_task(milvus.supervise(), name="supervision of Milvus")
     stack.callback(supervising.cancel)

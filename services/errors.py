@@ -169,7 +169,7 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
         "ANAMNESIS_LLM_MESSAGES=compatible.",
     ),
     "llm_server_error": (True, "The language model's server failed."),
-    "llm_bad_response": (True, "The language model answered something that is not an answer."),
+    "llm_bad_response": (True, "The language model answered something that is not an answer; try again."),
     "llm_stream_broken": (True, "The language model's answer broke off."),
     "llm_wrong_api": (
         False,

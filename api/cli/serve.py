@@ -83,7 +83,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
     async with AsyncExitStack() as stack:
         TRACING.start(content=settings.otel_content)
         stack.push_async_callback(asyncio.to_thread, TRACING.stop)
-        engines = await stack.enter_async_context(open_engines(settings))
+        engines = await stack.enter_async_context(open_engines(settings, alone=True))
         # Milvus is still starting: import the rest meanwhile, which takes longer.
         from api.app import make_app  # noqa: PLC0415
         from api.connections import uvicorn_options  # noqa: PLC0415

@@ -24,7 +24,7 @@ from services.jobs.tasks import RunningJob
 from services.llm.chat_models import ChatModels
 from services.memory.blocks import Owner
 from services.platform.authorship import authoring
-from services.platform.postgres import Database
+from services.platform.postgres import UNHURRIED_S, Database
 
 _LONGEST_S = 420.0
 """Groups that are not refined by then wait for the next run: a job has ten minutes."""
@@ -68,7 +68,7 @@ class Compression:
         """
         if not self.rules.on:
             raise Conflict("Compression is switched off.")
-        async with self._database.tenant(owner.tenant_id) as connection:
+        async with self._database.tenant(owner.tenant_id, statement_s=UNHURRIED_S) as connection:
             run_id = await self.store.add(connection, owner, reason="request", dry_run=dry_run, job=job)
         if run_id is None:
             raise Conflict("This memory is being compressed already.")

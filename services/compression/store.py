@@ -18,7 +18,7 @@ from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.authorship import made_by
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import UNHURRIED_S, Connection, Database
 
 COMPRESS = "compress_memory"
 """Task that carries out a run."""
@@ -80,7 +80,7 @@ class CompressionStore:
         """
         values = {"tenant_id": tenant_id, "run_id": run_id, "token": uuid7(), "lease": _LEASE}
         async with (
-            self._database.tenant(tenant_id) as connection,
+            self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection,
             connection.cursor(row_factory=class_row(Run)) as c,
         ):
             run = await (await c.execute(sql.TAKE, values)).fetchone()
@@ -127,7 +127,7 @@ class CompressionStore:
             "counts": [member.source_count for member, _ in outcomes],
             "hashes": [member.content_hash for member, _ in outcomes],
         }
-        async with self._database.tenant(run.tenant_id) as connection:
+        async with self._database.tenant(run.tenant_id, statement_s=UNHURRIED_S) as connection:
             if await (await connection.execute(sql.STAGE, values)).fetchone() is None:
                 raise LostRun
             await connection.execute(sql.STAGE_SOURCES, values)
@@ -154,7 +154,7 @@ class CompressionStore:
                 in the moment of the commit.
         """
         values = {**run.values, **vars(fading)}
-        async with self._database.tenant(run.tenant_id) as connection:
+        async with self._database.tenant(run.tenant_id, statement_s=UNHURRIED_S) as connection:
             for statement in (sql.LOCK_USER, sql.LOCK_RUN):
                 if await (await connection.execute(statement, values)).fetchone() is None:
                     raise LostRun
@@ -179,7 +179,7 @@ class CompressionStore:
             DatabaseUnavailable: the database does not answer.
         """
         values = {**run.values, "status": status, "report": _stored(report)}
-        async with self._database.tenant(run.tenant_id) as connection:
+        async with self._database.tenant(run.tenant_id, statement_s=UNHURRIED_S) as connection:
             ended = await connection.execute(sql.FINISH, values)
             if ended.rowcount:
                 await connection.execute(sql.FORGET_STAGED_OF, values)

@@ -12,7 +12,7 @@ from services.errors import Conflict, NotFound
 from services.jobs.queue import JobQueue
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, OperationLog
-from services.platform.postgres import Database
+from services.platform.postgres import UNHURRIED_S, Database
 
 _RUNS_AT_ONCE = 100
 
@@ -36,7 +36,7 @@ class CompressionUndo:
             DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             await connection.execute(sql.LOCK_USER, values)
             run = await (await connection.execute(undo_sql.LOCK_RUN, values)).fetchone()
             if run is None:
@@ -76,7 +76,7 @@ class CompressionUndo:
             DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "before": before, "limit": _RUNS_AT_ONCE}
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             await connection.execute(undo_sql.STAGED_BY_LOST, values)
         old = await self._database.fetch(tenant_id, undo_sql.OLD, values, tuple_row)
         for run_id, user_id in old:
@@ -85,7 +85,7 @@ class CompressionUndo:
 
     async def _forget(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> None:
         values = {"tenant_id": tenant_id, "user_id": user_id, "run_id": run_id}
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             await connection.execute(sql.LOCK_USER, values)
             if await (await connection.execute(undo_sql.LOCK_OLD, values)).fetchone() is None:
                 return

@@ -1,16 +1,22 @@
 """Gathers the sections of a prompt: loads from all sources at the same time, then lets each select in order."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
 
 from services.context.conversation import Conversation, FetchedConversation
-from services.context.source import Known, PromptTurn, Source
+from services.context.source import Known, PromptTurn, ShownConversation, Source
+from services.context.sources.recall import RecallSource
 from services.errors import Unavailable
+from services.platform.threads import Result, beside_the_loop
 from services.summaries.topics import TopicArchive
 from state.prompt import HistoryMessage
+
+_MUCH_TEXT = 20_000
+"""Characters of the message, the conversation and what was recalled."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,19 +42,30 @@ async def gather(
         type(source): task.result() for source, task in zip(sources, tasks, strict=True)
     }
     data[Conversation] = reading.result()
-    for source in sources:
-        source.revise(turn, data)
-    known = Known(data, conversation.show(turn, data), degraded)
+
+    def shown() -> ShownConversation:
+        for source in sources:
+            source.revise(turn, data)
+        return conversation.show(turn, data)
+
+    known = Known(data, await _beside(turn, data, shown), degraded)
     if known.conversation.full:
         if await topics.archive_in_time(turn.owner.tenant_id, turn.conversation_id):
             data[Conversation] = await conversation.load(turn)
-            for source in sources:
-                source.revise(turn, data)
-            known.conversation = conversation.show(turn, data)
+            known.conversation = await _beside(turn, data, shown)
         else:
             known.went_without("topics")
-    select_all(sources, turn, known)
+    await _beside(turn, data, partial(select_all, sources, turn, known))
     return known
+
+
+async def _beside(turn: PromptTurn, data: Mapping[type[Any], Any], work: Callable[[], Result]) -> Result:
+    """Do some work on what was loaded."""
+    fetched: FetchedConversation = data[Conversation]
+    characters = len(turn.message) + sum(len(each["content"]) for each in fetched.history)
+    if (recalled := data.get(RecallSource)) is not None:
+        characters += sum(len(unit.text) for unit in recalled.units.values())
+    return await beside_the_loop(work, characters=characters, most=_MUCH_TEXT)
 
 
 def select_all(sources: Sequence[Source[Any]], turn: PromptTurn, known: Known) -> None:

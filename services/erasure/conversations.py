@@ -21,7 +21,7 @@ from services.errors import NotFound, Unavailable
 from services.jobs.tasks import RunningJob
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, Trigger
-from services.platform.postgres import Connection
+from services.platform.postgres import UNHURRIED_S, Connection
 from services.visits.schedule import defer_days
 
 ERASE_CONVERSATION_TRACES = "erase_conversation_traces"
@@ -73,7 +73,7 @@ class ConversationErasure:
         found = await self._stores.database.fetch(tenant_id, sql.FIND, values, class_row(ErasableConversation))
         if not found:
             raise NotFound(f"There is no conversation {conversation_id}.")
-        async with self._stores.database.tenant(tenant_id) as connection:
+        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             turns = await (await connection.execute(sql.TURNS, values)).fetchall()
         if await self._stores.leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
             log.warning("turns of a removed conversation do not end", conversation_id=str(conversation_id))
@@ -95,7 +95,7 @@ class ConversationErasure:
     ) -> Removal:
         for attempt in range(1, _TRIES + 1):
             try:
-                async with self._stores.database.tenant(tenant_id) as connection:
+                async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
                     rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
                     removal = await rows.remove(self._stores.recent_s, keep_memories=keep_memories)
                     await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)

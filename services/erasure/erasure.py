@@ -16,7 +16,7 @@ from services.erasure.stores import ErasureStores
 from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
 from services.jobs.tasks import RunningJob
-from services.platform.postgres import Connection
+from services.platform.postgres import UNHURRIED_S, Connection
 from services.search.vector_index import WRITING
 
 ERASE_TRACES = "erase_traces"
@@ -150,7 +150,7 @@ class Erasure:
         if await self._stores.leases.stop_all(tenant_id, unfinished):  # what they still write is erased too
             log.warning("turns of a user who is erased do not end", tenant_id=str(tenant_id))
         values = {"tenant_id": tenant_id, "user_id": user_id, "recent_s": self._stores.recent_s}
-        async with self._stores.database.tenant(tenant_id) as connection:
+        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             if await (await connection.execute(_LOCK, values)).fetchone() is None:
                 raise NotFound(f"There is no user {user!r}.")
             turns = await (await connection.execute(_TURNS, values)).fetchall()
@@ -187,7 +187,7 @@ class Erasure:
 
     async def _find(self, tenant_id: UUID, user: str) -> tuple[UUID, list[UUID]]:
         values = {"tenant_id": tenant_id, "user": user, "recent_s": 0}
-        async with self._stores.database.tenant(tenant_id) as connection:
+        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             row = await (await connection.execute(_USER, values)).fetchone()
             if row is None:
                 raise NotFound(f"There is no user {user!r}.")

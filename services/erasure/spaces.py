@@ -18,7 +18,7 @@ from services.erasure.traces import remove_jobs
 from services.errors import NotFound, Unavailable
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, Trigger
-from services.platform.postgres import Connection
+from services.platform.postgres import UNHURRIED_S, Connection
 
 _FIND: LiteralString = """
 SELECT s.id, s.user_id FROM spaces s JOIN users u ON u.id = s.user_id
@@ -133,7 +133,7 @@ class SpaceErasure:
         if await self._stores.leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
             log.warning("turns of a removed space do not end", space_id=str(values["space_id"]))
         values["recent_s"] = self._stores.recent_s
-        async with self._stores.database.tenant(tenant_id) as connection:
+        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             experts = [row[0] for row in await _all(connection, _LOCK_CORE_MEMORY, values)]
             await connection.execute(_LOCK_CONVERSATIONS, values)
             if not await _all(connection, _LOCK, values):

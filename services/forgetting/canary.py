@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from services.errors import NotFound, Unavailable
 from services.memory.episodes.index import EpisodeIndex
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import UNHURRIED_S, Connection, Database
 from services.text.tokenizer import terms
 
 _KEYS_AT_ONCE = 500
@@ -103,7 +103,7 @@ class CanarySearch:
             raise NotFound(f"There is no user {user!r}.")
         user_id = found[0][0]
         search = Search(searched=["postgresql", "queue"])
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             search.findings += await _rows(connection, user_id, word)
         for store, looked in (("milvus", self._milvus(user_id, word)), ("redis", self._keys(word))):
             try:

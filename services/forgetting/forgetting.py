@@ -28,7 +28,7 @@ from services.lineage.tracing import Item, Lineage, Node
 from services.memory.episodes.store import FORGET
 from services.memory.operations import Operation, Trigger
 from services.memory.retraction import RebuildTasks, Retraction
-from services.platform.postgres import Connection
+from services.platform.postgres import UNHURRIED_S, Connection
 
 _TRIES = 3
 _REBUILT = frozenset({"summary", "topic", "visit", "day"})
@@ -134,7 +134,7 @@ class Forgetting:
         receipt_id = None if preview else uuid7()
         for attempt in range(1, _TRIES + 1):
             try:
-                async with self._stores.database.tenant(tenant_id) as connection:
+                async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
                     done = await self._act(connection, tenant_id, plan, before, delete_messages=delete_messages)
                     if receipt_id is None:
                         await connection.execute("ROLLBACK")
@@ -155,7 +155,7 @@ class Forgetting:
     async def _stop_turns(self, tenant_id: UUID, user_id: UUID) -> None:
         """Stop turns whose prompts were read before: they would store them."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
-        async with self._stores.database.tenant(tenant_id) as connection:
+        async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             rows = await (await connection.execute(sql.UNFINISHED, values)).fetchall()
         if await self._stores.leases.stop_all(tenant_id, [row[0] for row in rows]):
             log.warning("turns of a user who forgets something do not end", user_id=str(user_id))

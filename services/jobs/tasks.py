@@ -13,7 +13,7 @@ import procrastinate
 from procrastinate.jobs import Job
 
 from services.errors import AnamnesisError
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import UNHURRIED_S, Connection, Database
 
 RETRIES = 3
 """A job that fails is tried again so often."""
@@ -40,7 +40,7 @@ class RunningJob:
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        return self._database.tenant(self.tenant_id)
+        return self._database.tenant(self.tenant_id, statement_s=UNHURRIED_S)
 
 
 Task = Callable[..., Awaitable[None]]

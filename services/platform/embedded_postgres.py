@@ -24,6 +24,7 @@ from psycopg import sql
 
 from services.errors import ConfigurationError
 from services.platform import child_process
+from services.platform.data_folder import unusable
 
 ACCOUNT = "anamnesis_postgres"
 """The system account under which PostgreSQL runs when we are root, as it refuses to run as root."""
@@ -124,9 +125,7 @@ class EmbeddedPostgres:
             self._parent.mkdir(parents=True, exist_ok=True)
             self._log.touch()
         except OSError as error:
-            raise ConfigurationError(
-                f"ANAMNESIS_DATA_DIR={self._parent} cannot be used: {error.strerror}"
-            ) from None
+            raise unusable(self._parent, error) from None
         if os.geteuid() == 0:
             self._account = _ensure_account()
             self._make_reachable(self._account)

@@ -12,7 +12,8 @@ from uuid import UUID
 
 import psycopg
 import psycopg_pool
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, AsyncCursor, sql
+from psycopg.abc import PQGen
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
@@ -20,6 +21,7 @@ from services.errors import ConfigurationError, DatabaseUnavailable
 from services.platform.migrate import newest_revision
 
 Connection = AsyncConnection[TupleRow]
+Returned = TypeVar("Returned")
 Row = TypeVar("Row")
 One = TypeVar("One")
 Other = TypeVar("Other")
@@ -29,6 +31,12 @@ _POOL_SIZE = 20
 _WAIT_FOR_CONNECTION_S = 5.0
 _STATEMENT_S = 15.0
 """For one round trip of a turn. A server that hangs answers no time-out that was set in it."""
+UNHURRIED_S = 600.0
+"""For one round trip that may move much."""
+_ROWS_AT_ONCE = 2_000
+_CHECK_S = 2.0
+_IN_DOUBT_S = 30.0
+"""After a round trip that took too long, a connection is asked before it is lent."""
 
 _TRANSIENT = (
     psycopg.OperationalError,
@@ -45,7 +53,11 @@ _SET_TENANT_AND_LOCK = (
 )
 
 # A process that is paused in the midst of a transaction must not hold up the others for long.
-_LIMITS = "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '5s'"
+_LIMITS = (
+    "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '5s'; "
+    # A statement that was given up ends soon after its connection.
+    "SET client_connection_check_interval = '2s'"
+)
 
 # Statements that belong together see the same state.
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -60,6 +72,21 @@ SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
        EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'messages' AND pg_has_role(r.oid, c.relowner, 'USAGE'))
 FROM pg_roles r WHERE r.rolname = current_user
 """
+
+
+class _LimitedConnection(AsyncConnection[TupleRow]):
+    """A connection whose round trips have a limit while it is lent."""
+
+    round_trip_s: float | None = None
+
+    async def wait(
+        self,
+        gen: PQGen[Returned],
+        interval: float = 0.1,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Returned:
+        # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
+        return await super().wait(gen, interval, self.round_trip_s if timeout is None else timeout)
 
 
 @dataclass(frozen=True)
@@ -78,9 +105,10 @@ class Database:
         self._url = url
         self._statement_s = statement_s
         self._under_way: set[asyncio.Task[Any]] = set()
-        self.pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
+        self._in_doubt_until = 0.0
+        self.pool: psycopg_pool.AsyncConnectionPool[_LimitedConnection] = psycopg_pool.AsyncConnectionPool(
             url,
-            connection_class=AsyncConnection[TupleRow],
+            connection_class=_LimitedConnection,
             min_size=2,
             max_size=_POOL_SIZE,
             timeout=_WAIT_FOR_CONNECTION_S,
@@ -88,7 +116,7 @@ class Database:
             reconnect_timeout=_WAIT_FOR_CONNECTION_S,
             open=False,
             configure=_begin_by_hand,
-            check=_still_there,
+            check=self._check,
             kwargs={"connect_timeout": 5},
         )
 
@@ -112,13 +140,17 @@ class Database:
         await self.pool.close(timeout=2)
 
     @asynccontextmanager
-    async def tenant(self, tenant_id: UUID) -> AsyncIterator[Connection]:
+    async def tenant(self, tenant_id: UUID, *, statement_s: float | None = None) -> AsyncIterator[Connection]:
         """Open a transaction in which only the tenant's rows exist; commit at the end.
+
+        Args:
+            tenant_id: whose rows.
+            statement_s: seconds for each round trip; None = as long as a turn's may take.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        async with self._connection() as connection:
+        async with self._connection(statement_s) as connection:
             await connection.execute(_begin_for(tenant_id), prepare=False)
             yield connection
             await connection.execute("COMMIT")
@@ -144,7 +176,6 @@ class Database:
         async def fetched() -> list[Row]:
             async with (
                 self._connection() as connection,
-                asyncio.timeout(self._statement_s),
                 connection.cursor(row_factory=row_factory) as cursor,
             ):
                 # What is sent between two points of synchronisation is one transaction, without saying so.
@@ -154,7 +185,7 @@ class Database:
                     else:
                         await connection.execute(_SET_TENANT_AND_LOCK, [str(tenant_id), lock])
                     await cursor.execute(statement, values)
-                return await cursor.fetchall()
+                return await _all_rows(cursor)
 
         return await self._to_its_end(fetched())
 
@@ -170,7 +201,6 @@ class Database:
         async def fetched() -> tuple[list[One], list[Other]]:
             async with (
                 self._connection() as connection,
-                asyncio.timeout(self._statement_s),
                 connection.cursor(row_factory=one.row_factory) as first,
                 connection.cursor(row_factory=other.row_factory) as second,
             ):
@@ -180,7 +210,7 @@ class Database:
                     await first.execute(one.statement, one.values)
                     await second.execute(other.statement, other.values)
                     await connection.execute("COMMIT")
-                return await first.fetchall(), await second.fetchall()
+                return await _all_rows(first), await _all_rows(second)
 
         return await self._to_its_end(fetched())
 
@@ -249,7 +279,7 @@ class Database:
         """
         async with self._connection() as connection, connection.cursor(row_factory=row_factory) as cursor:
             await cursor.execute(statement, values)
-            return await cursor.fetchall()
+            return await _all_rows(cursor)
 
     async def tenants(self) -> list[UUID]:
         """Ids of all tenants."""
@@ -271,14 +301,28 @@ class Database:
             await connection.execute("SELECT 1")
         return (time.perf_counter() - begun) * 1000
 
+    async def _check(self, connection: _LimitedConnection) -> None:
+        """Look whether the server has closed a connection since its last use; ask it only in doubt."""
+        idle = select.poll()
+        idle.register(connection.fileno(), select.POLLIN)
+        # An idle connection has nothing to read but its end, or a notice.
+        if time.monotonic() < self._in_doubt_until or idle.poll(0):
+            connection.round_trip_s = _CHECK_S
+            await connection.execute("SELECT 1")
+        connection.round_trip_s = self._statement_s
+
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
+    async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[Connection]:
         """Lend a connection. It comes back with no transaction open, or it is given up."""
         async with driver_errors_made_ours():
             connection = await self.pool.getconn()
+            if round_trip_s is not None:
+                connection.round_trip_s = round_trip_s
             try:
                 yield connection
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, psycopg.errors._WaitTimeout):
+                    self._in_doubt_until = time.monotonic() + _IN_DOUBT_S
                 # A task that is cancelled in mid-query leaves the connection busy, or in the midst of a pipeline.
                 status = connection.pgconn.transaction_status
                 if connection.pgconn.pipeline_status != PipelineStatus.OFF:
@@ -292,6 +336,15 @@ class Database:
                 await self.pool.putconn(connection)
 
 
+async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
+    """What a statement returned; others run between parts of it, as each row is made into an object."""
+    rows = await cursor.fetchmany(_ROWS_AT_ONCE)
+    while len(rows) < cursor.rowcount:
+        await asyncio.sleep(0)
+        rows += await cursor.fetchmany(_ROWS_AT_ONCE)
+    return rows
+
+
 @lru_cache(maxsize=10_000)
 def _begin_for(tenant_id: UUID) -> bytes:
     """BEGIN and the tenant, for one round trip: a statement without parameters may be two."""
@@ -303,16 +356,10 @@ async def driver_errors_made_ours() -> AsyncIterator[None]:
     """Turn the driver's passing faults into `DatabaseUnavailable`; leave our own mistakes as they are."""
     try:
         yield
+    except psycopg.errors.DiskFull as error:
+        raise DatabaseUnavailable("The database's disk is full; free some space, then try again.") from error
     except (*_TRANSIENT, TimeoutError) as error:
         raise DatabaseUnavailable from error
-
-
-async def _still_there(connection: Connection) -> None:
-    """Look, without asking the server, whether it has closed the connection since its last use."""
-    idle = select.poll()
-    idle.register(connection.fileno(), select.POLLIN)
-    if idle.poll(0):  # an idle connection has nothing to read but its end, or a notice
-        await connection.execute("SELECT 1")
 
 
 async def _begin_by_hand(connection: Connection) -> None:

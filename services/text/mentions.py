@@ -30,6 +30,8 @@ _FEW = 2
 """So few terms have to be shared all."""
 _NAMED_WEIGHT = 2.0
 """Weight of names and numbers against other words."""
+_READ = 1_000
+"""Characters of what is left that are read: enough for its first informative words."""
 _SHORTEST_LEFT = 4
 """Chinese characters, or letters, that say something by themselves."""
 
@@ -321,7 +323,7 @@ def without_member(statement: str, subject: Subject) -> str | None:
 def worth_keeping(rest: str, *, least: int = 1) -> str:
     """What is left of a message, if that says anything by itself: `least` informative words; else nothing."""
     left = _CONNECTIVE.sub("", rest.strip().strip(",，、;；:： "))
-    return left if len(left) >= _SHORTEST_LEFT and len(informative_terms(left)) >= least else ""
+    return left if len(left) >= _SHORTEST_LEFT and len(informative_terms(left[:_READ])) >= least else ""
 
 
 def known_in(items: Sequence[str], subject: Subject) -> list[str]:

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from services.jobs.queue import JobQueue
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import UNHURRIED_S, Connection, Database
 from services.summaries.schedule import ARCHIVE, ARCHIVE_SOON, SUMMARISE, SummarySchedule
 from services.transfer.batch import Batch, Numbered
 from services.transfer.line_reader import LONGEST_LINE, numbered_lines
@@ -99,7 +99,7 @@ class Importer:
         return line
 
     async def _store(self, tenant_id: UUID, lines: Sequence[Numbered]) -> ImportReport:
-        async with self._database.tenant(tenant_id) as connection:
+        async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             batch = Batch(connection, tenant_id, lines, default_timezone=self._default_timezone)
             report = await batch.store(episodes=self._episodes)
             if batch.touched:

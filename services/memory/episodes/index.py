@@ -6,6 +6,7 @@ It can be rebuilt from PostgreSQL at any time, and nothing is ever shown from it
 A user's units are in one of `SHARDS` collections, so that a search scans few users.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,8 @@ NAME = PREFIX + "_{shard:02d}"
 SHARDS = 64
 _MOST_ROWS = 16_000
 """Maximum number of rows that Milvus returns at once."""
+_MANY_ROWS = 200
+"""Number of rows from which they are decoded in a thread."""
 _ALL_S = 30.0
 """Seconds for reading all of a user's rows in the background."""
 
@@ -180,7 +183,12 @@ class EpisodeIndex:
                 return await loaded(client, name, ask)
 
         found = await self._vectors.in_time(query, within_s)
-        return {UUID(row["id"]): (row["terms"], row.get("embedding")) for row in found}
+
+        def read() -> dict[UUID, tuple[str, list[float] | None]]:
+            # The client decodes a row when it is looked at.
+            return {UUID(row["id"]): (row["terms"], row.get("embedding")) for row in found}
+
+        return await asyncio.to_thread(read) if len(found) > _MANY_ROWS else read()
 
     async def terms_of(self, user_id: UUID) -> list[tuple[UUID, str]]:
         """The terms of a user's units, joined by spaces, each with the id of its episode; none without a shard.

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from time import perf_counter
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from services.memory.recall.working_set_search import find_in_set
 from services.memory.recall.working_sets import Loaded, WorkingSets
 from services.platform import span_names as names
 from services.platform.metrics import RECALL_SECONDS, RECALLS_SKIPPED
+from services.platform.threads import beside_the_loop
 from services.platform.tracing import TRACING, Attributes, mark_failed, span
 from services.search.embedding_quality import EmbeddingQuality, cosine_floor, measured, probe_texts, weights
 from services.search.hits import Ranking
@@ -46,6 +47,8 @@ _EMBEDDING_S = 5.0
 _HANGS_S = 20.0
 """Seconds after which a turn goes on without recall: something is broken."""
 _BUSY_S = 0.005
+_LONG = 1_000
+"""Characters of a message whose days are read in a thread."""
 _DEPTH, _DEPTH_OF_A_TURN = 40, 24
 """Units returned with their texts: a prompt chooses among the first 20 of those that still hold."""
 _NOTHING = Ranking((), 0.0)
@@ -152,7 +155,7 @@ class Recall:
         if asked.since and asked.until:
             then: Scope | None = replace(asked.scope, since=asked.since, until=asked.until)
         else:
-            then = _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
+            then = await _narrowed(asked.scope, asked.message, asked.now, asked.timezone)
         only_then = then is not None and asked.only_then
         kept = await self._sets.of(asked.scope, asked.generation)
         indexed = kept is None or kept.units.has_elsewhere(asked.conversation_id, asked.shown_since)
@@ -196,7 +199,7 @@ class Recall:
         """
         begun = perf_counter()
         queries = make_queries(query, said, speaker=speaker)
-        narrow = _narrowed(scope, query, now, timezone) if timezone else None
+        narrow = await _narrowed(scope, query, now, timezone) if timezone else None
         found = RecallResult()
         with span("search_memory", _about(scope, query)) as current:
             kept = await self._sets.of(scope, None)
@@ -344,12 +347,16 @@ def _preferring(ranking: Ranking, then: Scope) -> Ranking:
     )
 
 
-def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
+async def _narrowed(scope: Scope, text: str, now: datetime, timezone: str) -> Scope | None:
     """Return the scope on the day that a question names; None if it names none, or a future one."""
-    if scope.since or scope.until or not asks(text, language_of([text])):
+    if scope.since or scope.until:
         return None
     today = local_day(now, timezone)
-    day = named_day(text, today)
+
+    def day_of_question() -> date | None:
+        return named_day(text, today) if asks(text, language_of([text])) else None
+
+    day = await beside_the_loop(day_of_question, characters=len(text), most=_LONG)
     if day is None or day > today:
         return None
     since, until = bounds(day, day, timezone)

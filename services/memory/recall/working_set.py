@@ -4,6 +4,7 @@ The texts stay in PostgreSQL; here a unit has its terms as numbers, its concepts
 numbers. Units are found by words (BM25) and by meaning (cosine) in one pass each, and then ranked.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,6 +115,8 @@ class WorkingSet:
         self._scales = GrowableArray(np.float32)
         self._postings = Postings()
         self._previous: Places | None = None
+        self.in_use = asyncio.Lock()
+        """Held while it changes, and while a thread searches it."""
 
     def __len__(self) -> int:
         return int(self._column("living").sum())

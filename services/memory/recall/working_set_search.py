@@ -1,5 +1,6 @@
 """Search in a working set: candidates by words and by meaning, ranked; only the best are read from PostgreSQL."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -11,15 +12,18 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.memory.recall.working_set import WorkingSet
 from services.search.hits import Ranking
-from services.search.index_terms import sought_terms
+from services.search.index_terms import Marked, sought_terms
 from services.search.parameters import PREFERRED, SEARCH_DEPTH
-from services.search.ranking import score
+from services.search.ranking import Scored, score
 from services.search.sequences import Places
 from services.search.term_matrix import Values
 from services.text.tokenizer import terms
 
 _LIKELIEST = 20
 """Number of units read for a prompt to choose from."""
+_LONG_QUERIES = 1_000
+_MANY_UNITS = 5_000
+"""Characters and units from which a search runs in a thread, as it would hold up everybody else."""
 _MOST_WAITING = 200
 """Number of the newest units not indexed yet that are ranked in any case."""
 
@@ -30,10 +34,33 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
     Raises:
         DatabaseUnavailable: the database does not answer.
     """
+    if sum(len(query.text) for query in sought.queries) > _LONG_QUERIES or len(units) > _MANY_UNITS:
+        async with units.in_use:
+            found = await asyncio.to_thread(_best, units, sought)
+    else:
+        found = _best(units, sought)
+    if found is None:
+        return SearchResult(Ranking((), 0.0))
+    scored, wanted, known = found
+    stored = await episodes.found(sought.scope, wanted, with_previous=False)
+    ranked = {}
+    for unit_id, unit in stored.items():
+        at, indexed, content = known[unit_id]
+        ranked[at] = unit_of(unit, content, indexed=indexed)
+    return SearchResult(scored.ranking(ranked), {str(unit_id): unit for unit_id, unit in stored.items()})
+
+
+def _best(
+    units: WorkingSet, sought: SearchRequest
+) -> tuple[Scored, list[tuple[UUID, UUID]], dict[UUID, tuple[int, bool, Marked]]] | None:
+    """The scores, the units to read, and of each its place among the scores and what the set knows; None = none.
+
+    All that is needed of the set is taken: it may change once somebody else runs.
+    """
     masks = [units.within(**_part(within)) for within in (sought.scope, sought.then) if within is not None]
     places, cosines = _candidates(units, sought, masks)
     if not len(places):
-        return SearchResult(Ranking((), 0.0))
+        return None
     scored = score(
         sought.queries,
         cosines,
@@ -47,7 +74,6 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
         preferred = np.where(units.said_between(places, then.since, then.until), PREFERRED, 1.0)
         best = np.concatenate([best, scored.best(sought.depth, preferred)])
     best = np.unique(np.concatenate([best, scored.likeliest(_LIKELIEST)]))
-    # Everything needed from the set is read before anything is awaited, because it may change meanwhile.
     chosen = places[best]
     wanted = [(units.unit_id(place), units.episode_id(place)) for place in chosen.tolist()]
     known = {
@@ -56,12 +82,7 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
             wanted, best.tolist(), units.are_indexed(chosen), units.contents(chosen), strict=True
         )
     }
-    stored = await episodes.found(sought.scope, wanted, with_previous=False)
-    ranked = {}
-    for unit_id, unit in stored.items():
-        at, indexed, content = known[unit_id]
-        ranked[at] = unit_of(unit, content, indexed=indexed)
-    return SearchResult(scored.ranking(ranked), {str(unit_id): unit for unit_id, unit in stored.items()})
+    return scored, wanted, known
 
 
 def _candidates(units: WorkingSet, sought: SearchRequest, masks: list[NDArray[np.bool_]]) -> tuple[Places, Values]:

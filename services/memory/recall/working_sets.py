@@ -43,7 +43,11 @@ _AT_ONCE = 4_000
 """Rows of the index read at once."""
 _LOADS = 2
 _FEW, _MANY = 4, 500
-"""Changed units up to which terms are computed without a thread, and beyond which the index is asked for them."""
+"""Changed units up to which they are taken in without a thread, and beyond which the index is asked for terms."""
+_LONG_TEXTS = 2_000
+"""Characters of changed units from which their terms are computed in a thread, however few they are."""
+_EPISODES_AT_ONCE = 200
+"""Changed episodes that a shared set takes in without a pause."""
 _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
@@ -281,7 +285,7 @@ class WorkingSets:
                 return False
             units = WorkingSet(self._dimension)
             known, entry.away = await self._from_index(scope, rows, vectors=vectors)
-            await self._take_in(units, rows, known)
+            await self._take_in(units, rows, known, shared=False)
             entry.units, entry.state = units, states[0] if states else None
             entry.tries, entry.looked_at = 0, monotonic()
             WORKING_SETS_LOADED.inc()
@@ -308,20 +312,35 @@ class WorkingSets:
         return known, False
 
     async def _take_in(
-        self,
-        units: WorkingSet,
-        rows: Sequence[UnitRow],
-        known: Known,
+        self, units: WorkingSet, rows: Sequence[UnitRow], known: Known, *, shared: bool = True
     ) -> None:
+        """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches."""
         living = [row for row in rows if row.text]
-        fresh = {row.unit_id: row for row in living if not units.knows(row.unit_id, row.text_hash)}
 
-        def contents() -> dict[UUID, UnitContent]:
-            return {name: self._content(row, known.get(name, ("", None))[0]) for name, row in fresh.items()}
+        def made() -> list[KeptUnit]:
+            fresh = (
+                [row for row in living if not units.knows(row.unit_id, row.text_hash)] if len(units) else living
+            )
+            contents = {row.unit_id: self._content(row, known.get(row.unit_id, ("", None))[0]) for row in fresh}
+            return [_kept(row, contents.get(row.unit_id), known.get(row.unit_id, ("", None))[1]) for row in living]
 
-        made = contents() if len(fresh) <= _FEW else await asyncio.to_thread(contents)
-        kept = [_kept(row, made.get(row.unit_id), known.get(row.unit_id, ("", None))[1]) for row in living]
-        units.replace({row.episode_id for row in rows}, kept)
+        def taken_in() -> None:
+            units.replace({row.episode_id for row in rows}, made())
+
+        if not shared:
+            await asyncio.to_thread(taken_in)
+            return
+        is_much = len(rows) > _FEW or sum(len(row.text or "") for row in rows) > _LONG_TEXTS
+        async with units.in_use:
+            kept = await asyncio.to_thread(made) if is_much else made()
+        by_episode: dict[UUID, list[KeptUnit]] = {row.episode_id: [] for row in rows}
+        for unit in kept:
+            by_episode[unit.episode_id].append(unit)
+        changed = iter(by_episode.items())
+        while part := list(islice(changed, _EPISODES_AT_ONCE)):
+            async with units.in_use:
+                units.replace([episode for episode, _ in part], [unit for _, each in part for unit in each])
+            await asyncio.sleep(0)
 
     def _content(self, row: UnitRow, found: str) -> UnitContent:
         text = row.text or ""
@@ -363,7 +382,10 @@ class WorkingSets:
         for begin in range(0, len(missing), _AT_ONCE):
             part = missing[begin : begin + _AT_ONCE]
             found = await self._index.rows(whose, part, vectors=True, within_s=_patience_s(len(part)))
-            units.embed({unit_id: vector for unit_id, (_, vector) in found.items() if vector is not None})
+            vectors = iter([(unit_id, vector) for unit_id, (_, vector) in found.items() if vector is not None])
+            while some := dict(islice(vectors, _EPISODES_AT_ONCE)):
+                units.embed(some)
+                await asyncio.sleep(0)
         entry.tries += 1
         entry.away = False
 

@@ -37,6 +37,8 @@ async def play(row: Row, template: Path) -> Findings:
             await rig.until_usable()
         await rig.until_settled()
         rig.check()
+        slowest = rig.findings.slowest_s
+        rig.findings.expect(f"somebody waited {slowest:.0f} s", slowest <= row.most_wait_s)
         return rig.findings
 
 

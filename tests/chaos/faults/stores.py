@@ -9,8 +9,9 @@ import psutil
 from tests.chaos.faults.rig import Rig
 
 _HANGS_S = 30.0
-_MOST_WAIT_S = 35.0
-"""For an answer or an error while a store hangs."""
+PATIENCE_S = 60.0
+"""For the end of a turn while PostgreSQL hangs: a statement of 15 s, then five waits of 5 s for a connection, and
+the pauses between them."""
 
 
 async def kill_service(rig: Rig) -> None:
@@ -38,8 +39,6 @@ async def kill_milvus(rig: Rig) -> None:
 async def stop_postgres(rig: Rig) -> None:
     """All of PostgreSQL's processes: connections are accepted by the kernel and never answered."""
     await _hang(rig.postgres)
-    slowest = rig.findings.slowest_s
-    rig.findings.expect(f"somebody waited {slowest:.0f} s", slowest <= _MOST_WAIT_S)
 
 
 async def stop_redis(rig: Rig) -> None:

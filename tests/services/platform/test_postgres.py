@@ -176,3 +176,21 @@ async def test_a_caller_who_is_cancelled_costs_no_connection(database: Database)
         await asyncio.sleep(0.15)
     assert await backend() <= before + 1
     assert database.pool.get_stats().get("connections_lost", 0) == lost
+
+
+async def test_a_transaction_whose_server_hangs_is_given_up_at_once(engines: Engines) -> None:
+    database = Database(engines.database_url, statement_s=0.3)
+    await database.open()
+    begun = time.monotonic()
+    with pytest.raises(DatabaseUnavailable):
+        async with database.tenant(DEFAULT_TENANT) as connection:
+            await connection.execute("SELECT pg_sleep(60)")
+    assert time.monotonic() - begun < 5  # it does not wait for the server to cancel what it does
+    async with database.tenant(DEFAULT_TENANT, statement_s=10) as connection:
+        await connection.execute("SELECT pg_sleep(0.5)")
+    await database.close()
+
+
+async def test_many_rows_come_complete_and_in_order(database: Database) -> None:
+    rows = await database.fetch(DEFAULT_TENANT, "SELECT generate_series(1, 4500)", {}, tuple_row)
+    assert [row[0] for row in rows] == list(range(1, 4501))

@@ -117,7 +117,7 @@ async def test_an_answer_that_breaks_off_is_a_wrong_one(
 async def test_an_empty_answer_is_a_wrong_one(
     services: Services, conversation: UUID, jobs: JobQueue, model_server: ModelServer
 ) -> None:
-    reason = "The language model answered something that is not an answer."
+    reason = "The language model answered something that is not an answer; try again."
     await _given_up(services, conversation, jobs, model_server, Reply(), reason)
 
 
