@@ -43,7 +43,7 @@ SELECT r.id, r.created_at, r.document, r.signature, r.public_key, (
         'done', count(*) FILTER (WHERE NOT state.waiting AND NOT state.failed))
     FROM unnest(r.rebuilds) AS name CROSS JOIN LATERAL (
         SELECT CASE WHEN name LIKE 'visit:%%' THEN EXISTS (
-                   SELECT FROM visits v WHERE 'visit:' || v.id = name AND v.daily_due_at IS NOT NULL)
+                   SELECT FROM visits v WHERE v.id = substr(name, 7)::uuid AND v.daily_due_at IS NOT NULL)
                ELSE EXISTS (SELECT FROM procrastinate_jobs j WHERE j.queueing_lock = name
                             AND j.status IN ('todo', 'doing')) END AS waiting,
                EXISTS (SELECT FROM procrastinate_jobs j

@@ -1,7 +1,7 @@
 """Targets of a forgetting, and the messages, memories and values that each of them names."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -125,7 +125,6 @@ class TargetPlan:
     """What memory withdraws, by whose memory it is."""
     messages: dict[UUID, str | None]
     """Every message concerned, also those that memory no longer knows, with what stays of it; None = nothing."""
-    values: list[ValueTarget] = field(default_factory=list)
     subject: Subject | None = None
     """Of a description: what is sought in values that no longer hold."""
 
@@ -239,7 +238,7 @@ class TargetPlanner:
         ]
         planned = _planned(items=[_removal(value.section, value.field, value.text)])
         owner = Owner(tenant_id, user_id, expert_id, space_id)
-        return TargetPlan(user_id, [(owner, planned)], {}, [value])
+        return TargetPlan(user_id, [(owner, planned)], {})
 
     async def _topic(self, ids: dict[str, Any], topic: str) -> TargetPlan:
         tenant_id, user_id = ids["tenant_id"], ids["user_id"]

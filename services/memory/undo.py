@@ -21,6 +21,7 @@ from services.platform.postgres import Connection, Database
 UNDO = "memory_undo"
 """Type under which it stands in the log itself."""
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
+_NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
 _WITH_A_RUN = {"compression_consolidate", "compression_retire", "compression_undo", "compression"}
 
 
@@ -105,6 +106,8 @@ class Undo:
             "episode_update": self._undo_update,
             "episode_supersede": self._undo_supersede,
         }
+        if operation.type in _NAMING_IN_VALUES and operation.new is None:
+            raise Conflict("It cannot be undone: what it did is not kept.")
         if operation.type in ways:
             await ways[operation.type](connection, owner, operation)
         elif operation.type.startswith("core_memory_") and operation.new is not None:

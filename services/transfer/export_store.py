@@ -32,7 +32,8 @@ WHERE c.user_id = %(user_id)s AND c.tenant_id = %(tenant_id)s
   AND (%(space)s::text IS NULL OR s.name = %(space)s) ORDER BY c.created_at, c.session_key
 """
 
-# A page ends early where messages carry images. Their stored size is known without reading them.
+# Without messages whose words were deleted. A page ends early where messages carry images. Their stored size is
+# known without reading them.
 _MESSAGES: LiteralString = """
 SELECT m.id, m.role, m.content, m.parts, m.completed, m.created_at, m.external_id, m.speaker,
        m.retracted_at IS NOT NULL AS retracted, m.memory_text,
@@ -45,6 +46,7 @@ FROM (
     SELECT id, size, sum(size) OVER (ORDER BY created_at, id) AS total FROM (
         SELECT id, created_at, pg_column_size(content) + pg_column_size(parts) AS size FROM messages
         WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s
+          AND NOT (content = '' AND parts = '[]' AND retracted_at IS NOT NULL)
           AND (created_at, id) > (%(at)s::timestamptz, %(id)s::uuid)
         ORDER BY created_at, id LIMIT %(limit)s
     ) AS page

@@ -118,6 +118,21 @@ def _conversation(_: Party, ids: Names, __: Names, chance: Random) -> Ask:
     return Ask({"conversation_id": ids.pick("conversation", chance)})
 
 
+def _exclude(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    """Nothing that could be excluded: an exclusion that went with its conversation has no owner any more."""
+    return Ask(_conversation(me, ids, more, chance).path, body={"what": ids.pick("turn", chance)})
+
+
+def _use_again(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    path = {**_conversation(me, ids, more, chance).path, "exclusion_id": ids.pick("turn", chance)}
+    return Ask(path)
+
+
+def _turns_of_all(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
+    query = _conversations(me, ids, more, chance).query
+    return Ask(query={name: value for name, value in query.items() if name != "session_id"})
+
+
 def _remove_conversation(me: Party, ids: Names, _: Names, chance: Random) -> Ask:
     # One's own are still asked for; another's stay whatever happens.
     kind = "conversation" if _is_anothers(me, ids) else "leaving conversation"
@@ -344,8 +359,8 @@ def _forget(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
 
 
 def _lineage(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
-    of = chance.choice((f"episode:{ids.pick('episode', chance)}", "core_memory:human"))
-    return Ask(_core_memory(me, ids, more, chance).path, {"of": of, "direction": chance.choice(("up", "down"))})
+    query = {"of": f"episode:{ids.pick('episode', chance)}", "direction": chance.choice(("up", "down"))}
+    return Ask(_core_memory(me, ids, more, chance).path, query)
 
 
 def _forget_for_good(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
@@ -504,6 +519,12 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/turns/{turn_id}/stream"): Entry(_turn_stream, OK, GONE, GONE),
     ("POST", "/api/v1/turns/{turn_id}/cancel"): Entry(_cancel, OK, GONE, GONE),
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
+    ("GET", "/api/v1/turns"): Entry(_turns_of_all, OK, OK, OK | GONE),
+    ("GET", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(_conversation, OK, GONE, GONE),
+    ("POST", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(_exclude, GONE, GONE, GONE),
+    ("DELETE", "/api/v1/conversations/{conversation_id}/exclusions/{exclusion_id}"): Entry(
+        _use_again, GONE, GONE, GONE
+    ),
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
     ERASE_CONVERSATION: Entry(_remove_conversation, FOUND, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),

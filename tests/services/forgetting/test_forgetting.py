@@ -14,6 +14,7 @@ from services.bootstrap import Services
 from services.forgetting.canary import CanarySearch
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
+from services.memory.episodes.episode import NewEpisode
 from services.memory.operations import Trigger
 from tests.support.derived import NOON, derive_everything
 from tests.support.model_server import ModelServer, Reply
@@ -181,6 +182,48 @@ async def test_a_command_that_could_be_undone_leaves_nothing_once_it_is_forgotte
     assert await _places(services) == set()
     listed = await client.get(f"/api/v1/conversations/{turn.conversation_id}/messages")
     assert "bread" in listed.text
+
+
+async def test_what_was_kept_out_of_memory_before_stays_out_when_the_rest_is_deleted(
+    services: Services, client: httpx.AsyncClient
+) -> None:
+    await exchange(services.turns, f"{WHOLE} My landlord is Mr Okafor.", "Noted.")
+    for what in ("my landlord", "my asthma"):
+        done = (await client.post(f"{USER}/memory/forget", json={"what": what})).json()
+        assert done["operation_id"], what
+    await _forget(client, topic="my asthma", delete_messages=True)
+    assert await _places(services) == set()
+    assert await _places(services, "Okafor") != set()
+    found = await client.post(f"{USER}/episodes/search", json={"query": "Who is my landlord?"})
+    assert "Okafor" not in found.text
+
+
+async def test_what_is_left_can_be_exported_and_imported(services: Services, client: httpx.AsyncClient) -> None:
+    await exchange(services.turns, WHOLE, "Noted.")
+    await exchange(services.turns, "I bake bread every Sunday.", "Noted.")
+    await _forget(client, topic="my asthma", delete_messages=True)
+    exported = (await client.get(f"{USER}/export")).text.replace('"u-1"', '"u-2"')
+    assert SECRET not in exported
+    headers = {"content-type": "application/x-ndjson"}
+    imported = (await client.post("/api/v1/import", content=exported.encode(), headers=headers)).json()
+    assert imported["errors"] == []
+    found = await client.post("/api/v1/users/u-2/episodes/search", json={"query": "bread"})
+    assert "bread" in found.text
+
+
+async def test_an_operation_whose_values_are_gone_is_refused_when_it_is_undone(
+    services: Services, client: httpx.AsyncClient
+) -> None:
+    turn = await exchange(services.turns, WHOLE, "Noted.")
+    owner = Owner(turn.tenant_id, turn.user_id, turn.expert_id)
+    trigger = Trigger("model", turn.user_message_id, turn.conversation_id, turn.turn_id)
+    new = NewEpisode(WHOLE, "context", 0.5, "derived", [turn.user_message_id], turn.conversation_id)
+    await services.memory.archive.insert(owner, new, trigger)
+    await _forget(client, message_id=str(turn.user_message_id))
+    operations = (await client.get(f"{USER}/memory-operations")).json()["items"]
+    (insert,) = [each for each in operations if each["type"] == "episode_insert"]
+    undo = await client.post(f"{USER}/memory-operations/{insert['id']}/undo")
+    assert undo.status_code == 409, undo.text
 
 
 async def test_nothing_of_another_user_is_touched(services: Services, client: httpx.AsyncClient) -> None:
