@@ -521,7 +521,9 @@ TABLE: dict[Endpoint, Entry] = {
     CONVERSATIONS: Entry(_conversations, OK, OK, OK | GONE),
     ("GET", "/api/v1/turns"): Entry(_turns_of_all, OK, OK, OK | GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(_conversation, OK, GONE, GONE),
-    ("POST", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(_exclude, GONE, GONE, GONE),
+    ("POST", "/api/v1/conversations/{conversation_id}/exclusions"): Entry(
+        _exclude, GONE | {422}, GONE | {422}, GONE
+    ),
     ("DELETE", "/api/v1/conversations/{conversation_id}/exclusions/{exclusion_id}"): Entry(
         _use_again, GONE, GONE, GONE
     ),
