@@ -186,7 +186,10 @@ def add_problem_handlers(app: FastAPI) -> None:
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         status = HTTPStatus(error.status_code)
         code = status.phrase.lower().replace(" ", "_")
-        problem = Problem(title=status.phrase, status=status, detail=str(error.detail), code=code)
+        detail = str(error.detail)
+        if detail == status.phrase and request.url.path.startswith(OPENAI_PATHS):
+            detail = f"{request.method} {request.url.path} is not supported here."
+        problem = Problem(title=status.phrase, status=status, detail=detail, code=code)
         headers = dict(error.headers) if error.headers else None
         return problem_response(problem, headers, path=request.url.path)
 

@@ -61,7 +61,7 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
             said.append(("user", text, images))
         elif text.strip():  # otherwise it only asks for tools
             said.append(("assistant", text, []))
-    if not said or said[-1][0] != "user":
+    if not said or said[-1][0] != "user" or messages[-1].role in {"tool", "function"}:
         raise InvalidInput(where, "the last message must be the user's")
     _, raw, images = said.pop()
     last = unwrap(raw)

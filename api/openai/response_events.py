@@ -59,7 +59,8 @@ class ResponseHead:
             "created_at": created_at(self.turn_id),
             "status": status,
             "background": self.background,
-            "error": {"code": error["code"], "message": error["message"]} if error else None,
+            # Who cancels a response knows why it ended.
+            "error": _error(error) if error and status != "cancelled" else None,
             "incomplete_details": None,
             "instructions": None,
             "metadata": {},
@@ -78,6 +79,10 @@ class ResponseHead:
             "usage": usage,
             **({"anamnesis": dict(self.note)} if self.note else {}),
         }
+
+
+def _error(error: Mapping[str, Any]) -> dict[str, Any]:
+    return {"code": error["code"], "message": error["message"]}
 
 
 def response_of_stored(head: ResponseHead, turn: StoredTurn) -> dict[str, Any]:

@@ -104,6 +104,8 @@ class ResponseRequest(BaseModel):
             InvalidInput: an item is none that is read here.
         """
         given = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
+        if given and given[-1].get("type", "message") != "message":
+            raise InvalidInput("input", "the last item must be a message of the user")
         said = [ClientMessage(role="system", content=self.instructions)] if self.instructions else []
         return [*said, *messages_of_items(given, "input")]
 

@@ -157,7 +157,7 @@ async def _in_conversation(
 
 
 async def _turn(services: Services, caller: Caller, response_id: str) -> StoredTurn:
-    turn_id = uuid_in("response_id", "resp", response_id, missing=NotFound)
+    turn_id = uuid_in("response", "resp", response_id, missing=NotFound)
     return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
 
 

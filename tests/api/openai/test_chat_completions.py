@@ -102,6 +102,7 @@ async def test_a_request_that_must_not_be_stored_leaves_nothing(sdk: Any, servic
         ({"logit_bias": {"50256": 200}}, "logit_bias.50256"),
         ({"stream_options": {"include_usage": "perhaps"}}, "stream_options.include_usage"),
         ({"messages": [{"role": "assistant", "content": "Hello"}]}, "messages"),
+        ({"messages": [*HELLO, {"role": "tool", "tool_call_id": "c", "content": "42"}]}, "messages"),
         ({"messages": [{"role": "user", "content": "  "}]}, "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages.0.content"),
     ],
@@ -153,6 +154,7 @@ async def test_experts_are_models_and_have_aliases(sdk: Any) -> None:
 async def test_paths_that_are_not_there_are_answered_in_the_same_form(client: httpx.AsyncClient) -> None:
     found = await client.get("/v1/engines")
     assert found.status_code == 404
+    assert found.json()["error"]["message"] == "GET /v1/engines is not supported here."
     assert set(found.json()["error"]) == {"message", "type", "param", "code"}
     malformed = await client.post(
         "/v1/chat/completions", content=b"{", headers={"Content-Type": "application/json"}

@@ -62,7 +62,7 @@ async def test_a_response_in_the_background_is_followed_and_cancelled(sdk: Any, 
         if event.type == "response.output_text.delta":
             break
     cancelled = await sdk.responses.cancel(begun.id)
-    assert (cancelled.status, cancelled.output_text) == ("cancelled", "One ")
+    assert (cancelled.status, cancelled.output_text, cancelled.error) == ("cancelled", "One ", None)
     assert (await sdk.responses.cancel(begun.id)).status == "cancelled"
 
 
@@ -102,8 +102,17 @@ async def test_a_response_that_must_not_be_stored_leaves_nothing(
         ({"store": False, "background": True}, "background"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"text": {"format": {"type": "json_object"}}}, "text.format"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input.0"),
+        ({"input": [{"type": "item_reference", "id": "x"}, {"role": "user", "content": "Hi"}]}, "input.0"),
+        (
+            {"input": [{"role": "user", "content": "Hi"}, {"type": "function_call_output", "output": "42"}]},
+            "input",
+        ),
         ({"input": ""}, "input"),
+        ({"input": 7}, "input"),
+        ({"temperature": 9}, "temperature"),
+        ({"max_output_tokens": "many"}, "max_output_tokens"),
+        ({"truncation": "sometimes"}, "truncation"),
+        ({"prompt": {"id": "pmpt_1"}}, "prompt"),
     ],
 )
 async def test_what_cannot_be_done_is_refused_by_name(sdk: Any, wrong: dict[str, Any], param: str) -> None:
