@@ -44,7 +44,7 @@ _UNTOLD = 0.12
 """Share of the single facts that are asked for without having been told."""
 _DAYS = 60
 _TASK = "task"
-_CLOSE = 0.2
+_CLOSE = 0.25
 """As in `services.search.selection`."""
 _STANDING = ("met", "by_meaning", "likeness", "meant_around", "score")
 _UNSOLVED = frozenset(["paraphrase", "indirect"])
@@ -206,11 +206,17 @@ def _case(
     if not queries:
         return None
     cosines = np.full((len(queries), len(store)), np.nan)
-    of_units, of_situation = score(queries, cosines, Columns.of(store), now=now, quality={}).observed
-    # The rest teaches nothing: it is like none of what is asked.
-    carrying = np.array([unit.id in right for unit in store], dtype=np.float32)
+    observed = score(queries, cosines, Columns.of(store), now=now, quality={}).observed
+    of_units, of_situation = observed.units, observed.situation
+    carrying: Values = np.array([unit.id in right for unit in store], dtype=np.float32)
+    carrying[~observed.eligible] = 0.0
+    if right and not carrying.any():
+        return None
     near = sum((of_units[name] for name in _STANDING), start=np.zeros(len(store)))
-    standing = np.lexsort((-near, -carrying))[:_CANDIDATES]
+    # The rest teaches nothing: it is like none of what is asked.
+    standing = np.lexsort((-near, -carrying, ~observed.eligible))[: min(_CANDIDATES, observed.eligible.sum())]
+    if not len(standing):
+        return None
     return Case(
         source,
         language_of([question]),
@@ -293,7 +299,7 @@ def _check(found: Sequence[Case]) -> None:
 
 def _report(name: str, judged: Sequence[tuple[Case, Values]]) -> None:
     fair = [(case, likely) for case, likely in judged if case.right.any()]
-    for threshold in (0.04, 0.1, 0.2):
+    for threshold in (0.05, 0.1, 0.2):
         shown = [_shown(likely, threshold) for _, likely in fair]
         carrying = [float(case.right[at].sum()) for (case, _), at in zip(fair, shown, strict=True)]
         silent = {

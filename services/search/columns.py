@@ -12,6 +12,7 @@ from services.search.hits import Unit
 from services.search.meaning import WordMeanings
 from services.search.sequences import Places, TermSequences
 from services.search.term_matrix import Values
+from services.text.clauses import closes_with_question
 from services.text.features import FEATURES, Feature
 from services.text.language import language_of
 from services.text.questions import asks
@@ -20,8 +21,9 @@ from services.text.tokenizer import terms
 Kinds = NDArray[np.uint16]
 
 OF_FEATURE: Mapping[Feature, int] = {feature: 1 << at for at, feature in enumerate(FEATURES)}
-BY_ASSISTANT, WRITTEN, WAITING, ASKS = (1 << bit for bit in range(12, 16))
-"""The assistant said it; it was written as a memory; the index has not got it yet; it is a question."""
+CLOSES_ASKING, BY_ASSISTANT, WRITTEN, WAITING, ASKS = (1 << bit for bit in range(11, 16))
+"""It ends with a question; the assistant said it; it was written as a memory; the index has yet to get it; it asks
+something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Columns:
         said_at: Seconds since 1970.
         conversations: A number for each conversation; what belongs to none shares one.
         previous: The place of the unit before it in its conversation; -1 where that is not among these.
-        kinds: Bits: `OF_FEATURE`, `BY_ASSISTANT`, `WRITTEN`, `WAITING`, `ASKS`.
+        kinds: Bits: `OF_FEATURE`, `CLOSES_ASKING`, `BY_ASSISTANT`, `WRITTEN`, `WAITING`, `ASKS`.
         importance: 0 to 1.
         named: Of questions, how many terms at the beginning name the speaker.
         concepts: Those of each text.
@@ -119,6 +121,7 @@ def kinds_of(text: str, features: Iterable[Feature], *, by_assistant: bool, writ
     """The bits of a unit."""
     bits = sum(OF_FEATURE[feature] for feature in features)
     bits |= BY_ASSISTANT * by_assistant | WRITTEN * written | WAITING * waiting
+    bits |= CLOSES_ASKING * closes_with_question(text)
     return bits | ASKS * asks(text, language_of([text]))
 
 

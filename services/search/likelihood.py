@@ -7,38 +7,53 @@ scores are weighted sums, and `python -m benchmarks.likelihood_training` learns 
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.columns import BY_ASSISTANT, OF_FEATURE, WRITTEN, Columns
+from services.search.columns import BY_ASSISTANT, CLOSES_ASKING, OF_FEATURE, WRITTEN, Columns
 from services.search.relevance import Relevance
 from services.search.term_matrix import Values
-from services.text.features import expected, states
+from services.text.features import Feature, expected, states
 from services.text.language import language_of
 from services.text.questions import asks, asks_in_general, asks_of_oneself, is_about_the_assistant
 from services.text.tokenizer import informative_terms
 
-Observed = tuple[dict[str, Values], dict[str, float]]
-"""Inputs of the scores: of each unit, and of the situation."""
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Inputs of the scores.
+
+    Attributes:
+        units: Values of each unit, by name.
+        situation: Values of the message and of all units together, by name.
+        eligible: Which units a prompt can show at all.
+    """
+
+    units: Mapping[str, Values]
+    situation: Mapping[str, float]
+    eligible: NDArray[np.bool_]
+
 
 _LONG = 40
 """Terms of a unit of middling length."""
 _SQUARED = ("met", "by_meaning", "likeness", "meant_around")
 _COMPARED = ("met", "by_words", "by_meaning", "likeness", "around", "meant_around", "matched", "score")
 _PLACED = ("met", "by_meaning", "likeness", "meant_around", "score")
+_ASKED_OF = ("met", "meant_around")
+_VALUES: tuple[Feature, ...] = ("number", "time", "name", "place")
 _SECOND = ("met", "by_meaning", "likeness", "meant_around", "score")
 
 
 def likelihood(observed: Observed) -> Values:
     """For each unit the probability that it bears on the message."""
-    of_units, of_situation = observed
     weights = _weights()
-    scores = sum(weights["units"][name] * values for name, values in of_units.items())
-    nothing = sum(weights["situation"][name] * value for name, value in of_situation.items())
-    every = np.append(scores, nothing)
+    scores = sum(weights["units"][name] * values for name, values in observed.units.items())
+    nothing = sum(weights["situation"][name] * value for name, value in observed.situation.items())
+    every = np.append(np.where(observed.eligible, scores, -np.inf), nothing)
     raised = np.exp(every - every.max())
     found: Values = (raised / raised.sum())[:-1]
     return found
@@ -72,22 +87,25 @@ def observe(
         echoing: which only ask the same.
     """
     situation = _situation(question)
-    nearness = {name: getattr(about, name) for name in about.__slots__} | {"score": scores}
-    compared = nearness | {"matched": matched}
+    eligible = units.are(OF_FEATURE["states"] | BY_ASSISTANT | WRITTEN) & ~echoing
+    compared = {name: getattr(about, name) for name in about.__slots__} | {"score": scores, "matched": matched}
+    # What is never shown is nothing to measure others by.
+    compared = {name: np.where(eligible, values, 0.0) for name, values in compared.items()}
+    nearness = {name: values for name, values in compared.items() if name != "matched"}
     table = nearness | _kinds(question, units, situation)
     table |= {f"{name} of best": _of_best(compared[name]) for name in _COMPARED}
     table |= {f"{name} squared": np.square(nearness[name]) for name in _SQUARED}
     table |= {f"{name} place": 1 / (1 + _places(nearness[name])) for name in _PLACED}
     table |= {f"{name} first": (_places(nearness[name]) == 0).astype(np.float64) for name in _PLACED}
     table |= {
-        "echo": echoing.astype(np.float64),
         "length": np.log1p(units.terms.lengths / _LONG),
         "recency": _places(-units.said_at) / max(units.size - 1, 1),
     }
+    table |= {f"closes asking {name}": table["closes asking"] * nearness[name] for name in _ASKED_OF}
     situation |= {f"best {name}": float(values.max(initial=0.0)) for name, values in nearness.items()}
     situation |= {f"second {name}": _second(nearness[name]) for name in _SECOND}
     situation |= {"units": float(np.log1p(units.size) / 5), "always": 1.0}
-    return table, situation
+    return Observed(table, situation, eligible)
 
 
 def _kinds(question: str, units: Columns, situation: Mapping[str, float]) -> dict[str, Values]:
@@ -95,6 +113,7 @@ def _kinds(question: str, units: Columns, situation: Mapping[str, float]) -> dic
     by_assistant = _flags(units.are(BY_ASSISTANT))
     oneself = _flags(units.are(OF_FEATURE["oneself"]))
     fitting = _flags(units.are(sum(OF_FEATURE[kind] for kind in wanted)))
+    closing = _flags(units.are(CLOSES_ASKING))
     return {
         "states": _flags(units.are(OF_FEATURE["states"] | WRITTEN)),
         "oneself": oneself,
@@ -105,6 +124,10 @@ def _kinds(question: str, units: Columns, situation: Mapping[str, float]) -> dic
         "holds the value sought": fitting,
         "lacks the value sought": 1 - fitting if wanted else fitting,
         "corrects": _flags(units.are(OF_FEATURE["corrects"])),
+        "closes asking": closing,
+        "closes asking as of assistant": closing * situation["of assistant"],
+    } | {
+        f"holds {kind} as sought": _flags(units.are(OF_FEATURE[kind])) * float(kind in wanted) for kind in _VALUES
     }
 
 

@@ -13,6 +13,8 @@ from services.search.queries import RecallQuery
 from services.search.sequences import Places
 from services.search.term_matrix import Values, weighted
 from services.text.concepts import Facet, facets
+from services.text.language import language_of
+from services.text.questions import asks
 
 # A kind of what is asked for answers nearly as well as the thing itself; something broader hardly does.
 _SAME_CONCEPT = 0.9
@@ -34,6 +36,11 @@ _MOST_SENTENCES = 6
 _TELLING = 1.2
 """A sentence about less is passed over: whatever holds its one word would meet it."""
 _SENTENCE_END = re.compile(r"[。！？!?；;\n]+|\.\s")
+_JOINT = re.compile(
+    r",?\s+(?:and|or)\s+(?=(?:what|which|where|when|who|whose|how|why)\b)|[,，、]\s*(?:还有|以及|另外)?",
+    re.IGNORECASE,
+)
+"""Between questions that are asked in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +169,17 @@ def _telling(queries: Sequence[RecallQuery]) -> list[RecallQuery]:
 
 def _questions(text: str) -> list[tuple[Facet, ...]]:
     whole = facets(text)
-    sentences = [facets(sentence) for sentence in _SENTENCE_END.split(text)[-_MOST_SENTENCES:]]
-    several = [asked for asked in sentences if sum(facet.weight for facet in asked) > _TELLING and asked != whole]
-    return [asked for asked in (whole, *several) if asked]
+    sentences = _SENTENCE_END.split(text)[-_MOST_SENTENCES:]
+    parts = [*sentences, *(part for sentence in sentences for part in _joint_questions(sentence))]
+    several = [asked for asked in map(facets, parts) if sum(facet.weight for facet in asked) > _TELLING]
+    return [asked for asked in (whole, *(asked for asked in several if asked != whole)) if asked]
+
+
+def _joint_questions(sentence: str) -> list[str]:
+    """The questions of a sentence that asks for several things; none of one that asks for a single thing."""
+    parts = _JOINT.split(sentence)
+    asking = [part for part in parts if asks(part, language_of([part]))] if len(parts) > 1 else []
+    return asking if len(asking) > 1 else []
 
 
 def _met(asked: Sequence[Facet], by_meaning: Nearness, units: _Units) -> Relevance:

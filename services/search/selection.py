@@ -17,13 +17,13 @@ ASKS_THE_SAME = "asks the same"
 STATES_NOTHING = "asks or orders something and states nothing"
 OVER_BUDGET = "over the budget"
 
-_LIKELY = 0.04
+_LIKELY = 0.1
 """Probability from which a unit is shown: chosen so that half of what is shown, and more, bears on the message."""
 _LIKELY_FOR_NOBODY = 0.2
 """The same where the message wants something done or explained, and says nothing of its user."""
-_LIKELY_OF_THE_PAST = 0.02
+_LIKELY_OF_THE_PAST = 0.05
 """The same where the message refers to what was said before."""
-_CLOSE = 0.2
+_CLOSE = 0.25
 """Share of the best one's probability that each further item must have."""
 
 

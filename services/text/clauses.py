@@ -84,6 +84,17 @@ def statements(message: str) -> list[Clause]:
     return [_clause(part, quotes) for part in _stating(masked)]
 
 
+def closes_with_question(message: str) -> bool:
+    """Whether the last thing a message says is a question, with or without its mark."""
+    text = unicodedata.normalize("NFKC", message[-_LONGEST:]).replace("’", "'").strip()
+    last = next((sentence for sentence in reversed(sentences(text, SEMICOLONS)) if sentence.text.strip()), None)
+    if last is None or last.asks:
+        return last is not None
+    pieces = [piece for piece in _COMMA.split(last.text.strip(".!。！;；\n ")) if piece.strip()]
+    folded = _LEADING.sub("", pieces[-1].strip()).casefold() if pieces else ""
+    return bool(_ASKS_ENGLISH.search(folded) or _ASKS_CHINESE.search(folded))
+
+
 def _stating(text: str) -> Iterator[str]:
     for sentence in sentences(text, SEMICOLONS):
         whole = sentence.text.rstrip(".!?。！？;；\n ").strip()

@@ -95,7 +95,7 @@ def test_more_is_asked_where_a_message_says_nothing_of_its_user() -> None:
 
 
 def test_less_is_asked_of_what_a_message_about_the_past_may_mean() -> None:
-    some = result("some", likelihood=0.03)
+    some = result("some", likelihood=0.07)
     assert chosen_of(some) == []
     assert chosen_of(some, floor=Floor.of(about_past=True)) == ["some"]
 
