@@ -4,7 +4,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTHON ?= python3
 BIN := .venv/bin
 # Every process of tests has stores of its own
-AT_ONCE := -n 4 --dist worksteal
+AT_ONCE := -n 3 --dist worksteal
 # CI measures coverage in both parts and leaves to `make test` what `make check` has not run
 COVERAGE ?=
 SELECTION ?=

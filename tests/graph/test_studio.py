@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.process]
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def studio() -> Iterator[str]:
     """`langgraph dev` as `make studio` starts it."""
     port = free_port()
