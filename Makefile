@@ -49,10 +49,17 @@ studio: setup-dev ## Open the graph in LangGraph Studio's server, with the embed
 
 .PHONY: check
 check: setup-dev ## Format, lint, types, import contracts and the unit tests, in about a minute
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target style unit
+
+.PHONY: style
+style: setup-dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/mypy
+
+.PHONY: unit
+unit: setup-dev
 	@$(BIN)/python -m pytest -q -m unit -n 2 $(COVERAGE)
 
 .PHONY: test

@@ -69,13 +69,14 @@ async def test_a_process_that_dies_between_milvus_and_postgresql_leaves_nothing_
     await services.memory.indexing.index_waiting()
     await services.memory.episodes.index_again(DEFAULT_TENANT, turns[0].user_id)
     async with services.database.pool.connection() as holding, holding.transaction():
+        await holding.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         # The rows are locked, so that the mark has to wait behind what was written into Milvus.
         await holding.execute("SELECT set_config('anamnesis.tenant_id', %s, true)", [str(DEFAULT_TENANT)])
         await holding.execute("SELECT 1 FROM episodes FOR UPDATE")
         process = await asyncio.to_thread(_process, engines, settings)
         await asyncio.to_thread(_until_it_marks, engines)
         process.send_signal(signal.SIGKILL)
-        await asyncio.to_thread(process.wait)
+        await asyncio.to_thread(process.communicate)
     assert await _unindexed(services) == len(turns)
     expected = dict.fromkeys((m for t in turns for m in (t.user_message_id, t.answer_message_id)), 1)
     assert of_user(milvus_server.uri, turns[0].user_id) == expected
@@ -107,7 +108,6 @@ def _process(engines: Engines, settings: Settings) -> ForkedProcess:
     )
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
-    process.stdout.close()
     return process
 
 
