@@ -99,8 +99,8 @@ class Walk:
     erased: set[tuple[UUID, str]] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     """Canaries of the parties whose `LEAVING_SESSION` was removed."""
-    shown: dict[str, set[str]] = field(default_factory=dict)
-    """The ids that each party was shown and had not named itself, by its canary."""
+    shown: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The ids that each party was shown and had not named itself, and in which answer, by its canary."""
 
     def plan(self, parties: Sequence[Party], number: int, chance: Random) -> Iterable[Operation]:
         """So many operations, over every endpoint of the table in every kind."""
@@ -160,7 +160,9 @@ class Walk:
         told = set(CANARY.findall(text)) - set(CANARY.findall(sent)) - {me.canary}
         if told:
             self.wrong.append(f"{what} of {me.canary} was told {told}: {text[:500]}")
-        self.shown.setdefault(me.canary, set()).update(set(_UUID.findall(text)) - set(_UUID.findall(sent)))
+        self.shown.setdefault(me.canary, {}).update(
+            dict.fromkeys(set(_UUID.findall(text)) - set(_UUID.findall(sent)), what)
+        )
 
     def _check_status(self, operation: Operation, status: int, text: str) -> None:
         entry = self.table[operation.endpoint]
@@ -265,10 +267,10 @@ def shown_to_others(walk: Walk, parties: Sequence[Party], whose: dict[str, tuple
     """Ids that a party was shown and that are not its own."""
     wrong = []
     for me in parties:
-        for one in walk.shown[me.canary]:
+        for one, where in walk.shown[me.canary].items():
             tenant_id, user = whose.get(one, (None, None))
             if tenant_id != me.tenant_id or (me.user is not None and user not in (None, me.user)):
-                wrong.append(f"{me.canary} was shown {one} of {tenant_id} {user}")
+                wrong.append(f"{me.canary} was shown {one} of {tenant_id} {user} in {where}")
     return wrong
 
 
