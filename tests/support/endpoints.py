@@ -15,7 +15,6 @@ CORE_MEMORY = "/api/v1/users/{user_id}/core-memory"
 EPISODES = "/api/v1/users/{user_id}/episodes"
 RUNS = "/api/v1/users/{user_id}/compression-runs"
 FEEDBACK = "/api/v1/turns/{turn_id}/feedback"
-EXCLUSIONS = "/api/v1/conversations/{conversation_id}/exclusions"
 MESSAGES: Endpoint = ("GET", "/api/v1/conversations/{conversation_id}/messages")
 
 
@@ -143,22 +142,6 @@ def _remove_conversation(me: Party, ids: Names, _: Names, chance: Random) -> Ask
 def _switch(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     # Nobody has a branch of a turn's id.
     return Ask({**_conversation(me, ids, more, chance).path, "branch_id": ids.pick("turn", chance)})
-
-
-def _turns(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
-    query = {"user_id": ids.pick("user", chance)} if chance.random() < 0.6 else {}
-    return Ask(query={**query, **_page(more, chance)})
-
-
-def _exclude(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
-    # Another's memory, or nothing: an own one may be removed, and with it the exclusion that was shown.
-    what = more.pick("episode" if _is_anothers(me, more) else "turn", chance)
-    return Ask(_conversation(me, ids, more, chance).path, body={"what": what})
-
-
-def _use_again(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
-    # Nobody has an exclusion of a turn's id.
-    return Ask({**_conversation(me, ids, more, chance).path, "exclusion_id": ids.pick("turn", chance)})
 
 
 def _messages(_: Party, ids: Names, more: Names, chance: Random) -> Ask:
@@ -527,7 +510,6 @@ TABLE: dict[Endpoint, Entry] = {
     CHAT: Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
     ("POST", "/api/v1/chat/stream"): Entry(_chat, ANSWERED | {422}, ANSWERED | {422}, GONE, weight=3),
     ("POST", "/api/v1/chat/ticket"): Entry(_ticket, OK, OK, OK, weight=1),
-    ("GET", "/api/v1/turns"): Entry(_turns, OK, OK, OK | GONE),
     ("GET", "/api/v1/turns/{turn_id}"): Entry(_turn, OK, GONE, GONE),
     ("GET", "/api/v1/turns/{turn_id}/why"): Entry(_turn, OK, GONE, GONE),
     ("POST", "/api/v1/turns/{turn_id}/replay"): Entry(_replay, OK | {409}, GONE, GONE),
@@ -548,9 +530,6 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/api/v1/conversations/{conversation_id}"): Entry(_conversation, OK, GONE, GONE),
     ERASE_CONVERSATION: Entry(_remove_conversation, FOUND, GONE, GONE),
     MESSAGES: Entry(_messages, OK, GONE, GONE),
-    ("GET", EXCLUSIONS): Entry(_conversation, OK, GONE, GONE),
-    ("POST", EXCLUSIONS): Entry(_exclude, frozenset({422}), GONE, GONE),
-    ("DELETE", f"{EXCLUSIONS}/{{exclusion_id}}"): Entry(_use_again, GONE, GONE, GONE),
     ("GET", "/api/v1/conversations/{conversation_id}/branches"): Entry(_conversation, OK, GONE, GONE),
     ("POST", "/api/v1/conversations/{conversation_id}/branches/{branch_id}/switch"): Entry(
         _switch, GONE, GONE, GONE
