@@ -228,14 +228,13 @@ class TargetPlanner:
         value, tenant_id, user_id = target.value, ids["tenant_id"], ids["user_id"]
         names: dict[str, Any] = {"expert": target.expert or "default", "space": target.space}
         _, node = await self._lineage.find(tenant_id, ids["user"], f"core_memory:{value.section}", **names)
-        [block] = await self._lineage.items(tenant_id, user_id, [node])
-        if (value.field, value.text) not in {(each.field, each.text) for each in block.values}:
+        blocks = await self._lineage.items(tenant_id, user_id, [node])
+        held = {(each.field, each.text) for block in blocks for each in block.values}
+        rows = await self._database.fetch(tenant_id, _BLOCKS, ids, tuple_row)
+        whose = [(row[1], row[2]) for row in rows if row[0] == node.id]
+        if (value.field, value.text) not in held or not whose:
             raise NotFound(f"There is no such value in the section {value.section!r}.")
-        [(expert_id, space_id)] = [
-            (row[1], row[2])
-            for row in await self._database.fetch(tenant_id, _BLOCKS, ids, tuple_row)
-            if row[0] == node.id
-        ]
+        expert_id, space_id = whose[0]
         planned = _planned(items=[_removal(value.section, value.field, value.text)])
         owner = Owner(tenant_id, user_id, expert_id, space_id)
         return TargetPlan(user_id, [(owner, planned)], {})

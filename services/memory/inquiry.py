@@ -15,7 +15,7 @@ import structlog
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from pydantic import BaseModel, Field
 
-from services.errors import BadModelOutput, ModelFailed
+from services.errors import BadModelOutput, ModelFailed, NotFound
 from services.llm.chat_models import ChatModels
 from services.llm.structured_output import ask_for, json_answer
 from services.llm.tokens import count_tokens
@@ -180,7 +180,10 @@ class MemoryInquiry:
             for block in await self._core.read(whose)
         ]
         for whose, block in held:
-            history = await self._core.history(whose, block.section, limit=_MOST_VERSIONS)
+            try:
+                history = await self._core.history(whose, block.section, limit=_MOST_VERSIONS)
+            except NotFound:  # the section was removed meanwhile
+                continue
             for name, item in values_of(block.content):
                 origin = origin_of(history, name, item)
                 records.append(
