@@ -1,4 +1,4 @@
-"""Authorship: the job, prompt and model by which something derived is made, noted while it is being made."""
+"""Authorship: records the job, prompt and model that make something derived, while it is being made."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ class Authorship:
     """The maker of one derived thing."""
 
     job: str | None = None
-    """Name of the background task; None = outside of any, such as in a turn or a command."""
+    """Name of the background task; None = not in a task, such as in a turn or a command."""
     job_id: int | None = None
     prompt: str | None = None
     """Purpose and version of the last call's prompt, as `merged_memory@1f2e3d4c`; None = no model was asked."""
@@ -23,7 +23,7 @@ class Authorship:
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The fields that are known, as they are stored."""
+        """The known fields, as stored."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -32,14 +32,14 @@ _CURRENT: ContextVar[Authorship | None] = ContextVar("authorship", default=None)
 
 @contextmanager
 def authoring_job(job: str, job_id: int) -> Iterator[None]:
-    """Note that what is made within the block, and in tasks that begin in it, is made by a job."""
+    """Record that what is made within the block, and in tasks begun in it, is made by a job."""
     with _set(Authorship(job, job_id)):
         yield
 
 
 @contextmanager
 def authoring() -> Iterator[Authorship]:
-    """Note what makes one derived thing: calls of models within the block count for it, earlier ones do not."""
+    """Record what makes one derived thing: model calls within the block count for it, earlier ones do not."""
     with _set(replace(_CURRENT.get() or Authorship(), prompt=None, model=None)) as made:
         yield made
 
@@ -54,14 +54,14 @@ def _set(authorship: Authorship) -> Iterator[Authorship]:
 
 
 def note_call(model: str, purpose: str, instructions: str) -> None:
-    """Note that a model was asked by a prompt; its version is a digest of its instructions."""
+    """Record a model call and its prompt, whose version is a digest of its instructions."""
     if (current := _CURRENT.get()) is not None:
         current.model = model
         current.prompt = f"{purpose}@{sha256(instructions.encode()).hexdigest()[:_DIGEST_CHARACTERS]}"
 
 
 def made_by(**more: Any) -> Mapping[str, Any]:
-    """The maker of what is stored now, with further fields such as `actor` and `turn_id`.
+    """Return the maker of what is stored now, with further fields such as `actor` and `turn_id`.
 
     Ids are written as text; a field that is None is left out.
     """

@@ -1,4 +1,4 @@
-"""Circuit breakers: a dependency that keeps failing is left alone for a while, so that it costs a turn nothing."""
+"""Circuit breakers: a dependency that keeps failing is not asked for a while, so that it does not delay turns."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +13,7 @@ _REST_S = 5.0
 
 
 class CircuitBreaker:
-    """After some failures in a row refuses every use for `rest_s` seconds, then tries again."""
+    """Refuses every use for `rest_s` seconds after consecutive failures, then tries again."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class CircuitBreaker:
         rest_s: float = _REST_S,
         counts: Callable[[Exception], bool] = lambda _: True,
     ) -> None:
-        """Take how many failures in a row are too many, and which exceptions are the dependency's failures."""
+        """Take the number of consecutive failures to tolerate, and the exceptions that count as failures."""
         self.name = name
         self.failing = False
         """Whether the dependency failed when it was used last."""
@@ -36,10 +36,10 @@ class CircuitBreaker:
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[None]:
-        """Use the dependency: an exception counts as its failure.
+        """Use the dependency; an exception in the block counts as its failure.
 
         Raises:
-            Unavailable: it is left alone at the moment.
+            Unavailable: it is currently not asked.
         """
         breaker = await self._breakers.get_breaker(self.name)
         try:

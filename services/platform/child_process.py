@@ -1,4 +1,4 @@
-"""Processes of the embedded engines: they live no longer than the service that started them."""
+"""Processes of the embedded engines, which live no longer than the service that started them."""
 
 import asyncio
 import ctypes
@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.25
 _FIRST_WAIT_S = 0.5
 _LONG_LIFE_S = 60.0
-"""A process that lived this long did not end because of how it was started."""
+"""Seconds after which the end of a process is not blamed on its start."""
 
 logger = structlog.get_logger(__name__)
 
@@ -33,9 +33,9 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a process whose output goes to `log`.
 
-    It gets its own session, so that Ctrl-C in a terminal reaches it only through us, and, on
-    Linux, `death_signal` from the kernel when we die, even of SIGKILL. The kernel watches the thread
-    that forked: call this from one that lives as long as we do, such as the loop's own executor's.
+    It gets its own session, so that Ctrl-C in a terminal does not reach it directly, and, on Linux, `death_signal`
+    from the kernel when this process dies, even of SIGKILL. The kernel watches the thread that forked: call this
+    from one that lives as long as the process, such as the event loop's executor's.
 
     Raises:
         OSError: the program cannot be started.
@@ -54,7 +54,7 @@ def spawn(
 
 
 def as_account(account: pwd.struct_passwd | None) -> dict[str, Any]:
-    """Arguments for `subprocess` that run a program as a system account; none for ourselves."""
+    """Return arguments for `subprocess` that run a program as a system account; none for the current account."""
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
 
 
@@ -66,16 +66,16 @@ async def keep_running(
     log: Path,
     longest_wait_s: float,
 ) -> None:
-    """Start an engine again whenever it ends by itself; until cancelled, or until there is none of ours.
+    """Restart an engine whenever it ends by itself, until cancelled or until it is not ours to restart.
 
-    It waits half a second, and after each further end in a row twice as long.
+    It waits half a second, and twice as long after each further consecutive end.
 
     Args:
         name: of the engine, for the log.
-        process: the one that runs now; None when it was stopped, or when another process started it.
+        process: returns the running one; None if it was stopped, or if another process started it.
         start: starts another.
         log: where the engine writes.
-        longest_wait_s: seconds to wait at the most.
+        longest_wait_s: maximum seconds to wait.
     """
     wait_s = _FIRST_WAIT_S
     while (running := process()) is not None:
@@ -114,7 +114,7 @@ def is_running(pid: int, program: str) -> bool:
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Ask every 20 ms; return whether the condition came true in time."""
+    """Check every 20 ms; return whether the condition became true in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -124,7 +124,7 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
 
 
 def die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
-    """What a new process has to call so that the kernel sends it `death_signal` when we die; Linux only."""
+    """Return what a new process must call to get `death_signal` when its parent dies; Linux only."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -132,7 +132,7 @@ def die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
 
     def between_fork_and_exec() -> None:
         prctl(_PR_SET_PDEATHSIG, int(death_signal))
-        if os.getppid() != parent:  # it died before the line above
+        if os.getppid() != parent:  # the parent died before the line above
             os._exit(1)
 
     return between_fork_and_exec

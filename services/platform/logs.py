@@ -10,13 +10,13 @@ import structlog
 from services.platform.tracing import add_trace_id
 
 _LIBRARIES = {
-    # A collector that is away is nothing that a log should be full of.
+    # An unreachable collector must not flood the log.
     "opentelemetry": logging.ERROR,
     "httpx": logging.WARNING,
     "httpx2": logging.WARNING,
     "alembic": logging.WARNING,
     "procrastinate": logging.WARNING,
-    # We log a job's failure and a worker's end, once and without a traceback.
+    # The service logs a job's failure and a worker's end itself, once and without a traceback.
     "procrastinate.worker": logging.CRITICAL,
     "procrastinate.utils": logging.CRITICAL,
     "uvicorn": logging.WARNING,
@@ -29,7 +29,7 @@ _LIBRARIES = {
 
 
 class _StandardError(io.TextIOBase):
-    """Standard error as it is when something is logged: loggers live longer than a replacement of it."""
+    """The current standard error at the time of logging: loggers outlive a replaced one."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -42,7 +42,7 @@ _STDERR = cast("TextIO", _StandardError())
 
 
 def configure_logs(form: Literal["console", "json"], level: str) -> None:
-    """Send our logs, and the libraries' warnings, to standard error."""
+    """Send the service's logs, and the libraries' warnings, to standard error."""
     # Plain tracebacks: the pretty ones show local variables, and with them keys and message text.
     rendering: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]

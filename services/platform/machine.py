@@ -1,4 +1,4 @@
-"""The time zone and the locale of the machine that the service runs on."""
+"""The time zone and the locale of the machine."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _LOCALE = re.compile(r"([A-Za-z]{2,8})(?:_([A-Za-z0-9]{1,8}))?(?:[.@].*)?")
 def machine_timezone(
     environment: Mapping[str, str] = os.environ, localtime: Path = _LOCALTIME, timezone: Path = _TIMEZONE
 ) -> str:
-    """The machine's IANA time zone: by `TZ`, else by its files; `UTC` where none of them names one."""
+    """Return the machine's IANA time zone, from `TZ`, else from its files; `UTC` if none names one."""
     for name in _zone_names(environment, localtime, timezone):
         try:
             ZoneInfo(name)
@@ -37,7 +37,7 @@ def _zone_names(environment: Mapping[str, str], localtime: Path, timezone: Path)
 
 
 def machine_locale(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The machine's locale for messages as a BCP 47 tag such as `zh-CN`; None where it has none, or `C`."""
+    """Return the machine's locale for messages as a BCP 47 tag such as `zh-CN`; None if it has none, or `C`."""
     for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
         if value := environment.get(variable):
             match = _LOCALE.fullmatch(value)

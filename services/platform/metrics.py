@@ -6,7 +6,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histo
 from prometheus_client.multiprocess import MultiProcessCollector
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The client library's own variable: the folder in which processes of one service keep their figures."""
+"""The client library's variable for the folder in which the processes of one service keep their figures."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -119,7 +119,7 @@ LINEAGE_ORPHANS = Gauge(
 
 
 def registry() -> CollectorRegistry:
-    """The metrics of this process; where several serve one port, of all of them together."""
+    """Return the metrics of this process, or of all processes that serve one port."""
     if SHARED_FOLDER not in os.environ:
         return REGISTRY
     merged = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Bring the schema up to date, as the tables' owner, and let the service's role use it."""
+"""Upgrades the schema as the tables' owner, and grants the service's role its rights."""
 
 import re
 from functools import lru_cache
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 _FOLDER = Path(__file__).parent / "migrations"
-_LOCK = 0x616E616D  # "anam": one migration at a time, however many processes start
+_LOCK = 0x616E616D  # "anam": one migration at a time, for any number of processes
 
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
@@ -25,7 +25,7 @@ _GRANTS = (
 
 
 def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
-    """Apply every migration that is missing; return the revisions before and after.
+    """Apply all missing migrations; return the revisions before and after.
 
     Raises:
         DatabaseUnavailable: nothing answers at the address.
@@ -50,7 +50,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
 
 
 def current_revision(connection: "psycopg.Connection[tuple[object, ...]]") -> str | None:
-    """The schema's revision; None for a database with nothing of ours in it."""
+    """Return the schema's revision; None for a database without our tables."""
     try:
         row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except psycopg.errors.UndefinedTable:
@@ -60,12 +60,12 @@ def current_revision(connection: "psycopg.Connection[tuple[object, ...]]") -> st
 
 @lru_cache(maxsize=1)
 def newest_revision() -> str:
-    """The newest migration, read from the files' names: a start that has nothing to do need not load Alembic."""
+    """Return the newest migration, from the files' names: most starts then need not load Alembic."""
     return max(path.stem.split("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
 def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
-    """Wait until nobody migrates, and keep others from it for the rest of the transaction."""
+    """Take the migration lock for the rest of the transaction."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
@@ -89,7 +89,7 @@ def _run_migrations(revision: str, **attributes: object) -> None:
 
 
 def require_role(connection: "psycopg.Connection[tuple[object, ...]]", service_role: str) -> None:
-    """Look whether the service's role exists.
+    """Check that the service's role exists.
 
     Raises:
         ConfigurationError: it does not.
@@ -110,7 +110,7 @@ def grant_to_service(connection: "psycopg.Connection[tuple[object, ...]]", servi
 
 
 def role_of(url: str) -> str:
-    """The role that an address connects as.
+    """Return the role that an address connects as.
 
     Raises:
         ConfigurationError: the address names none.

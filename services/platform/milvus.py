@@ -1,4 +1,4 @@
-"""Milvus: an index that can be rebuilt from PostgreSQL. The client is made when it is first needed."""
+"""Milvus: an index that can be rebuilt from PostgreSQL. The client is created on first use."""
 
 import asyncio
 import logging
@@ -24,11 +24,11 @@ _SLOW_TIMEOUT_S = 60.0
 _CALM = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_permit_without_calls": 0}
 """The client pings every ten seconds by default, and gRPC servers disconnect clients that ping so often."""
 NO_SUCH_COLLECTION = 100
-"""Milvus' code for a collection, or an alias, that is not there."""
+"""Milvus' code for a missing collection or alias."""
 
 
 class CollectionMissing(Unavailable):
-    """The index, or a part of it, is not there."""
+    """The index, or a part of it, is missing."""
 
 
 class Milvus:
@@ -43,15 +43,15 @@ class Milvus:
 
     @property
     def failing(self) -> bool:
-        """Whether it failed when it was used last."""
+        """Whether its last use failed."""
         return self._breaker.failing
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator["AsyncMilvusClient"]:
-        """The client; after some failures in a row it is left alone for a while.
+        """Yield the client; after consecutive failures it is not used for a while.
 
         Raises:
-            CollectionMissing: a collection that was named is not there.
+            CollectionMissing: a named collection is missing.
             Unavailable: nothing answers, or Milvus refuses.
         """
         async with self._breaker.use():
@@ -68,7 +68,7 @@ class Milvus:
                 raise Unavailable("Milvus does not answer.") from error
 
     async def in_thread(self, work: "Callable[[MilvusClient], Result]") -> Result:
-        """Do what the asynchronous client cannot do with every server: it makes indexes.
+        """Run, in a thread, what the asynchronous client cannot do with every server, such as making indexes.
 
         Raises:
             Unavailable: nothing answers, or Milvus refuses.
@@ -87,7 +87,7 @@ class Milvus:
             return await asyncio.to_thread(run)
 
     async def ping(self) -> float:
-        """Milliseconds that listing the collections takes.
+        """Return the milliseconds that listing the collections takes.
 
         Raises:
             Unavailable: nothing answers.
@@ -106,15 +106,15 @@ class Milvus:
     async def _connected(self) -> "AsyncMilvusClient":
         async with self._connecting:
             if self._client is None:
-                # Else gRPC writes its own remarks to our standard error.
+                # Otherwise gRPC writes messages to standard error.
                 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-                # Its handlers run in every child between fork and exec, where they may end it.
+                # Its handlers run in every child between fork and exec, where they may kill it.
                 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-                # The import would hold up the start; a thread keeps turns flowing.
+                # The import would block the start; in a thread turns go on.
                 await asyncio.to_thread(import_pymilvus)
                 from pymilvus import AsyncMilvusClient, MilvusException  # noqa: PLC0415
 
-                # It logs every failure with its traceback; we tell them once, in our own words.
+                # It logs every failure with its traceback; the service logs each once.
                 logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
                 client = AsyncMilvusClient(
                     uri=self._uri, token=self._token, timeout=_SLOW_TIMEOUT_S, grpc_options=_CALM

@@ -1,4 +1,4 @@
-"""Requests to other servers that the operator has named: bounded in time and size, never redirected."""
+"""Requests to servers that the operator has configured: bounded in time and size, without redirects."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import httpx
 
 _CONNECT_TIMEOUT_S = 2.0
 _PLAIN = {"Accept": "application/json", "Accept-Encoding": "identity"}
-"""Uncompressed, so that the bytes counted on arrival are all there are."""
+"""Uncompressed, so that the bytes counted on arrival are the whole size."""
 
 Failure = Literal["unreachable", "slow", "status", "too_large"]
 
@@ -23,7 +23,7 @@ class OutgoingFailed(Exception):
 
 
 class OutgoingHttp:
-    """One client for the process, opened when it is first needed."""
+    """One client for the process, opened on first use."""
 
     def __init__(self) -> None:
         self._client: httpx.AsyncClient | None = None
@@ -33,7 +33,7 @@ class OutgoingHttp:
         """Ask once and return the body.
 
         Raises:
-            OutgoingFailed: there was no answer within `within_s`, another status than 200, or a longer body.
+            OutgoingFailed: no answer within `within_s`, a status other than 200, or a body that is too long.
         """
         try:
             async with asyncio.timeout(within_s):

@@ -1,6 +1,6 @@
-"""pymilvus without pandas, which it imports for data frames alone: 38 MB and a quarter of a second.
+"""pymilvus without pandas, which it imports only for data frames: saves 38 MB and a quarter of a second.
 
-As a program it is the embedded Milvus' server: `python -m services.platform.pandas_placeholder server …`.
+Run as a program it is the embedded Milvus server: `python -m services.platform.pandas_placeholder server …`.
 """
 
 import sys
@@ -15,7 +15,7 @@ _MODULES = ("pandas", "pandas.api", "pandas.api.types")
 
 
 class _Placeholder(ModuleType):
-    """A module of pandas: nothing is an instance of its classes, and its functions are the real ones."""
+    """A stand-in for a module of pandas: nothing is an instance of its classes; its functions are real."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -32,7 +32,7 @@ def _function(module: str, name: str) -> Callable[..., Any]:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Have modules that are imported in this block find a placeholder of pandas, unless it is imported already."""
+    """Let modules imported in this block find a placeholder for pandas, unless it is imported already."""
     if "pandas" in sys.modules:
         yield
         return
@@ -51,7 +51,7 @@ def import_pymilvus() -> None:
 
 
 class _NotInstalled(MetaPathFinder):
-    """Has pandas be missing from now on."""
+    """Makes pandas appear not installed from now on."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
@@ -61,7 +61,7 @@ class _NotInstalled(MetaPathFinder):
 def _main() -> None:
     with without_pandas():
         from milvus_lite.cmdline import main  # noqa: PLC0415
-    # pyarrow imports it with the first row, where it can, to look for its types.
+    # pyarrow imports it with the first row, if it can, to check for its types.
     sys.meta_path.insert(0, _NotInstalled())
     raise SystemExit(main())
 

@@ -1,4 +1,4 @@
-"""PostgreSQL: the pool, a transaction that sees one tenant only, and driver errors made ours."""
+"""PostgreSQL: the pool, transactions that see only one tenant, and the conversion of driver errors."""
 
 import asyncio
 import select
@@ -30,9 +30,9 @@ Result = TypeVar("Result")
 _POOL_SIZE = 20
 _WAIT_FOR_CONNECTION_S = 5.0
 _STATEMENT_S = 15.0
-"""For one round trip of a turn. A server that hangs answers no time-out that was set in it."""
+"""Seconds for one round trip of a turn, on the client's side: a hanging server ignores its own time-outs."""
 UNHURRIED_S = 600.0
-"""For one round trip that may move much."""
+"""Seconds for one round trip that may move a lot of data."""
 _ROWS_AT_ONCE = 2_000
 _CHECK_S = 2.0
 _IN_DOUBT_S = 30.0
@@ -52,10 +52,10 @@ _SET_TENANT_AND_LOCK = (
     "SELECT set_config('anamnesis.tenant_id', %s, true), pg_advisory_xact_lock(hashtextextended(%s, 0))"
 )
 
-# A process that is paused in the midst of a transaction must not hold up the others for long.
+# A process that is paused during a transaction must not block the others for long.
 _LIMITS = (
     "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '5s'; "
-    # A statement that was given up ends soon after its connection.
+    # An abandoned statement ends soon after its connection.
     "SET client_connection_check_interval = '2s'"
 )
 
@@ -91,7 +91,7 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
 
 @dataclass(frozen=True)
 class Query(Generic[Row]):
-    """One statement and what its rows become."""
+    """One statement with its row factory."""
 
     statement: LiteralString
     values: Mapping[str, Any]
@@ -99,7 +99,7 @@ class Query(Generic[Row]):
 
 
 class Database:
-    """The service's connections. It connects as a role that owns nothing and bypasses nothing."""
+    """The service's connections, as a role that owns nothing and bypasses nothing."""
 
     def __init__(self, url: str, *, statement_s: float = _STATEMENT_S) -> None:
         self._url = url
@@ -112,7 +112,8 @@ class Database:
             min_size=2,
             max_size=_POOL_SIZE,
             timeout=_WAIT_FOR_CONNECTION_S,
-            # The pool doubles its pauses between tries; given up, the next request begins with short ones again.
+            # The pool doubles its pauses between tries; after it gives up, the next request starts with short
+            # ones.
             reconnect_timeout=_WAIT_FOR_CONNECTION_S,
             open=False,
             configure=_begin_by_hand,
@@ -124,7 +125,7 @@ class Database:
         """Connect.
 
         Raises:
-            ConfigurationError: the role could see past row-level security, or the schema is not this version's.
+            ConfigurationError: the role bypasses row-level security, or the schema is not this version's.
             DatabaseUnavailable: nothing answers.
         """
         async with driver_errors_made_ours():
@@ -164,10 +165,10 @@ class Database:
         *,
         lock: str | None = None,
     ) -> list[Row]:
-        """Run one statement in such a transaction and return its rows; one round trip for all of it.
+        """Run one statement in such a transaction and return its rows, in one round trip.
 
-        With `lock`, only one transaction at a time runs under that name; the statement sees what the
-        others before it have committed.
+        With `lock`, only one transaction at a time runs under that name; the statement sees what earlier ones have
+        committed.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -178,7 +179,7 @@ class Database:
                 self._connection() as connection,
                 connection.cursor(row_factory=row_factory) as cursor,
             ):
-                # What is sent between two points of synchronisation is one transaction, without saying so.
+                # Everything between two synchronisation points is implicitly one transaction.
                 async with connection.pipeline():
                     if lock is None:
                         await connection.execute(_SET_TENANT, [str(tenant_id)])
@@ -192,7 +193,7 @@ class Database:
     async def fetch_each(
         self, tenant_id: UUID, one: Query[One], other: Query[Other]
     ) -> tuple[list[One], list[Other]]:
-        """Run two statements in such a transaction; one round trip for both.
+        """Run two statements in such a transaction, in one round trip.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -215,9 +216,9 @@ class Database:
         return await self._to_its_end(fetched())
 
     async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Do it in a task that nobody cancels; a caller who is cancelled goes at once.
+        """Run it in a task that is never cancelled; a cancelled caller returns at once.
 
-        A query that is cut off would cost its connection, and a new one is dear.
+        An interrupted query would cost its connection, and a new one is expensive.
         """
         task = asyncio.create_task(work)
         self._under_way.add(task)
@@ -227,17 +228,17 @@ class Database:
     def _forget(self, task: "asyncio.Task[Any]") -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # its caller may have gone, and nobody else looks at it
+            task.exception()  # its caller may be gone, and nobody else retrieves it
 
     @asynccontextmanager
     async def only_one(self, name: str, *, wait: bool = False) -> AsyncIterator[bool]:
-        """Be the only one, of all processes, who works under a name; say whether we are.
+        """Hold a lock by name across all processes; yield whether it was obtained.
 
-        It is over when our connection to the database breaks: what is done under it must bear another one.
+        The lock is lost if the database connection breaks: the work under it must tolerate a second holder.
 
         Args:
             name: of the work.
-            wait: wait for the present holder.
+            wait: wait for the current holder.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -255,7 +256,7 @@ class Database:
                     await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
     async def notifications(self, channel: LiteralString) -> AsyncGenerator[str, None]:
-        """Yield what is notified on a channel, over its own connection; first an empty text: it listens.
+        """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
 
         Raises:
             DatabaseUnavailable: the connection cannot be made, or broke.
@@ -272,7 +273,8 @@ class Database:
     async def fetch_without_tenant(
         self, statement: LiteralString, values: Mapping[str, Any], row_factory: AsyncRowFactory[Row]
     ) -> list[Row]:
-        """Run one statement for no tenant: it sees tables without tenants, and what functions of the owner tell.
+        """Run one statement without a tenant: it sees tables without tenants, and results of the owner's
+        functions.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -282,12 +284,12 @@ class Database:
             return await _all_rows(cursor)
 
     async def tenants(self) -> list[UUID]:
-        """Ids of all tenants."""
+        """Return the ids of all tenants."""
         rows = await self.fetch_without_tenant("SELECT id FROM tenants ORDER BY id", {}, tuple_row)
         return [row[0] for row in rows]
 
     async def ping(self) -> float:
-        """Milliseconds that a trivial query takes.
+        """Return the milliseconds that a trivial query takes.
 
         Raises:
             DatabaseUnavailable: nothing answers.
@@ -347,13 +349,13 @@ async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
 
 @lru_cache(maxsize=10_000)
 def _begin_for(tenant_id: UUID) -> bytes:
-    """BEGIN and the tenant, for one round trip: a statement without parameters may be two."""
+    """Return BEGIN and the tenant setting as one text: without parameters it may hold two statements."""
     return b"BEGIN; " + sql.SQL(_SET_TENANT.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(None)
 
 
 @asynccontextmanager
 async def driver_errors_made_ours() -> AsyncIterator[None]:
-    """Turn the driver's passing faults into `DatabaseUnavailable`; leave our own mistakes as they are."""
+    """Turn the driver's temporary faults into `DatabaseUnavailable`; leave programming errors unchanged."""
     try:
         yield
     except psycopg.errors.DiskFull as error:

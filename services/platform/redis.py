@@ -1,4 +1,4 @@
-"""Redis: a cache and a mailbox, never a truth. Everything in it may be lost at any time."""
+"""Redis: a cache and a mailbox, never authoritative. Everything in it may be lost at any time."""
 
 import time
 from typing import TYPE_CHECKING
@@ -15,11 +15,12 @@ _TIMEOUT_S = 1.0
 
 
 def connect(url: "SecretStr | None") -> Redis:
-    """A client of the server at `url`, or of an in-process Redis that ends with this process."""
+    """Return a client of the server at `url`, or of an in-process Redis that ends with this process."""
     if url is None:
         from fakeredis import FakeAsyncRedis, FakeServer  # noqa: PLC0415 — only when embedded
 
-        # A separate server ends with its clients; those that the library makes are kept as long as the process.
+        # A separate in-process server ends with its clients; the library's default one lives as long as the
+        # process.
         return FakeAsyncRedis(server=FakeServer(), decode_responses=True)
     return Redis.from_url(
         url.get_secret_value(),
@@ -30,7 +31,7 @@ def connect(url: "SecretStr | None") -> Redis:
 
 
 async def ping(client: Redis) -> float:
-    """Milliseconds that a PING takes.
+    """Return the milliseconds that a PING takes.
 
     Raises:
         Unavailable: nothing answers.

@@ -1,4 +1,4 @@
-"""Run the migrations: within a transaction of the caller's, or over a connection that is made for them."""
+"""Run the migrations in the caller's transaction, or over a new connection."""
 
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool
