@@ -1,4 +1,4 @@
-"""Which of a user's episodes are to be looked at together: by their embeddings, as far as those can be trusted."""
+"""Groups a user's similar episodes by their embeddings, as far as these can be trusted."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from services.search.embedding_quality import measured, probe_texts
 
 _AT_ONCE = 512
 _SENSELESS = 0.99
-"""An embedding that finds unrelated sentences so alike cannot tell what belongs together."""
+"""Similarity of unrelated sentences above which an embedding cannot be used for grouping."""
 
 
 class ClusterFinder:
-    """Finds groups of episodes that are much alike."""
+    """Finds groups of very similar episodes."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._floor: float | None = None
 
     async def groups(self, members: Sequence[Member], rules: CompressionRules) -> list[list[Member]]:
-        """Groups of as many as the rules say, made of all that are connected by a similarity.
+        """Return groups of the configured minimum size, connected by similarity.
 
         Raises:
             Unavailable: the embedding endpoint does not answer.
@@ -43,7 +43,7 @@ class ClusterFinder:
         return [[members[place] for place in part] for part in parts if len(part) >= rules.cluster]
 
     async def _vectors(self, members: Sequence[Member]) -> NDArray[np.float32]:
-        # Made again, as the index keeps those of single messages. Lists of numbers take eight times the room.
+        # Recomputed, because the index has those of single messages. Lists of numbers take eight times the memory.
         parts = [np.zeros((0, self._embedder.dimension), dtype=np.float32)]
         for start in range(0, len(members), _AT_ONCE):
             texts = [member.said for member in members[start : start + _AT_ONCE]]

@@ -1,7 +1,7 @@
-"""Compression: duplicate episodes become one, and what nobody asked for in months is retired.
+"""Compression: merges duplicate episodes, and retires those that nobody asked for in months.
 
-A run stages what it makes beside what is there, and swaps in one transaction: a crash at any step leaves memory as
-it was, and so does whatever a model answers that will not do. CompressionUndo a run brings back exactly what was.
+A run stages its texts beside the existing episodes, and swaps them in one transaction: a crash at any step, or an
+unusable answer of a model, leaves memory unchanged. `CompressionUndo` restores exactly what was.
 """
 
 import time
@@ -27,18 +27,18 @@ from services.platform.authorship import authoring
 from services.platform.postgres import UNHURRIED_S, Database
 
 _LONGEST_S = 420.0
-"""Groups that are not refined by then wait for the next run: a job has ten minutes."""
+"""Seconds after which the remaining groups wait for the next run; a job has ten minutes."""
 _MOST_FAILURES = 5
-"""Groups in a row without an answer by the model, after which the rest is left for later."""
+"""Consecutive groups without an answer by the model after which the rest is left for later."""
 
 log = structlog.get_logger(__name__)
 
 OnStep = Callable[[int, int], None]
-"""Called with how many groups were looked at, and how many there are."""
+"""Called with the number of groups examined, and their total."""
 
 
 class Compression:
-    """Compresses the memory of users. Every process with a worker has one: it registers the job."""
+    """Compresses the memory of users. Every process with a worker has one, which registers the job."""
 
     def __init__(
         self,
@@ -59,10 +59,10 @@ class Compression:
         jobs.task(COMPRESS, can_wait=True)(self._job)
 
     async def request(self, owner: Owner, *, dry_run: bool = False, job: bool = True) -> StoredRun:
-        """Have an owner's memory compressed by a worker; without `job`, by the next caller of `carry_out`.
+        """Request a run for an owner's memory, by a worker or, without `job`, by the next caller of `carry_out`.
 
         Raises:
-            Conflict: compression is switched off, or a run of the owner's is in progress.
+            Conflict: compression is switched off, or a run for the owner is in progress.
             NotFound: the user was erased.
             DatabaseUnavailable: the database does not answer.
         """
@@ -75,7 +75,7 @@ class Compression:
         return await self.run(owner.tenant_id, owner.user_id, run_id)
 
     async def run(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> StoredRun:
-        """The state of a run.
+        """Return the state of a run.
 
         Raises:
             NotFound: the user has no such run.
@@ -89,7 +89,7 @@ class Compression:
     async def carry_out(
         self, tenant_id: UUID, run_id: UUID, *, now: datetime | None = None, on_step: OnStep | None = None
     ) -> Report | None:
-        """Carry out a run; None where there is nothing to carry out any more.
+        """Carry out a run; None if there is no longer anything to do.
 
         Raises:
             Unavailable: the database or the embedding endpoint does not answer; nothing was changed.
@@ -118,7 +118,7 @@ class Compression:
 
     async def _carry_out(self, run: Run, report: Report, now: datetime, begun: float, on_step: OnStep) -> None:
         members, report.episodes_before = await self.store.members(run)
-        # What is longer than a model is shown would not be merged as a whole.
+        # Texts longer than what a model is shown could not be merged as a whole.
         readable = [member for member in members if len(member.text) <= LONGEST_TEXT]
         spaces = dict.fromkeys(member.space_id for member in readable)
         groups = [
@@ -186,7 +186,7 @@ class Compression:
             await self.carry_out(job.tenant_id, run_id)
         except DatabaseUnavailable:
             raise
-        except Unavailable as error:  # the run says so; the next night is another
+        except Unavailable as error:  # the run reports it; the next night tries again
             log.warning("memory is not compressed", run_id=str(run_id), reason=error.message)
 
 
@@ -195,4 +195,4 @@ def _since(begun: float) -> float:
 
 
 def _nobody(_: int, __: int) -> None:
-    """Nobody looks."""
+    """Ignore the progress."""

@@ -1,4 +1,4 @@
-"""One text in the place of a group of memories: what a model makes of it, checked; or rules, where safe."""
+"""Merges a group of memories into one text: a model's text, checked; or rules, where safe."""
 
 import re
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class _Answer(BaseModel):
 
 
 class GroupMerger:
-    """Refines groups, and counts the tokens that it takes."""
+    """Merges groups, and counts the tokens used."""
 
     def __init__(self, models: ChatModels) -> None:
         self._models = models
@@ -46,14 +46,14 @@ class GroupMerger:
 
     @property
     def by_rules(self) -> bool:
-        """Whether there is no model that understands anything."""
+        """Whether there is no real model."""
         return self._models.offline
 
     async def refine(self, group: Sequence[Member]) -> MergedText | None:
-        """One text in the place of a group; None where its memories had better stay apart.
+        """Return one text for a group; None if its memories should stay separate.
 
         Raises:
-            BadModelOutput: the model's answer would not do, twice.
+            BadModelOutput: the model's answer was unusable, twice.
             Unavailable: the model did not answer.
         """
         members = sorted(group, key=_age)
@@ -70,10 +70,10 @@ class GroupMerger:
 
 
 def checked(text: str, members: Sequence[Member]) -> MergedText | None:
-    """What a model's answer says of these memories, oldest first.
+    """Return the checked result of a model's answer about these memories, oldest first.
 
     Raises:
-        BadModelOutput: it names not each of them once, drops them all, or says what none of them says.
+        BadModelOutput: it does not name each of them once, drops them all, or says what none of them says.
     """
     answer = json_answer(_Answer, text)
     dropped = [each.memory for each in answer.dropped]
@@ -91,9 +91,9 @@ def checked(text: str, members: Sequence[Member]) -> MergedText | None:
 
 
 def by_rules(members: Sequence[Member]) -> MergedText | None:
-    """The newest replaces its duplicates, and the written ones that it contradicts.
+    """Let the newest replace its duplicates, and the written ones that it contradicts.
 
-    A turn is never dropped by rules: what else it says would be lost with it.
+    Rules never drop a turn, because everything else it says would be lost.
     """
     newest = members[-1]
     same = [member for member in members if member is newest or are_duplicates(member.said, newest.said)]
@@ -105,7 +105,7 @@ def by_rules(members: Sequence[Member]) -> MergedText | None:
 
 
 def _check_source(text: str, represented: Sequence[Member]) -> None:
-    """See that a text says nothing that is of no source, as far as that can be told without understanding it."""
+    """Check that a text says nothing without a source, as far as possible without understanding it."""
     sources = "\n".join(f"{member.created_at:%Y-%m-%d} {member.text}" for member in represented)
     if not set(map(int, _NUMBER.findall(text))) <= set(map(int, _NUMBER.findall(sources))):
         raise BadModelOutput("it says a number that no memory says")

@@ -1,4 +1,4 @@
-"""Input and output of compression: a user's episodes as they were read, and the result for a group of them."""
+"""Input and output of compression: a user's episodes as read, and the result for a group of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from uuid import UUID
 from services.memory.episodes.episode import EpisodeType
 
 LONGEST_TEXT = 1500
-"""Characters of an episode that may be merged: what a model is shown of it is all of it."""
+"""Maximum characters of an episode to merge, so that a model is shown all of it."""
 
 Outcome = Literal["represented", "duplicate", "contradicted", "trivial"]
-"""Outcome of a source: the new text says it, or why it does not."""
+"""Outcome of a source: represented by the new text, or why not."""
 Dropped = Literal["duplicate", "contradicted", "trivial"]
 
 
@@ -29,7 +29,7 @@ class Member:
     written: bool
     """Whether it was written as a memory; a turn is what was said."""
     content_hash: str
-    """Hash of the text: a text made of it represents this alone."""
+    """Hash of the text: a merged text represents only this version."""
     text: str
     """What it says; of a turn, who said what."""
     said: str
@@ -46,11 +46,11 @@ class MergedText:
     represented: Sequence[Member]
     """The text says what they say."""
     dropped: Sequence[tuple[Member, Dropped]] = ()
-    """They give way to the text although it does not say what they say."""
+    """Dropped in favour of the text, which does not say what they say."""
 
     @property
     def outcomes(self) -> list[tuple[Member, Outcome]]:
-        """Every source with what became of it."""
+        """Return every source with its outcome."""
         kept: list[tuple[Member, Outcome]] = [(member, "represented") for member in self.represented]
         return [*kept, *self.dropped]
 
@@ -62,18 +62,18 @@ class Report:
     episodes_before: int = 0
     episodes_after: int = 0
     clusters: int = 0
-    """Groups of episodes alike that were looked at."""
+    """Groups of similar episodes that were examined."""
     left_for_later: int = 0
-    """Groups for which there was no time: the next run begins with what is there then."""
+    """Groups for which there was no time; the next run starts over."""
     consolidated: int = 0
     superseded: int = 0
     dropped: list[dict[str, str]] = field(default_factory=list)
-    """What was superseded and no new text represents: `episode_id` and `reason`."""
+    """Superseded episodes that no new text represents: `episode_id` and `reason`."""
     retired: int = 0
     failures: list[dict[str, str | int]] = field(default_factory=list)
-    """Groups that were left as they are: `episodes` and `reason`."""
+    """Groups left unchanged: `episodes` and `reason`."""
     changed_meanwhile: int = 0
-    """Groups that were left as they are because one of them was changed while the run went on."""
+    """Groups left unchanged because one of their episodes changed during the run."""
     by: Literal["model", "rules"] = "model"
     tokens: int = 0
     """Tokens of prompts and answers, estimated."""

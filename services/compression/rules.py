@@ -1,4 +1,4 @@
-"""The numbers of compression, as the operator has set them."""
+"""The configured thresholds of compression."""
 
 from dataclasses import dataclass
 
@@ -13,24 +13,24 @@ class CompressionRules:
 
     on: bool = True
     similarity: float = 0.85
-    """Cosine from which on two episodes are alike."""
+    """Minimum cosine of similar episodes."""
     cluster: int = 4
-    """Similar episodes from which they are merged."""
+    """Minimum number of similar episodes to merge."""
     retire_importance: float = 0.3
-    """Episodes of less are retired,"""
+    """Importance below which old episodes are retired if they were never recalled."""
     retire_days: int = 90
-    """Days after which such episodes are retired if they were never recalled."""
+    """Age in days after which such episodes are retired."""
     keep_days: int = 30
-    """For so long a run can be undone."""
+    """Days for which a run can be undone."""
 
     @property
     def most_at_once(self) -> int:
-        """Episodes that are merged into one text; larger groups are parted."""
+        """Return the maximum number of episodes merged into one text; larger groups are split."""
         return max(_MOST_AT_ONCE, 2 * self.cluster)
 
 
 def compression_rules(settings: Settings) -> CompressionRules:
-    """The numbers that the operator has set."""
+    """Return the configured thresholds."""
     return CompressionRules(
         on=settings.memory_compression and settings.memory_episodes,
         similarity=settings.memory_compression_similarity,

@@ -1,4 +1,4 @@
-"""A run of compression, as it is carried out and as it is reported."""
+"""A compression run, while it is carried out and as it is reported."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ class Run:
     reason: Reason
     dry_run: bool
     token: UUID
-    """Token of the worker that carries it out; a successor has another."""
+    """Token of the worker that carries it out; a successor gets another."""
 
     @property
     def owner(self) -> Owner:
@@ -50,12 +50,12 @@ class StoredRun:
     undone_at: datetime | None
     forgotten_at: datetime | None
     can_be_undone: bool
-    """Unless a later run builds on it."""
+    """False if a later run builds on it."""
 
 
 @dataclass(frozen=True)
 class Fading:
-    """Which episodes are retired: all three hold, and they were never recalled."""
+    """Criteria for retiring episodes: all of them hold, and the episode was never recalled."""
 
     importance: float
     """Less than this."""
@@ -64,4 +64,4 @@ class Fading:
 
 
 class LostRun(Exception):
-    """Somebody else has taken the run over, or it was given up: what was staged stays without effect."""
+    """Another worker has taken the run over, or it was given up: what was staged has no effect."""

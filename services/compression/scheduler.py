@@ -1,8 +1,7 @@
-"""When memory is compressed: at three o'clock of each user's own time zone.
+"""Schedules compression: at three o'clock in each user's time zone.
 
-A round looks at those whose clock shows three, and notes a run for each owner of memory that has grown. Who says
-something at that moment is left alone until the next round; after four o'clock, until the next night.
-"""
+Each round finds the users whose clock shows three, and requests a run for each owner of memory that has grown.
+Users who are active at that moment are skipped until the next round; after four o'clock, until the next night."""
 
 from datetime import UTC, datetime, timedelta
 from typing import LiteralString
@@ -21,7 +20,7 @@ from services.time_reference.zones import BadTimeZone, time_zone
 COMPRESSION_ROUND = "find_memory_to_compress"
 
 _EVERY = "*/10 * * * *"
-"""A cron expression: every ten minutes, so that zones with offsets of 30 and 45 minutes are met, too."""
+"""A cron expression: every ten minutes, to cover zones with offsets of 30 and 45 minutes."""
 _HOUR = 3
 _ACTIVE = timedelta(minutes=10)
 _SAME_NIGHT = timedelta(hours=12)
@@ -31,8 +30,8 @@ log = structlog.get_logger(__name__)
 
 _TIMEZONES: LiteralString = "SELECT DISTINCT timezone FROM users WHERE tenant_id = %(tenant_id)s"
 
-# Who waited longest comes first: where there are more than a night has time for, nobody waits for ever.
-# Fewer new episodes than are merged at the least are not worth a night, unless time alone has retired some.
+# Those who waited longest come first: if there are too many for one night, nobody waits for ever. Fewer new
+# episodes than the minimum to merge are not worth a run, unless some have aged enough to be retired.
 _GROWN: LiteralString = """
 SELECT u.id, x.id
 FROM users u CROSS JOIN LATERAL (
@@ -58,7 +57,7 @@ ORDER BY last.at, u.id, x.id LIMIT %(limit)s
 
 
 class CompressionScheduler:
-    """Finds whose memory is to be compressed. Every process with a worker has one: it registers the jobs."""
+    """Finds whose memory to compress. Every process with a worker has one, which registers the jobs."""
 
     def __init__(self, database: Database, compression: Compression, jobs: JobQueue) -> None:
         self._database = database
@@ -67,9 +66,9 @@ class CompressionScheduler:
         jobs.periodic(COMPRESSION_ROUND, _EVERY)(self._round)
 
     async def find(self, now: datetime) -> int:
-        """Defer a job for each owner of memory whose time has come, of all tenants; return how many.
+        """Queue a job for each due owner of memory, of all tenants; return how many.
 
-        While another process does the same there is nothing to do. Also forgets how old runs are undone.
+        Does nothing while another process does the same. Also removes the undo data of old runs.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

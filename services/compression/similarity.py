@@ -1,6 +1,6 @@
-"""Which episodes are alike: connected components of the nearest neighbours of each, above a similarity.
+"""Finds similar episodes: connected components of each one's nearest neighbours, above a similarity.
 
-Compared in blocks, so that memory grows with the number of episodes and not with its square.
+Comparing in blocks makes memory grow linearly with the number of episodes.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _NEIGHBOURS = 16
 
 
 def components(vectors: Vectors, similarity: float, *, neighbours: int = _NEIGHBOURS) -> list[list[int]]:
-    """Groups of two and more, each by place in `vectors`, in an order in which neighbours follow one another.
+    """Return groups of two or more, as indexes into `vectors`, ordered so that neighbours are adjacent.
 
     An edge joins a vector with each of its `neighbours` nearest from a cosine of `similarity` on. A vector of
     length zero is like nothing.
@@ -33,7 +33,7 @@ def components(vectors: Vectors, similarity: float, *, neighbours: int = _NEIGHB
 
 
 def pieces(group: Sequence[int], most: int) -> list[list[int]]:
-    """Split a group into as few parts of at most `most` members as possible, of equal size but for one."""
+    """Split a group into the fewest parts of at most `most` members, of equal size except for one."""
     count = -(-len(group) // most)
     cuts = [len(group) * number // count for number in range(count + 1)]
     return [list(group[start:end]) for start, end in pairwise(cuts)]

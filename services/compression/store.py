@@ -1,4 +1,4 @@
-"""Runs of compression in PostgreSQL: read, staged beside what is there, and swapped in one transaction."""
+"""Compression runs in PostgreSQL: read, staged beside the existing episodes, and swapped in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -23,12 +23,12 @@ from services.platform.postgres import UNHURRIED_S, Connection, Database
 COMPRESS = "compress_memory"
 """Task that carries out a run."""
 _LEASE = timedelta(minutes=15)
-"""A run of which nothing was heard for so long is lost."""
+"""Silence after which a run is presumed lost."""
 _MOST_EPISODES = 10_000
 
 
 class CompressionStore:
-    """Keeps runs, and swaps what they made for what it is made of."""
+    """Stores runs, and swaps merged texts for their sources."""
 
     def __init__(self, database: Database, log: OperationLog, jobs: JobQueue) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class CompressionStore:
     async def add(
         self, connection: Connection, owner: Owner, *, reason: Reason, dry_run: bool, job: bool
     ) -> UUID | None:
-        """Note that a run is to be made, in the caller's transaction; None where one is in progress, or no user.
+        """Request a run, in the caller's transaction; None if one is in progress, or the user does not exist.
 
         With `job`, a worker carries it out.
         """
@@ -73,7 +73,7 @@ class CompressionStore:
         return run_id
 
     async def take(self, tenant_id: UUID, run_id: UUID) -> Run | None:
-        """Begin to carry a run out, from its beginning; None where it has ended, or its user was erased.
+        """Start carrying out a run, from its beginning; None if it has ended, or its user was erased.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -88,7 +88,7 @@ class CompressionStore:
         return run
 
     async def members(self, run: Run) -> tuple[list[Member], int]:
-        """The owner's newest 10,000 living episodes, oldest first, and how many there are in all.
+        """Return the owner's newest 10,000 live episodes, oldest first, and their total number.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -99,10 +99,10 @@ class CompressionStore:
         return found, rows[0][0]
 
     async def keep(self, run: Run) -> None:
-        """Say that the run goes on.
+        """Send a heartbeat of the run.
 
         Raises:
-            LostRun: it does not.
+            LostRun: it has been taken over.
             DatabaseUnavailable: the database does not answer.
         """
         values = {**run.values, "lease": _LEASE}
@@ -110,7 +110,7 @@ class CompressionStore:
             raise LostRun
 
     async def stage(self, run: Run, refined: MergedText) -> None:
-        """Put a text beside the episodes that it is to stand for; nobody recalls it yet.
+        """Stage a text beside the episodes that it will replace; it is not recalled yet.
 
         Raises:
             LostRun: somebody else has taken the run over.
@@ -133,7 +133,7 @@ class CompressionStore:
             await connection.execute(sql.STAGE_SOURCES, values)
 
     async def count_faded(self, run: Run, fading: Fading, but: Sequence[UUID]) -> int:
-        """How many episodes would be retired, without some.
+        """Count the episodes that would be retired, except some.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -143,15 +143,15 @@ class CompressionStore:
         return int(rows[0][0])
 
     async def swap(self, run: Run, fading: Fading, report: Report) -> None:
-        """Let what was staged take the place of its sources, and retire what has faded: all of it, or nothing.
+        """Replace the sources by the staged texts, and retire faded episodes: all of it, or nothing.
 
-        A text of which a source was changed, superseded or removed since it was read is left out. The report is
+        A text is left out if a source was changed, superseded or removed since it was read. The report is
         completed and stored.
 
         Raises:
             LostRun: somebody else has taken the run over, or its user was erased.
             DatabaseUnavailable: the database does not answer; nothing was changed, unless the connection broke
-                in the moment of the commit.
+                during the commit.
         """
         values = {**run.values, **vars(fading)}
         async with self._database.tenant(run.tenant_id, statement_s=UNHURRIED_S) as connection:
@@ -210,7 +210,7 @@ class CompressionStore:
         return await self._database.fetch(tenant_id, sql.RUNS, values, class_row(StoredRun))
 
     async def _note(self, connection: Connection, run: Run, made: Sequence[Any], retired: Sequence[UUID]) -> None:
-        """Log by ids alone: what an episode said is not to outlive it here."""
+        """Log only ids, so that an episode's text does not outlive it."""
         sources: dict[UUID, dict[str, list[str]]] = {}
         for draft_id, episode_id, outcome in made:
             sources.setdefault(draft_id, {}).setdefault(outcome, []).append(str(episode_id))

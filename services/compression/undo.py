@@ -1,4 +1,4 @@
-"""Taking a run back, exactly; and forgetting how to, once that was possible for long enough."""
+"""Undoes runs exactly; and removes the undo data after the configured time."""
 
 from datetime import datetime
 from typing import Any
@@ -26,7 +26,7 @@ class CompressionUndo:
         self._jobs = jobs
 
     async def undo(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> int:
-        """Bring back what a run superseded and retired, and remove what it made; return how many came back.
+        """Restore what a run superseded and retired, and remove what it made; return how many were restored.
 
         What was removed since stays removed.
 
@@ -67,10 +67,10 @@ class CompressionUndo:
         return restored
 
     async def forget_older(self, tenant_id: UUID, before: datetime) -> int:
-        """Forget how the tenant's runs that ended before a time are undone; what they superseded stays so.
+        """Remove the undo data of the tenant's runs that ended before a time; what they superseded stays so.
 
-        A text that was itself merged since, and of which only the undoing made use, is removed; so is whatever
-        was staged by a run that was lost.
+        A text that has since been merged itself, and was kept only for undoing, is removed; so is what a lost run
+        staged.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

@@ -54,7 +54,7 @@ class ApiKey:
     acts_for_headers: bool
     """Whether a header of a request may say for which user it is."""
     default_user: str | None
-    """For whom requests are that name no user."""
+    """User of requests that name none."""
     created_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
@@ -63,7 +63,7 @@ class ApiKey:
 class ApiKeys:
     """Makes, lists, revokes and recognises keys.
 
-    Nothing is remembered between two requests: a revoked key is refused at once by every process.
+    Nothing is cached between requests: every process refuses a revoked key at once.
     """
 
     def __init__(self, database: Database) -> None:
@@ -78,18 +78,19 @@ class ApiKeys:
         acts_for_headers: bool = False,
         default_user: str | None = None,
     ) -> tuple[ApiKey, str]:
-        """Make a key; return its record and the key, which cannot be had again.
+        """Create a key; return its record and the key, which cannot be read again.
 
         Args:
-            tenant_id: whose key it is.
-            name: what it is for.
+            tenant_id: the key's tenant.
+            name: a note on its purpose.
             scopes: what its holder may do.
-            acts_for_headers: whether a header of a request may say for which user it is.
-            default_user: for whom requests are that name no user.
+            acts_for_headers: whether a header of a request may name its user.
+            default_user: user of requests that name none.
 
         Raises:
             InvalidInput: the name is empty, too long or not printable, there is no scope, or the default user's
-                name is none that a user can have.
+            name
+                is not valid.
         """
         if default_user is not None and not USER.fullmatch(default_user):
             raise InvalidInput("default_user", "must be 1 to 128 of letters, digits and ._:@-")
@@ -111,11 +112,11 @@ class ApiKeys:
         return record, f"ank_{key_id.hex}_{secret}"
 
     async def list(self, tenant_id: UUID) -> Sequence[ApiKey]:
-        """The tenant's keys, oldest first, revoked ones among them."""
+        """Return the tenant's keys, oldest first, including revoked ones."""
         return await self._database.fetch(tenant_id, _LIST, {"tenant_id": tenant_id}, class_row(ApiKey))
 
     async def revoke(self, tenant_id: UUID, key_id: UUID) -> ApiKey:
-        """Refuse the key from now on; again changes nothing.
+        """Revoke the key; repeating it changes nothing.
 
         Raises:
             NotFound: the tenant has no such key.
@@ -127,16 +128,16 @@ class ApiKeys:
         return found[0]
 
     async def caller_of(self, key: str) -> Caller:
-        """Who calls with this key.
+        """Return the caller with this key.
 
         Raises:
-            Unauthenticated: it is not a key of ours, or it is revoked.
+            Unauthenticated: it is unknown or revoked.
             DatabaseUnavailable: the database does not answer.
         """
         if (match := _FORM.fullmatch(key)) is None:
             raise Unauthenticated(_REFUSAL)
         rows = await self._database.fetch_without_tenant(_USE, {"id": UUID(match[1])}, tuple_row)
-        # Compared also when there is no such key: the time says nothing about which part was wrong.
+        # Compared even if there is no such key, so that timing does not reveal which part was wrong.
         tenant_id, stored, scopes, for_headers, user = rows[0] if rows else (None, _NO_HASH, [], False, None)
         if not hmac.compare_digest(_hash(match[2]), stored) or tenant_id is None:
             raise Unauthenticated(_REFUSAL)
@@ -144,5 +145,5 @@ class ApiKeys:
 
 
 def _hash(secret: str) -> bytes:
-    # A plain hash is enough: 256 random bits cannot be guessed, however fast the guesses are.
+    # A plain hash is enough: 256 random bits cannot be guessed.
     return hashlib.sha256(secret.encode()).digest()

@@ -1,4 +1,4 @@
-"""Who makes a request, by the setting `AUTH`."""
+"""Identifies the caller of a request, depending on the setting `AUTH`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Authenticator:
-    """Says who calls, from the header `Authorization`."""
+    """Identifies callers by the header `Authorization`."""
 
     def __init__(self, settings: Settings, database: Database) -> None:
         self.is_needed = settings.auth != "none"
@@ -29,7 +29,7 @@ class Authenticator:
             self._signing_keys, self._tokens = _make_tokens(settings, database)
 
     async def check(self) -> None:
-        """See whether the configured file of keys can be used; an address is not asked before it is needed.
+        """Check that the configured key file is usable; an address is not fetched before it is needed.
 
         Raises:
             ConfigurationError: it cannot.
@@ -43,11 +43,11 @@ class Authenticator:
             await self._signing_keys.close()
 
     async def caller_of(self, authorization: str | None) -> Caller:
-        """Who sends this header.
+        """Return the caller with this header.
 
         Raises:
-            Unauthenticated: nobody who is known here.
-            Unavailable: it cannot be found out now.
+            Unauthenticated: the caller is unknown.
+            Unavailable: this cannot be determined now.
         """
         if not self.is_needed:
             return NOBODY_IN_PARTICULAR
@@ -64,7 +64,7 @@ class Authenticator:
 
 
 def _make_tokens(settings: Settings, database: Database) -> "tuple[SigningKeys, Tokens]":
-    # Cryptography is loaded only where it is used.
+    # Cryptography is imported only when used.
     from services.identity.signing_keys import KeyAddress, KeyFile  # noqa: PLC0415
     from services.identity.tokens import Tokens  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Who makes a request, and what they may do."""
+"""The caller of a request, and what they may do."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ USER = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
 
 
 def known_scopes(names: Iterable[object]) -> frozenset[Scope]:
-    """Those of the names that are scopes of ours; what else a key or a token holds is for others."""
+    """Return the known scopes among the names; a token may hold others for other services."""
     given = frozenset(name for name in names if isinstance(name, str))
     return frozenset(scope for scope in SCOPES if scope in given)
 
@@ -33,15 +33,15 @@ class Caller:
     user_id: str | None = None
     """The one user for whom the caller may act, by its external id; None = every user of the tenant."""
     acts_for_headers: bool = False
-    """Whether a header of a request may say for which user it is."""
+    """Whether a header of a request may name its user."""
     default_user: str | None = None
-    """For whom requests to `/v1` are that name no user."""
+    """User of requests to `/v1` that name none."""
 
     def require(self, scope: Scope) -> None:
         """Refuse a caller without the scope.
 
         Raises:
-            Forbidden: it has not.
+            Forbidden: the scope is missing.
         """
         if scope not in self.scopes and "admin" not in self.scopes:
             raise Forbidden(f"This needs the scope {scope}.")

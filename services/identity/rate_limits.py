@@ -1,7 +1,7 @@
-"""How often a tenant may ask and a user may start a turn.
+"""Rate limits: requests per tenant, and turns per user.
 
-The counts are in Redis, so that all processes share them. When Redis does not answer in time each
-process counts for itself: nothing that is allowed is ever refused because of Redis.
+The counts are in Redis, so that all processes share them. When Redis does not answer in time, each process counts
+separately: nothing allowed is ever refused because of Redis.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _Count = tuple["RateLimitItem", tuple[str, ...]]
 
 
 class RateLimits:
-    """Counts requests and turns, and refuses those over a limit. Without a limit it does nothing."""
+    """Counts requests and turns, and refuses those over a limit; does nothing without limits."""
 
     def __init__(self, settings: Settings, cache: Redis, *, without_redis_s: float = 5.0) -> None:
         """Take the limits; the counts are kept in this process when Redis is embedded, and for a while
@@ -66,7 +66,7 @@ class RateLimits:
             RateLimited: it is one too many.
         """
         counts: list[_Count] = []
-        if self._user is not None:  # first: what a user is refused is not the tenant's
+        if self._user is not None:  # first, because refused turns of a user do not count for the tenant
             counts.append((self._user, (str(tenant_id), user_id)))
         if self._tenant is not None:
             counts.append((self._tenant, (str(tenant_id),)))
@@ -83,7 +83,7 @@ class RateLimits:
             await self._count([(self._tenant, (str(tenant_id),))])
 
     async def check_tenant(self, tenant_id: UUID) -> None:
-        """Look whether another request of the tenant would be counted, without counting it.
+        """Check whether another request of the tenant would be allowed, without counting it.
 
         Raises:
             RateLimited: it would be one too many.
@@ -97,13 +97,13 @@ class RateLimits:
     async def _ask(
         self, counts: Sequence[_Count], ask: "Callable[[RateLimiter, Sequence[_Count]], Awaitable[None]]"
     ) -> None:
-        """Ask the shared counts; those of this process while Redis does not answer."""
+        """Use the shared counts, or those of this process while Redis does not answer."""
         now = time.monotonic()
         if self._shared is None or now < self._without_shared_until:
             await ask(self._own, counts)
             return
         after_failure = self._without_shared_until > 0
-        if after_failure:  # this request tries; the others do not wait for it
+        if after_failure:  # this request tries Redis again; the others do not wait for it
             self._without_shared_until = now + self._without_redis_s
         try:
             async with asyncio.timeout(_PATIENCE_S):

@@ -1,7 +1,6 @@
-"""The public keys with which an issuer's tokens are checked: a JWKS, from a file or an address.
+"""The public keys for checking an issuer's tokens: a JWKS, from a file or an address.
 
-Only what the operator configured is ever read; what a token says of where its key is (`jku`, `x5u`,
-`jwk`) is not looked at.
+Only what the operator configured is ever read; a token's hints about its key (`jku`, `x5u`, `jwk`) are ignored.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ _AGAIN_AFTER_FAILURE_S = 1.0
 
 @dataclass(frozen=True)
 class SigningKey:
-    """A public key, and the algorithms that go with it."""
+    """A public key, and its algorithms."""
 
     key: Any
     algorithms: frozenset[str]
@@ -56,14 +55,14 @@ class SigningKeys(ABC):
         self._lock = asyncio.Lock()
 
     async def find(self, key_id: str) -> SigningKey | None:
-        """The key of this id, or None when the issuer has none.
+        """Return the key with this id, or None if the issuer has none.
 
         Raises:
-            Unavailable: the key is not known here, and the issuer's keys cannot be read.
+            Unavailable: the key is unknown, and the issuer's keys cannot be read.
         """
         if key_id not in self._keys:
             wanted = self._due() or self._may_ask_again()
-        else:  # while another request reads, go on with the key that is there
+        else:  # while another request reads, use the current key
             wanted = self._due() and not self._lock.locked()
         if wanted:
             await self._read_once()
@@ -72,7 +71,7 @@ class SigningKeys(ABC):
         return self._keys.get(key_id)
 
     async def check(self) -> None:
-        """See at the start whether the keys can be read, where that says something.
+        """Check at the start that the keys can be read, if they are in a file.
 
         Raises:
             ConfigurationError: they cannot.
@@ -80,7 +79,7 @@ class SigningKeys(ABC):
         return
 
     async def close(self) -> None:
-        """Let go of what was opened."""
+        """Close what was opened."""
         return
 
     async def _read_once(self) -> None:
@@ -157,7 +156,7 @@ class KeyFile(SigningKeys):
 
 
 class KeyAddress(SigningKeys):
-    """Keys at an address; fetched again after a while, and for an unknown id, but not too often."""
+    """Keys at an address; refreshed after a while, and for an unknown id, but not too often."""
 
     def __init__(self, url: str, *, fresh_s: float = 300.0, again_s: float = 10.0, kept_s: float = 3600.0) -> None:
         """Keys are fetched again after `fresh_s`, for an unknown id after `again_s`, and used without an
@@ -200,7 +199,7 @@ class KeyAddress(SigningKeys):
 
 
 def keys_of(document: bytes) -> dict[str, SigningKey]:
-    """The keys of a JWKS that can be used; others, as for encryption, are passed over.
+    """Return the usable keys of a JWKS, ignoring others, such as those for encryption.
 
     Raises:
         ValueError: it is not a JWKS.

@@ -1,4 +1,4 @@
-"""Tenants: those who share nothing with each other."""
+"""Tenants, which share nothing with each other."""
 
 import re
 import time
@@ -14,7 +14,7 @@ from services.errors import Conflict, InvalidInput
 from services.platform.postgres import Database
 
 DEFAULT_TENANT = UUID("00000000-0000-7000-8000-000000000001")
-"""The tenant of everybody while there is no authentication; the first migration creates it."""
+"""The default tenant, of all callers without authentication; the first migration creates it."""
 
 _NAME = re.compile(r"[A-Za-z0-9._:@-]{1,128}", re.ASCII)
 _REMEMBERED_S = 60.0
@@ -54,7 +54,7 @@ class Tenants:
         """Make a tenant with its expert `default`.
 
         Raises:
-            InvalidInput: the name is not one that a tenant can have.
+            InvalidInput: the name is not valid.
             Conflict: there is a tenant of this name.
         """
         # A name that looks like an id could be taken for another tenant's.
@@ -73,7 +73,7 @@ class Tenants:
         return tenant
 
     async def remove(self, tenant_id: UUID) -> None:
-        """Remove a tenant with everything that it has in the database; the index is not told."""
+        """Remove a tenant with all of its rows in the database, but not from the index."""
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute("DELETE FROM tenants WHERE id = %s", [tenant_id])
         self._remembered.clear()
@@ -83,7 +83,7 @@ class Tenants:
         return await self._database.fetch_without_tenant(_LIST, {}, class_row(Tenant))
 
     async def by_name_or_id(self, text: str) -> Tenant | None:
-        """The tenant that a token or an operator names; remembered for a minute."""
+        """Return the tenant that a token or an operator names; cached for a minute."""
         at, tenant = self._remembered.get(text, (0.0, None))
         if tenant is not None and time.monotonic() - at < _REMEMBERED_S:
             return tenant

@@ -1,8 +1,7 @@
-"""Tickets: for half a minute and one use, in place of a credential that a browser cannot send.
+"""Tickets: valid for half a minute and one use, in place of a credential that a browser cannot send.
 
-A page cannot set the header `Authorization` of a WebSocket. The ticket holds the key to the credential, and Redis
-the credential itself, encrypted: neither is of use without the other.
-"""
+A page cannot set the header `Authorization` of a WebSocket. The ticket contains the key to the credential, and
+Redis the encrypted credential: neither is useful without the other."""
 
 from uuid import uuid4
 
@@ -36,7 +35,7 @@ class Tickets:
         return f"{number}.{key.decode()}"
 
     async def redeem(self, ticket: str) -> str:
-        """The header for which a ticket was issued; it is of no more use then.
+        """Return the header for which a ticket was issued, and invalidate the ticket.
 
         Raises:
             Unauthenticated: it was used, has expired, or never was one.

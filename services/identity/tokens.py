@@ -15,7 +15,7 @@ _REFUSAL = "The token is not valid."
 
 
 class Tokens:
-    """Checks tokens: signature, issuer, audience and expiry; then says who calls."""
+    """Checks the signature, issuer, audience and expiry of tokens, and identifies the caller."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Tokens:
         self._scope_claim = scope_claim
 
     async def caller_of(self, token: str) -> Caller:
-        """Who calls with this token: the user in `sub`, or, with the scope `admin`, the whole tenant.
+        """Return the caller: the user in `sub` or, with the scope `admin`, the whole tenant.
 
         Raises:
             Unauthenticated: the token is not valid, or does not say what it must.
@@ -77,10 +77,10 @@ class Tokens:
                 algorithms=[algorithm],
                 audience=self._audience,
                 issuer=self._issuer,
-                # A clock of the issuer's that is a second ahead makes no token wrong.
+                # An issuer's clock that is a second ahead must not invalidate its tokens.
                 options={"require": ["exp", "iss", "aud", "sub"], "verify_iat": False},
             )
-        # These are only said of a token whose signature is right.
+        # These messages are given only for a token with a valid signature.
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("The token has expired.") from None
         except jwt.InvalidIssuerError:

@@ -1,4 +1,4 @@
-"""How a job's end is stored: with patience, and for a job that is not there any more not at all."""
+"""Stores the end of a job: with retries, and not for a job that no longer exists."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,9 +16,9 @@ _WAITS_S = (0.2, 1.0, 3.0)
 
 
 class Outcomes(JobManager):
-    """The library's manager, whose own two methods give up at once.
+    """The library's manager with retries; its own two methods give up at once.
 
-    A worker that lives keeps a job whose end it could not store, and nobody would take it from there.
+    A live worker would keep a job whose end it could not store, and no other worker would take it.
     """
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
@@ -26,7 +26,7 @@ class Outcomes(JobManager):
         await _with_patience(job, lambda: super(Outcomes, self).finish_job(job, status, delete_job))
 
     async def retry_job(self, job: Job, *arguments: Any, **options: Any) -> None:
-        """Put a job back; or end it, when another one with its queueing lock waits already."""
+        """Put a job back, or end it if another one with its queueing lock is waiting already."""
         try:
             await _with_patience(job, lambda: super(Outcomes, self).retry_job(job, *arguments, **options))
         except exceptions.UniqueViolation:
@@ -39,7 +39,7 @@ async def _with_patience(job: Job, store: Callable[[], Awaitable[None]]) -> None
             return await store()
         except exceptions.ConnectorException as error:
             if isinstance(error.__cause__, psycopg.errors.RaiseException):
-                # The library's functions raise this for a job that is not running: it was erased, or given back.
+                # The library's functions raise this for a job that is not running: it was erased, or requeued.
                 log.info("job had ended already", job_id=job.id, task=job.task_name)
                 return None
             if wait_s is None or not isinstance(

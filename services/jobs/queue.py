@@ -1,7 +1,7 @@
 """The job queue: procrastinate on the service's own PostgreSQL.
 
-Jobs are deferred in the transaction that causes them, so none is lost and none is for data that does
-not exist. They carry ids only. A job runs at least once: when its worker is lost, it runs again.
+Jobs are queued in the transaction that causes them, so none is lost and none is for data that do not exist. They
+carry only ids. A job runs at least once: if its worker is lost, it runs again.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ _KEEP_FAILED_HOURS = 30 * 24
 _CONCURRENCY = 2
 _BEFORE_ANOTHER_START_S = 1.0
 _MOST_POSTPONEMENTS = 120
-"""After these, ten minutes in all, a job runs however busy the process is."""
+"""Postponements, ten minutes in total, after which a job runs however busy the process is."""
 _STORE_AWAY_S = 15.0
-"""Pause before a job is deferred again whose store did not answer."""
-_FIRST = 100  # priority of what keeps the queue itself in order
+"""Pause before a job whose store did not answer is queued again."""
+_FIRST = 100  # priority of the queue's own maintenance
 
 _RESCUE = "rescue_lost_jobs"
 _REMOVE = "remove_finished_jobs"
@@ -60,28 +60,28 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Tempo:
-    """How long the queue waits, in seconds, and how often it looks."""
+    """Timings of the queue, in seconds."""
 
     retry_wait_s: float = 2.0
-    """Before the first retry; before each further one twice as long."""
+    """Wait before the first retry; doubled before each further one."""
     postponed_s: float = 5.0
-    """Until a job that made room for turns is taken up again."""
+    """Wait until a postponed job is taken up again."""
     poll_s: float = 2.0
-    """Looks for jobs whose time has come; new ones announce themselves."""
+    """Interval of polling for due jobs; new ones are announced."""
     heartbeat_s: float = 5.0
     stalled_s: float = 25.0
-    """A worker that has been silent for so long is lost, and its jobs run again."""
+    """Silence after which a worker is presumed lost, and its jobs run again."""
     rescue: str = "* * * * * */15"
-    """When lost jobs are looked for: a cron expression, its last field the seconds."""
+    """Schedule of the search for lost jobs: a cron expression, its last field the seconds."""
     grace_s: float = 5.0
-    """What running jobs have to end by themselves when their worker stops."""
+    """Time for running jobs to end when their worker stops."""
 
 
 class JobQueue:
-    """Defers jobs and, in a process that is a worker, runs them."""
+    """Queues jobs and, in a worker process, runs them."""
 
     def __init__(self, database: Database, *, tempo: Tempo | None = None, meter: UsageMeter | None = None) -> None:
-        """Take what counts the calls of models that jobs cause."""
+        """Take the counter of the model calls that jobs cause."""
         self._database = database
         self._meter = meter or UsageMeter()
         self._tempo = tempo or Tempo()
@@ -100,15 +100,14 @@ class JobQueue:
         await self.app.open_async(self._database.pool)
 
     def postpone_while(self, pressed: Callable[[], bool]) -> None:
-        """Have jobs that can wait come again later while this is true."""
+        """Postpone jobs that can wait while this is true."""
         self._pressed = pressed
 
     def task(self, name: str, *, longest_s: float = LONGEST_S, can_wait: bool = False) -> Callable[[Task], Task]:
-        """Register a task of the queue: it has three retries, and `longest_s` seconds for each try.
+        """Register a task with three retries, and `longest_s` seconds for each try.
 
-        One that `can_wait` is postponed, for ten minutes at the most, while many turns run in its process.
-        A job that is cut off by its worker's stop goes back to the queue and keeps its tries.
-        """
+        One that `can_wait` is postponed, for at most ten minutes, while many turns run in its process. A job that
+        is interrupted by its worker's stop goes back to the queue and keeps its tries."""
 
         def register(task: Task) -> Task:
             async def run(context: procrastinate.JobContext, arguments: dict[str, Any]) -> None:
@@ -133,13 +132,13 @@ class JobQueue:
     def periodic(
         self, name: str, cron: str
     ) -> Callable[[Callable[[procrastinate.JobContext], Awaitable[None]]], None]:
-        """Register a task of no tenant that runs when `cron` says, once for all processes."""
+        """Register a task without a tenant that runs by `cron`, once for all processes."""
 
         def register(task: Callable[[procrastinate.JobContext], Awaitable[None]]) -> None:
             async def run(context: procrastinate.JobContext, _: dict[str, Any]) -> None:
                 await task(context)
 
-            # Not a lock, which a lost job would hold: only one may wait.
+            # Not a lock, which a lost job would keep: only one may wait.
             registered = self._register(name, run, LONGEST_S, queueing_lock=name, priority=_FIRST)
             self.app.periodic(cron=cron)(registered)
 
@@ -156,15 +155,15 @@ class JobQueue:
         delay_s: float = 0,
         **ids: Ids,
     ) -> bool:
-        """Defer a job in the caller's transaction; return whether there is a new one.
+        """Queue a job in the caller's transaction; return whether there is a new one.
 
         Args:
             connection: of an open transaction.
-            task_name: as it is registered.
-            tenant_id: whose job it is.
+            task_name: the registered name.
+            tenant_id: the job's tenant.
             lock: jobs with the same lock run one after the other.
-            queueing_lock: while a job with the same one waits, no other is added.
-            delay_s: it does not run before.
+            queueing_lock: while a job with the same one is waiting, no other is added.
+            delay_s: minimum seconds before it runs.
             **ids: what the task is given.
         """
         schedule: dict[str, Any] = {"schedule_in": {"seconds": delay_s}} if delay_s else {}
@@ -176,7 +175,7 @@ class JobQueue:
             await deferrer.defer_async(**arguments)
             return True
         try:
-            async with connection.transaction():  # a savepoint: a refusal leaves the caller's own as it is
+            async with connection.transaction():  # a savepoint: a refusal does not affect the caller's transaction
                 await deferrer.defer_async(**arguments)
         except exceptions.AlreadyEnqueued:
             return False
@@ -184,16 +183,16 @@ class JobQueue:
 
     @contextlib.asynccontextmanager
     async def until_done(self, job: RunningJob, task_name: str, left: str, **ids: Any) -> AsyncIterator[None]:
-        """Work in a store that may be away for longer than a job is tried: then the task is deferred again.
+        """Work in a store that may be unavailable for longer than a job is retried: then queue the task again.
 
         Args:
             job: that runs.
             task_name: its task.
-            left: says in the log what is not done yet.
+            left: what is not done yet, for the log.
             **ids: what the task is given again.
 
         Raises:
-            DatabaseUnavailable: the database does not answer; the job itself is tried again.
+            DatabaseUnavailable: the database does not answer; the job itself is retried.
         """
         try:
             yield
@@ -205,7 +204,7 @@ class JobQueue:
                 await self.defer(connection, task_name, tenant_id=job.tenant_id, delay_s=_STORE_AWAY_S, **ids)
 
     async def forget_older_runs(self, name: str, context: procrastinate.JobContext) -> None:
-        """Remove what is kept of a periodic task's earlier runs: those of one that runs often are not worth it.
+        """Remove the records of a frequent periodic task's earlier runs.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -213,12 +212,12 @@ class JobQueue:
         await self.records.remove_older(name, _id_of(context))
 
     def start_worker(self) -> None:
-        """Run jobs in this process, beside whatever else it does."""
+        """Run jobs in this process, concurrently with its other work."""
         self._working = True
         self._worker = asyncio.create_task(self._work(), name="worker")
 
     async def worker_ended(self) -> None:
-        """Wait until the worker has ended for good, which it does not do by itself."""
+        """Wait until the worker has ended permanently, which only a defect causes."""
         if self._worker is not None:
             await asyncio.wait({self._worker})
 
@@ -230,8 +229,8 @@ class JobQueue:
         return "running" if self._working and not self._worker.done() else "stopped"
 
     async def close(self) -> None:
-        """Stop the worker; jobs that do not end within the grace go back to the queue."""
-        self._stopping = True  # its cancellation is lost when it cannot tell the database that it ends
+        """Stop the worker; jobs that do not end within the grace period go back to the queue."""
+        self._stopping = True  # its cancellation is lost if it cannot report its end to the database
         if self._worker is not None:
             self._worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -279,7 +278,7 @@ class JobQueue:
         raise TryFailed(failures) from None
 
     async def _work(self) -> None:
-        """Run the worker. It ends when it loses the database for a moment; then it is started again."""
+        """Run the worker, restarting it whenever it ends because it lost the database for a moment."""
         while not self._stopping:
             self._working = True
             try:
@@ -291,7 +290,7 @@ class JobQueue:
                     stalled_worker_timeout=self._tempo.stalled_s,
                     shutdown_graceful_timeout=self._tempo.grace_s,
                 )
-            except Exception as error:  # whatever it was, jobs must go on
+            except Exception as error:  # whatever the reason, jobs must go on
                 log.warning("worker stopped", reason=reason_of(error), place=place_of(error))
             self._working = False
             if not self._stopping:

@@ -1,4 +1,4 @@
-"""State of the jobs: how many wait, which failed and why, and which have lost their worker."""
+"""Records of the jobs: how many are waiting, which failed and why, and which have lost their worker."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,8 +16,8 @@ from services.platform.postgres import Connection, Database, driver_errors_made_
 
 JobStatus = Literal["waiting", "running", "succeeded", "failed", "cancelled"]
 
-# Each part by its own index: succeeded jobs, which are most, are never read. A job that waits for its
-# next try is not late before that.
+# Each part uses a separate index: succeeded jobs, the majority, are never read. A job that waits for its next try
+# is not late before that.
 _STATE = """
 SELECT (SELECT count(*) FROM procrastinate_jobs WHERE status = 'todo') AS waiting,
        (SELECT count(*) FROM procrastinate_jobs WHERE status = 'doing') AS running,
@@ -45,7 +45,7 @@ WHERE j.status = 'doing' AND (%(asking)s::bigint IS NULL OR j.worker_id IS DISTI
 ORDER BY j.id
 """
 
-# Whether it is lost is asked once more, under the row's lock: it may have been given back meanwhile.
+# Checked again under the row's lock: the job may have been requeued meanwhile.
 _GIVE_BACK = """
 WITH lost AS (
     SELECT j.id FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
@@ -110,15 +110,15 @@ SELECT status = 'failed' FROM found
 
 @dataclass(frozen=True)
 class QueueState:
-    """The queue of all tenants at a moment."""
+    """The queue of all tenants at one moment."""
 
     waiting: int
     running: int
     failed: int
     oldest_s: float | None
-    """Age of the oldest job that could run; None when none waits."""
+    """Age of the oldest job that could run; None if none is waiting."""
     heartbeat_s: float | None
-    """Since the last sign of life of any worker; None when there is none."""
+    """Time since the last heartbeat of any worker; None if there is none."""
 
     def __str__(self) -> str:
         oldest = "" if self.oldest_s is None else f" (oldest {self.oldest_s:.0f} s)"
@@ -142,13 +142,13 @@ class StoredJob:
 
 
 class JobRecords:
-    """Reads the queue and keeps its failures."""
+    """Reads the queue and records failures."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def state(self) -> QueueState:
-        """How the queue stands.
+        """Return the state of the queue.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -162,7 +162,7 @@ class JobRecords:
         return found
 
     async def count_failure(self, job_id: int, reason: str) -> int | None:
-        """Keep a failure; return the number of the job's failures, None when there is no such job any more.
+        """Record a failure; return the number of the job's failures, None if the job no longer exists.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -173,11 +173,11 @@ class JobRecords:
         return row[0] if row else None
 
     async def give_back_lost(self, *, stalled_s: float, asking: int | None) -> list[str]:
-        """Let the jobs run again whose worker is gone, or fail them when they had their tries.
+        """Requeue the jobs whose worker is gone, or fail them if they have used their tries.
 
         Args:
-            stalled_s: a worker that has been silent for so long is gone.
-            asking: the worker that asks, which lives.
+            stalled_s: seconds of silence after which a worker is presumed gone.
+            asking: the calling worker, which is alive.
 
         Returns:
             The names of their tasks.
@@ -192,7 +192,7 @@ class JobRecords:
                 given_back = {"job_id": job_id, "stalled_s": stalled_s, "retries": RETRIES, "reason": WORKER_LOST}
                 try:
                     cursor = await connection.execute(_GIVE_BACK, {**given_back, "replaced": False})
-                except psycopg.errors.UniqueViolation:  # its queueing lock: another job for the same waits already
+                except psycopg.errors.UniqueViolation:  # its queueing lock: an equal job is waiting already
                     cursor = await connection.execute(_GIVE_BACK, {**given_back, "replaced": True})
                 names.extend(row[0] for row in await cursor.fetchall())
         return names
@@ -209,7 +209,7 @@ class JobRecords:
     async def page(
         self, tenant_id: UUID, *, status: JobStatus | None, after: int | None, limit: int
     ) -> list[StoredJob]:
-        """Jobs of the tenant, newest first; those of no tenant are the default tenant's.
+        """Return jobs of the tenant, newest first; those without a tenant belong to the default tenant.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -222,7 +222,7 @@ class JobRecords:
 
         Raises:
             NotFound: the tenant has no such job.
-            Conflict: it has not failed, or another one for the same waits already.
+            Conflict: it has not failed, or an equal one is waiting already.
             DatabaseUnavailable: the database does not answer.
         """
         values = {"tenant_id": tenant_id, "job_id": job_id}

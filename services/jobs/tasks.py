@@ -1,4 +1,4 @@
-"""Tasks: functions over ids, how often they are tried, and what is kept of a failure."""
+"""Tasks: functions over ids, their retries, and what is recorded of a failure."""
 
 import asyncio
 import traceback
@@ -16,10 +16,10 @@ from services.errors import AnamnesisError
 from services.platform.postgres import UNHURRIED_S, Connection, Database
 
 RETRIES = 3
-"""A job that fails is tried again so often."""
+"""Number of retries of a failed job."""
 
 LONGEST_S = 600.0
-"""A try that takes longer fails."""
+"""Seconds after which a try fails."""
 
 WORKER_LOST = "WorkerLost: The process that ran the job ended before the job did."
 
@@ -28,14 +28,14 @@ Ids = UUID | list[UUID]
 
 @dataclass(frozen=True)
 class RunningJob:
-    """The job for which a task runs. A job may run more than once: what it does must bear that."""
+    """The job for which a task runs. A job may run more than once, so tasks must be idempotent."""
 
     id: int
     tenant_id: UUID
     _database: Database = field(repr=False)
 
     def transaction(self) -> AbstractAsyncContextManager[Connection]:
-        """Open a transaction that sees the job's tenant only; it is committed at the end.
+        """Open a transaction that sees only the job's tenant; commit at the end.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -48,7 +48,7 @@ Task = Callable[..., Awaitable[None]]
 
 
 class TryFailed(Exception):
-    """A try of a job failed; the failure is counted and logged already."""
+    """A try of a job failed; the failure is already counted and logged."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
@@ -60,14 +60,14 @@ class Postponed(Exception):
 
 
 class Tries(procrastinate.BaseRetryStrategy):
-    """When a job is tried again: after 1, 2 and 4 times `wait_s`, then never; a postponed one after its pause."""
+    """Retries a job after 1, 2 and 4 times `wait_s`, then never; a postponed one after its pause."""
 
     def __init__(self, wait_s: float, postponed_s: float) -> None:
         self._wait_s = wait_s
         self._postponed_s = postponed_s
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> procrastinate.RetryDecision | None:
-        """Decide after a failure. A job that was cut off by its worker's stop goes back at once, uncounted."""
+        """Decide after a failure. A job interrupted by its worker's stop goes back at once, uncounted."""
         if isinstance(exception, asyncio.CancelledError):
             return procrastinate.RetryDecision(retry_at=datetime.now(UTC))
         if isinstance(exception, Postponed):
@@ -100,7 +100,7 @@ def as_ids(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reason_of(error: Exception) -> str:
-    """What is kept of an error: its class and a text of ours. Its message may quote what a user said."""
+    """Return what is stored of an error: its class and a fixed text, because its message may quote a user."""
     name = type(error).__name__
     if isinstance(error, AnamnesisError):
         return f"{name}: {(type(error).__doc__ or '').strip().splitlines()[0]}"
@@ -110,5 +110,5 @@ def reason_of(error: Exception) -> str:
 
 
 def place_of(error: Exception) -> str:
-    """Where an error was raised, without its message."""
+    """Return where an error was raised, without its message."""
     return "".join(traceback.format_tb(error.__traceback__)).rstrip()
