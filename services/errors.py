@@ -1,7 +1,7 @@
 """Every error that the service raises on purpose.
 
     AnamnesisError
-    ├── CallerError             the caller can mend it
+    ├── CallerError             the caller can fix it
     │   ├── InvalidInput        a value is wrong; names the field
     │   ├── Unauthenticated     who calls is not known
     │   ├── Forbidden           the caller may not do this
@@ -15,7 +15,7 @@
     │   ├── EmbeddingFailed     the embedding endpoint; carries what it said
     │   └── ModelFailed         the language model's endpoint; carries how it failed
     ├── BadModelOutput          a model answered, but not what it was asked for
-    └── ConfigurationError      the operator can mend it; stops the start
+    └── ConfigurationError      the operator can fix it; stops the start
 
 Anything else that is raised is a defect of ours. `api/problems.py` maps these to HTTP.
 """

@@ -45,7 +45,7 @@ def read_messages(messages: Sequence[ClientMessage], where: str = "messages") ->
     """Take the messages of a request apart; the last one must be the user's.
 
     Raises:
-        InvalidInput: there is no such message, it is empty or too long, or a part is none that is read here.
+        InvalidInput: there is no such message, it is empty or too long, or a part is not supported.
     """
     instructions: list[str] = []
     said: list[tuple[Literal["user", "assistant"], str, list[str]]] = []

@@ -101,7 +101,7 @@ class ResponseRequest(BaseModel):
         """The input as messages, the instructions first.
 
         Raises:
-            InvalidInput: an item is none that is read here.
+            InvalidInput: an item is not supported.
         """
         given = [{"role": "user", "content": self.input}] if isinstance(self.input, str) else self.input
         if given and given[-1].get("type", "message") != "message":
@@ -114,7 +114,7 @@ def messages_of_items(items: list[dict[str, Any]], where: str) -> list[ClientMes
     """Items that are messages.
 
     Raises:
-        InvalidInput: there are too many, or one is none that is read here.
+        InvalidInput: there are too many, or one is not supported.
     """
     if len(items) > _MOST_ITEMS:
         raise InvalidInput(where, f"has {len(items)} items; at most {_MOST_ITEMS} are accepted")

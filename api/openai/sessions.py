@@ -63,7 +63,7 @@ def ids_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None
     """Read the ids of a request.
 
     Raises:
-        InvalidInput: one of them is none that a conversation can have; a template that was not filled in, say.
+        InvalidInput: one of them is not valid for a conversation, for example a template that was not filled in.
     """
     found = [(name, headers.get(name, "").strip()) for name in _CONVERSATION_HEADERS]
     found.append(("metadata.session_id", str((metadata or {}).get("session_id") or "").strip()))

@@ -25,10 +25,10 @@ from services.jobs.tasks import (
     LONGEST_S,
     RETRIES,
     Ids,
+    JobRetries,
     Postponed,
     RunningJob,
     Task,
-    Tries,
     TryFailed,
     as_arguments,
     as_ids,
@@ -59,7 +59,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Tempo:
+class WorkerTimings:
     """Timings of the queue, in seconds."""
 
     retry_wait_s: float = 2.0
@@ -80,11 +80,13 @@ class Tempo:
 class JobQueue:
     """Queues jobs and, in a worker process, runs them."""
 
-    def __init__(self, database: Database, *, tempo: Tempo | None = None, meter: UsageMeter | None = None) -> None:
+    def __init__(
+        self, database: Database, *, timings: WorkerTimings | None = None, meter: UsageMeter | None = None
+    ) -> None:
         """Take the counter of the model calls that jobs cause."""
         self._database = database
         self._meter = meter or UsageMeter()
-        self._tempo = tempo or Tempo()
+        self._timings = timings or WorkerTimings()
         self.records = JobRecords(database)
         self._worker: asyncio.Task[None] | None = None
         self._working = False
@@ -92,7 +94,7 @@ class JobQueue:
         self._pressed: Callable[[], bool] = lambda: False
         self.app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         self.app.job_manager = Outcomes(self.app.connector)
-        self.periodic(_RESCUE, self._tempo.rescue)(self._rescue_lost_jobs)
+        self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
         self.periodic(_REMOVE, "17 4 * * *")(_remove_finished_jobs)
 
     async def open(self) -> None:
@@ -262,8 +264,8 @@ class JobQueue:
             finally:
                 JOB_SECONDS.labels(name, outcome).observe(perf_counter() - begun)
 
-        tries = Tries(self._tempo.retry_wait_s, self._tempo.postponed_s)
-        return self.app.task(name=name, pass_context=True, retry=tries, **options)(one_try)
+        retries = JobRetries(self._timings.retry_wait_s, self._timings.postponed_s)
+        return self.app.task(name=name, pass_context=True, retry=retries, **options)(one_try)
 
     async def _failed(self, context: procrastinate.JobContext, error: Exception) -> None:
         job_id, reason = _id_of(context), reason_of(error)
@@ -285,10 +287,10 @@ class JobQueue:
                 await self.app.run_worker_async(
                     install_signal_handlers=False,
                     concurrency=_CONCURRENCY,
-                    fetch_job_polling_interval=self._tempo.poll_s,
-                    update_heartbeat_interval=self._tempo.heartbeat_s,
-                    stalled_worker_timeout=self._tempo.stalled_s,
-                    shutdown_graceful_timeout=self._tempo.grace_s,
+                    fetch_job_polling_interval=self._timings.poll_s,
+                    update_heartbeat_interval=self._timings.heartbeat_s,
+                    stalled_worker_timeout=self._timings.stalled_s,
+                    shutdown_graceful_timeout=self._timings.grace_s,
                 )
             except Exception as error:  # whatever the reason, jobs must go on
                 log.warning("worker stopped", reason=reason_of(error), place=place_of(error))
@@ -298,7 +300,7 @@ class JobQueue:
 
     async def _rescue_lost_jobs(self, context: procrastinate.JobContext) -> None:
         asking = context.job.worker_id
-        for task in await self.records.give_back_lost(stalled_s=self._tempo.stalled_s, asking=asking):
+        for task in await self.records.requeue_stalled(stalled_s=self._timings.stalled_s, asking=asking):
             log.warning("job lost its worker", task=task)
         await self.forget_older_runs(_RESCUE, context)
 

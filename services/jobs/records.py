@@ -172,7 +172,7 @@ class JobRecords:
             row = await cursor.fetchone()
         return row[0] if row else None
 
-    async def give_back_lost(self, *, stalled_s: float, asking: int | None) -> list[str]:
+    async def requeue_stalled(self, *, stalled_s: float, asking: int | None) -> list[str]:
         """Requeue the jobs whose worker is gone, or fail them if they have used their tries.
 
         Args:

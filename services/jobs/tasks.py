@@ -59,7 +59,7 @@ class Postponed(Exception):
     """A job that can wait makes room for turns; its try is not counted."""
 
 
-class Tries(procrastinate.BaseRetryStrategy):
+class JobRetries(procrastinate.BaseRetryStrategy):
     """Retries a job after 1, 2 and 4 times `wait_s`, then never; a postponed one after its pause."""
 
     def __init__(self, wait_s: float, postponed_s: float) -> None:

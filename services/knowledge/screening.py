@@ -15,7 +15,8 @@ _MOST_MEMBERS = 5_000
 _MOST_TAGS = 500_000
 _MOST_DEPTH = 1_000
 _MOST_RATIO, _RATIO_FROM_BYTES = 200, 10 * 1024 * 1024
-"""Word packs its documents some ten times; one over so many bytes that is packed 200 times repeats itself."""
+"""Word compresses its documents about tenfold; a file over this many bytes that is compressed 200 times is
+repetitive."""
 _MOST_TEXT_BYTES = 4 * MOST_CHARACTERS
 """No encoding needs more for the characters that a document may hold."""
 _PIECE_BYTES = 1024 * 1024

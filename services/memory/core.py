@@ -116,7 +116,7 @@ class CoreMemory:
         return stored.sections
 
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
-        """Merge a patch into a section (`merge.py`), which comes into being if it is not there.
+        """Merge a patch into a section (`merge.py`), which is created if needed.
 
         What changes nothing makes no version.
 

@@ -24,7 +24,7 @@ Hits = list[list[dict[str, Any]]]
 """For each query what was found, as Milvus answers."""
 
 WRITING = "index_episodes"
-"""Lock of writers into the index, and of what removes something for good."""
+"""Lock of writers into the index, and of permanent removals."""
 
 _FLUSH_AFTER_ROWS = 64
 """Rows that are not flushed are looked through one by one in every search."""

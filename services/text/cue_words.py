@@ -1,4 +1,4 @@
-"""The words by which rules tell what a message is: plain lists, so that a language is mended by adding words."""
+"""The words by which rules recognise kinds of messages: plain lists, so that adding words improves a language."""
 
 from services.text.language import Language
 

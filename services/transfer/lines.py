@@ -181,7 +181,7 @@ class MessageLine(_OfUser):
 
 
 class UserLine(_OfUser):
-    """A user's own settings; they are stored when the user comes into being."""
+    """A user's settings, stored when the user is created."""
 
     kind: Literal["user"]
     timezone: TimeZone
@@ -191,7 +191,7 @@ class UserLine(_OfUser):
 
 
 class SessionLine(_OfUser):
-    """A conversation's own settings; they are stored when it comes into being."""
+    """A conversation's settings, stored when it is created."""
 
     kind: Literal["session"]
     session_id: Id

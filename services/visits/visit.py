@@ -19,7 +19,7 @@ class VisitSchedule:
     """When a visit ends, and what happens then."""
 
     idle: timedelta = timedelta(minutes=30)
-    """It ends when nothing was said for so long."""
+    """Silence after which it ends."""
     summaries: bool = True
     """Whether visits and days are summarised."""
     shortest_messages: int = 3

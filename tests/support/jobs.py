@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 from services.identity.tenants import DEFAULT_TENANT
-from services.jobs.queue import JobQueue, Tempo
+from services.jobs.queue import JobQueue, WorkerTimings
 from services.jobs.records import StoredJob
 from services.platform.postgres import Database
 from tests.support.fork_server import ForkedProcess
 
-HURRIED = Tempo(
+HURRIED = WorkerTimings(
     retry_wait_s=0.05,
     postponed_s=0.05,
     poll_s=0.05,
@@ -31,7 +31,7 @@ from tests.support.jobs import HURRIED
 async def main():
     database = Database(sys.argv[1])
     await database.open()
-    jobs = JobQueue(database, tempo=HURRIED)
+    jobs = JobQueue(database, timings=HURRIED)
     @jobs.task("look")
     async def look(job, **ids):
         print("started", job.id, flush=True)
@@ -66,7 +66,7 @@ def wait_for_line(process: ForkedProcess, beginning: str) -> None:
 @asynccontextmanager
 async def hurried_queue(database: Database) -> AsyncIterator[JobQueue]:
     """A queue whose worker is stopped at the end."""
-    jobs = JobQueue(database, tempo=HURRIED)
+    jobs = JobQueue(database, timings=HURRIED)
     await jobs.open()
     try:
         yield jobs

@@ -1,4 +1,4 @@
-// The demo: a month of made-up conversations of a user of its own, loaded and removed with one click.
+// The demo: a month of made-up conversations of a separate user, loaded and removed with one click.
 
 import { get, remove, send, userPath } from './api.js'
 

@@ -98,7 +98,7 @@ async def test_under_pressure_a_job_that_can_wait_makes_room_and_others_run(data
 
 async def test_a_job_whose_worker_was_killed_runs_again_elsewhere(database: Database, engines: Engines) -> None:
     ran: list[int] = []
-    jobs = JobQueue(database, tempo=HURRIED)
+    jobs = JobQueue(database, timings=HURRIED)
     await jobs.open()
     await defer(database, jobs, "look")
     process = worker_process(engines.database_url, job_s=60)
@@ -130,9 +130,9 @@ async def test_a_job_that_loses_every_worker_fails_in_the_end(database: Database
     for expected in ("todo", "todo", "todo", "failed"):
         with psycopg.connect(engines.owner_url, autocommit=True) as owner:
             owner.execute("UPDATE procrastinate_jobs SET status = 'doing', worker_id = NULL")
-        assert await jobs.records.give_back_lost(stalled_s=1, asking=None) == ["look"]
+        assert await jobs.records.requeue_stalled(stalled_s=1, asking=None) == ["look"]
         assert await statuses(database, "look") == [expected]
-    assert await jobs.records.give_back_lost(stalled_s=1, asking=None) == []
+    assert await jobs.records.requeue_stalled(stalled_s=1, asking=None) == []
 
 
 async def test_a_lost_job_that_was_replaced_meanwhile_is_not_run_twice(database: Database) -> None:
@@ -142,7 +142,7 @@ async def test_a_lost_job_that_was_replaced_meanwhile_is_not_run_twice(database:
     async with database.pool.connection() as connection:
         await connection.execute("UPDATE procrastinate_jobs SET status = 'doing'")
     assert await defer(database, jobs, "look", queueing_lock="the same")
-    await jobs.records.give_back_lost(stalled_s=1, asking=None)
+    await jobs.records.requeue_stalled(stalled_s=1, asking=None)
     assert await statuses(database, "look") == ["aborted", "todo"]
 
 
@@ -151,7 +151,7 @@ async def test_two_workers_run_each_job_and_each_tick_once(database: Database, e
     try:
         for process in processes:
             await asyncio.to_thread(wait_for_line, process, "ready")
-        jobs = JobQueue(database, tempo=HURRIED)
+        jobs = JobQueue(database, timings=HURRIED)
         await jobs.open()
         async with database.tenant(DEFAULT_TENANT) as connection:
             for _ in range(40):
@@ -241,9 +241,9 @@ async def test_a_worker_that_asks_is_not_lost_itself(database: Database) -> None
             )
         ).fetchone()
     assert row is not None
-    assert await jobs.records.give_back_lost(stalled_s=30, asking=row[0]) == []
-    assert await jobs.records.give_back_lost(stalled_s=90, asking=None) == []
-    assert await jobs.records.give_back_lost(stalled_s=30, asking=None) == ["look"]
+    assert await jobs.records.requeue_stalled(stalled_s=30, asking=row[0]) == []
+    assert await jobs.records.requeue_stalled(stalled_s=90, asking=None) == []
+    assert await jobs.records.requeue_stalled(stalled_s=30, asking=None) == ["look"]
 
 
 async def _has_run(database: Database, task: str, times: int) -> bool:

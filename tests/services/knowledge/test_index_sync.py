@@ -105,7 +105,7 @@ async def test_removing_waits_for_milvus(alone: Services, milvus_server: MilvusS
     await alone.knowledge.indexing.index_waiting()
     milvus_server.stop()
     await alone.knowledge.bases.delete(DEFAULT_TENANT, "handbook")
-    jobs = JobQueue(alone.database, tempo=HURRIED)
+    jobs = JobQueue(alone.database, timings=HURRIED)
     ChunkIndexSync(alone.database, alone.knowledge.index, alone.embedder, jobs)
     await jobs.open()
     await jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)

@@ -198,7 +198,7 @@ async def test_five_users_are_summarised_at_once_and_no_more(
 async def hurried(settings: Settings, engines: Engines) -> AsyncIterator[Any]:
     """A worker that looks for work all the time."""
     async with open_services(settings, engines) as opened:
-        jobs = JobQueue(opened.database, tempo=HURRIED)
+        jobs = JobQueue(opened.database, timings=HURRIED)
         rounds = DailyScheduler(opened.database, opened.daily, jobs)
         await jobs.open()
         jobs.start_worker()

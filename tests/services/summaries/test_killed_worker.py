@@ -46,7 +46,7 @@ asyncio.run(main())
 @asynccontextmanager
 async def summarising_queue(settings: Settings, database: Database) -> AsyncIterator[JobQueue]:
     """A queue in a hurry that renews summaries."""
-    jobs = JobQueue(database, tempo=HURRIED)
+    jobs = JobQueue(database, timings=HURRIED)
     await jobs.open()
     models = ChatModels(settings)
     writer = SummaryWriter(models, most_tokens=500)

@@ -274,7 +274,7 @@ const earlier = (turns) =>
     .flatMap((turn) => [{ role: 'user', content: turn.message, images: turn.images }, { role: 'assistant', content: turn.answer }])
     .slice(-200)
 
-/** Wait so many milliseconds, or until the browser is online again. */
+/** Wait for some milliseconds, or until the browser is online again. */
 const untilOnline = (wait) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, wait)

@@ -1,4 +1,4 @@
-// Turns of every conversation, and the work that goes on behind the answers.
+// Turns of every conversation, and background jobs.
 
 import { get, post } from '../api.js'
 import { milliseconds, number, t, word } from '../i18n.js'
