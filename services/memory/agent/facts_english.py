@@ -649,7 +649,9 @@ def _pattern(frame: Frame) -> re.Pattern[str]:
 
 
 def _parts(value: str) -> list[str]:
-    parts = [part.strip(_MARKS) for part in re.split(r",| and | or | & ", value)]
+    # "Allergic to pollen and to latex" repeats the preposition.
+    split = re.split(r",| and | or | & ", value)
+    parts = [re.sub(r"^to\s+", "", part.strip(_MARKS), flags=re.IGNORECASE) for part in split]
     return [part for part in parts if part and not re.match(r"(?:i|we|my)\b", part, re.IGNORECASE)]
 
 

@@ -30,6 +30,7 @@ def test_the_collected_statements_are_read_as_before(language: str) -> None:
             "I'm allergic to peanuts, shellfish and cats",
             ["allergies: peanuts", "allergies: shellfish", "allergies: cats"],
         ),
+        ("I'm allergic to pollen and to bee stings.", ["allergies: pollen", "allergies: bee stings"]),
         ("My name is Anna Schmidt, but call me Ann.", ["name: Anna Schmidt", "preferred_name: Ann"]),
         ("我现在不喜欢恐怖片了，喜欢喜剧", ["preferences: 不喜欢恐怖片", "preferences: 喜欢喜剧"]),
         ("我叫王小明，你可以叫我小王", ["name: 王小明", "preferred_name: 小王"]),
