@@ -285,3 +285,29 @@ async def test_an_item_is_found_by_its_field_and_its_characters(
     assert [change["items"] for change in answer["memory_changes"]] == [[item]]
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert core == {"allergies": ["花生"], "hobbies": ["钓虾"]}
+
+
+async def test_plain_news_replaces_what_was_told_before_and_undone_it_stands_again(
+    client: httpx.AsyncClient, model_server: ModelServer
+) -> None:
+    await _say(client, "I have the dentist on Tuesday at 9. My sister plays the tuba.", "s-1")
+    answer = await _say(client, "The dentist rang, it's Thursday at 4 then. What can I eat before?", "s-2")
+    (change,) = answer["memory_changes"]
+    assert change["kind"] == "correct"
+    found = await _found(client, "dentist")
+    assert "Thursday" in found
+    assert "Tuesday" not in found
+    assert "tuba" in await _found(client, "tuba")
+    await _say(client, "When is the dentist?", "s-3")
+    assert "Tuesday" not in _prompt(model_server)
+    assert (await _undo(client, change["operation_id"])).status_code == 200
+    assert "Tuesday" in await _found(client, "dentist")
+
+
+async def test_what_is_forgotten_may_be_named_in_other_words(client: httpx.AsyncClient) -> None:
+    await _say(client, "I'm on sertraline since March.", "s-1")
+    await _say(client, "I live out near Hexham.", "s-1")
+    answer = await _say(client, "Please forget about my medication.", "s-2")
+    assert [change["kind"] for change in answer["memory_changes"]] == ["forget"]
+    assert "sertraline" not in await _found(client, "sertraline")
+    assert "Hexham" in await _found(client, "Hexham")

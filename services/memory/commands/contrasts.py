@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from services.memory.commands.stated_changes import asked_back, changed_in_chinese, changed_in_english
 from services.memory.commands.stated_values import (
     CHINESE_CLAUSE,
     CHINESE_LINK,
@@ -61,10 +60,7 @@ class Contrast:
 def contrasts(message: str) -> list[Contrast]:
     """What a message denies and says instead, in its own words; nothing of a question."""
     text = without_questions(message)
-    if language_of([text]) == "zh":
-        pairs = [*_in_chinese(text), *changed_in_chinese(text)]
-    else:
-        pairs = [*_in_english(text), *changed_in_english(text), *asked_back(message)]
+    pairs = _in_chinese(text) if language_of([text]) == "zh" else _in_english(text)
     found = [Contrast(old, new) for old, new in pairs if old and new and old.casefold() not in new.casefold()]
     return list(dict.fromkeys(found))
 

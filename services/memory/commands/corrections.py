@@ -17,7 +17,7 @@ _LIKELY: dict[Certainty, float] = {"plain": 0.25, "likely": 0.5, "unclear": 1.0}
 """Probability from which on a piece is corrected: lower where the message is a correction beyond doubt."""
 _LIKELY_ALONE = 0.6
 """The same for a piece that shares no word with the message but the values."""
-_LIKELY_OF_NEWS = 0.5
+_LIKELY_OF_NEWS = 0.6
 """Probability from which on news without a word of correction takes the place of a piece."""
 _FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
 _DENIED = re.compile(
