@@ -3,7 +3,7 @@
 It only plans; `Retraction` carries the plan out in the transaction that ends the turn.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -28,6 +28,7 @@ from services.memory.content import check_size
 from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes
 from services.platform.postgres import Database
+from services.platform.threads import Result, beside_the_loop
 from services.text.concepts import facets
 from services.text.mentions import Subject, statements_of, without, without_member, worth_keeping
 from state.memory import Command, PlannedChange, PlannedItem
@@ -40,6 +41,8 @@ _AS_WELL = 0.6
 """Share of the likeliest one's probability from which on another piece is meant as well."""
 _MAY_BE_MEANT = 0.08
 _MOST_NAMED = 3
+_LONG = 1_000
+"""Number of characters of a message beyond which a thread computes what it means."""
 LONGEST_ITEM = 300
 """Characters of a statement that is kept by itself."""
 
@@ -152,7 +155,7 @@ class Resolution:
         """What is most likely meant, among all that memory holds of the user; else what may be, to ask."""
         found = Effects(gives_away=command.target)
         holdings = await self._reader.holdings(command, asking, core, before)
-        likely = holdings.likely(sought_by(command, asking.message))
+        likely = await _beside(asking, lambda: holdings.likely(sought_by(command, asking.message)))
         best = likely[0][0] if likely else 0.0
         if best < _MEANT:
             near = [place.text.strip() for share, place in likely if share >= _MAY_BE_MEANT]
@@ -193,8 +196,11 @@ class Resolution:
         found = Effects()
         holdings = await self._reader.holdings(command, asking, core, before)
         said = [Place(each, at, part) for each in holdings.just_before for at, part in _newest_first(each.content)]
-        corrected = correction_of(
-            command, holdings.likely(sought_by(command, asking.message)), said, asking.message
+        corrected = await _beside(
+            asking,
+            lambda: correction_of(
+                command, holdings.likely(sought_by(command, asking.message)), said, asking.message
+            ),
         )
         if corrected is None:
             return found
@@ -258,6 +264,11 @@ def _to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, bef
         return found
     found.items = [item]
     return found
+
+
+async def _beside(asking: ResolutionRequest, work: Callable[[], Result]) -> Result:
+    """Compute what a command means; in a thread if the message is long."""
+    return await beside_the_loop(work, characters=len(asking.message), most=_LONG)
 
 
 def _newest_first(text: str) -> list[tuple[int, str]]:

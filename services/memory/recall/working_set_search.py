@@ -1,6 +1,7 @@
 """Search in a working set: candidates by words and by meaning, ranked; only the best are read from PostgreSQL."""
 
 import asyncio
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.memory.recall.working_set import WorkingSet
+from services.platform.threads import beside_the_loop
 from services.search.hits import Ranking
 from services.search.index_terms import Marked, sought_terms
 from services.search.parameters import PREFERRED, SEARCH_DEPTH
@@ -22,6 +24,7 @@ from services.text.tokenizer import terms
 _LIKELIEST = 20
 """Number of units read for a prompt to choose from."""
 _LONG_QUERIES = 1_000
+_LONG_TEXTS = 20_000
 _MANY_UNITS = 5_000
 """Characters and units from which a search runs in a thread, as it would hold up everybody else."""
 _MOST_WAITING = 200
@@ -47,7 +50,12 @@ async def find_in_set(units: WorkingSet, sought: SearchRequest, episodes: Episod
     for unit_id, unit in stored.items():
         at, indexed, content = known[unit_id]
         ranked[at] = unit_of(unit, content, indexed=indexed)
-    return SearchResult(scored.ranking(ranked), {str(unit_id): unit for unit_id, unit in stored.items()})
+    ranking = await beside_the_loop(
+        partial(scored.ranking, ranked),
+        characters=sum(len(unit.text) for unit in stored.values()),
+        most=_LONG_TEXTS,
+    )
+    return SearchResult(ranking, {str(unit_id): unit for unit_id, unit in stored.items()})
 
 
 def _best(
