@@ -119,6 +119,10 @@ async def test_wrong_requests_are_refused_and_named(client: httpx.AsyncClient) -
     path = f"/api/v1/conversations/{answer['conversation_id']}/exclusions"
     refused = await client.post(path, json={"what": str(uuid4())})
     assert (refused.status_code, "what" in refused.text) == (422, True)
+    somebody = {"user_id": "u-2", "session_id": "s", "message": "I am somebody else."}
+    other = (await client.post("/api/v1/chat", json=somebody)).json()
+    theirs = (await client.get(f"/api/v1/conversations/{other['conversation_id']}/messages")).json()["items"]
+    assert (await client.post(path, json={"what": theirs[0]["id"]})).status_code == 422
     assert (await client.post(f"/api/v1/conversations/{LOST}/exclusions", json={"what": LOST})).status_code == 404
     assert (await client.get(f"/api/v1/conversations/{LOST}/exclusions")).status_code == 404
     body = {"user_id": "u-1", "session_id": "here", "message": "Hello", "without": [LOST]}
