@@ -1,5 +1,7 @@
 """What commands change in memory, noted before it is done. Pure."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,11 +14,15 @@ from services.memory.commands.corrections import Correction
 from services.memory.commands.holdings import CoreContent, CoreItem, Holdings, Place, items_of
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.removal import without_pieces, without_value
-from services.memory.commands.substitution import Substitution, substitute
+from services.memory.commands.substitution import Substitution, substitute, values_by_kind
+from services.text.concepts import concepts
 from services.text.mentions import Subject, known_in, without, without_member, worth_keeping
 from services.text.tokenizer import informative_terms
 from state.memory import Command, MemoryChange, PlannedChange, PlannedItem, PlannedMessage
 
+_DATE = re.compile(r"\d{4}-\d\d")
+_DATED = frozenset(("weekday", "date", "month", "day"))
+"""Kinds of values that are filed as dates."""
 _LEAST_OF_REST = 2
 """Informative words beside a command that make its message worth keeping."""
 
@@ -99,6 +105,35 @@ def items_about(core: CoreContent, subject: Subject) -> list[PlannedItem]:
             rest = without_member(item.text, subject)
             found.append(item.replaced(rest) if rest else item.removed())
     return found
+
+
+def outdated_items(core: CoreContent, statement: str, message: str) -> list[PlannedItem]:
+    """Items of core memory that go with a statement that does not hold any more.
+
+    Of a field with several items only those go that the message names; of one with a single item that one, if the
+    message is about the same.
+    """
+    fields = Counter((item.section, item.field) for item in items_of(core))
+    named, matters = informative_terms(message), concepts(message).keys()
+    found = []
+    for planned in items_about(core, Subject.of(statement)):
+        item = CoreItem(planned["section"], planned["field"], str(planned["old"]))
+        is_alone = fields[item.section, item.field] == 1
+        if planned["action"] == "remove" and (
+            informative_terms(item.text) & named or (is_alone and concepts(item.labelled).keys() & matters)
+        ):
+            found.append(planned)
+    return found
+
+
+def misdated_items(change: Substitution, filed: Sequence[PlannedItem]) -> list[PlannedItem]:
+    """Removals of the items that were filed from a statement with the date that its old value stood for."""
+    if not _DATED.intersection(values_by_kind(change.old)):
+        return []
+    about = informative_terms(change.text) - informative_terms(change.new)
+    return [
+        item for item in filed if _DATE.search(str(item["old"])) and about & informative_terms(str(item["old"]))
+    ]
 
 
 def remove(found: Effects, chosen: Sequence[Place], *, only_a_detail: bool = False) -> None:

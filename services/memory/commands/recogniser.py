@@ -43,7 +43,7 @@ _NEWS = 0.02
 _LONGEST_NEWS = 600
 _TAKES_BACK = re.compile(
     r"^\W*\*|\b(?:sorry|oops|i mean|i meant|typo|wait|actually|scratch|correction|autocorrect|rather)\b"
-    r"|^no\b|哎|不对|错|应该是|我是说|抱歉|不好意思",
+    r"|^no\b|哎|不对|[说說写寫打记記讲講]?[错錯]了?|应该是|我是说|抱歉|不好意思",
     re.IGNORECASE,
 )
 _BY_ITSELF = 0.9
@@ -120,7 +120,7 @@ def recognise(message: str) -> Recognised:
             commanding += own
     if against:  # found by the old value first; else by what the message says beside it
         commands = [replace(each, certainty="likely") if each.kind == "correct" else each for each in commands]
-    return Recognised((*against, *commands), _without(message, commanding))
+    return Recognised((*against, *_slip(message, opinion), *commands), _without(message, commanding))
 
 
 def _is_asked(opinion: Opinion, found: Sequence[Token]) -> bool:

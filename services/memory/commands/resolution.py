@@ -14,7 +14,9 @@ from services.memory.commands.effects import (
     Effects,
     corrected_items,
     items_about,
+    misdated_items,
     one_own,
+    outdated_items,
     plan_of,
     remove,
     replace_value,
@@ -219,9 +221,16 @@ class Resolution:
         )
         if corrected.change is not None:
             found.items = corrected_items(core, corrected.change, text)
+            for section, old, new in await self._reader.filed(asking, list(found.messages)):
+                filed = taken_back(section, old or {}, new or {}, core.get(section, {}))
+                handled = [item["old"] for item in found.items]
+                found.items += [
+                    item for item in misdated_items(corrected.change, filed) if item["old"] not in handled
+                ]
         else:
-            again = [item for item in items_about(core, Subject.of(text)) if item["action"] == "remove"]
-            found.items += [item for item in again if item not in found.items]
+            statement = corrected.place.of.text if isinstance(corrected.place.of, CoreItem) else text
+            gone = outdated_items(core, statement, asking.message)
+            found.items += [item for item in gone if item not in found.items]
         return found
 
     async def _answers_of(

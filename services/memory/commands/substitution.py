@@ -47,6 +47,9 @@ _KINDS: dict[str, str] = {
     "name": r"(?<![.!?] )(?<!^)\b[A-Z][a-zé]+(?:[ -][A-Z][a-zé]+)*\b",
 }
 _RULES = {kind: re.compile(pattern, 0 if kind == "name" else re.IGNORECASE) for kind, pattern in _KINDS.items()}
+_OF_A_TIME = ("date", "weekday", "month", "day", "time", "number")
+"""Kinds of values that one appointment has several of, those that contain others first."""
+_PART_OF_DAY = re.compile(r"^(?:上午|下午|早上|晚上|中午|凌晨|傍晚)")
 _UNIT = re.compile(rf"^(?:第)?{_CHINESE_NUMBER}|^{_NUMBER} ?", re.IGNORECASE)
 _FRAME = re.compile(
     r"^(?P<head>\b(?:i|we) (?!am|was|were|have|had|do|did|can|could|will|would|want|need|think|should|go)\w+"
@@ -94,7 +97,7 @@ def substitute(statement: str, new: str, old: str = "") -> Substitution | None:
             value = bare if _is_as_short(bare, old) else _value_like(old, new) or _fitting(bare, statement, place)
             return _replaced(statement, place, value) if value else None
         return _typed(statement, bare_value(new), only=old)
-    return _typed(statement, bare_value(new))
+    return _each_typed(statement, bare_value(new)) or _typed(statement, bare_value(new))
 
 
 def values_by_kind(text: str) -> dict[str, tuple[str, ...]]:
@@ -210,6 +213,33 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
     return _of_the_same_end(original, given)
 
 
+def _each_typed(statement: str, new: str) -> Substitution | None:
+    """With several values, each in the place of the one of its kind: “Thursday at 4” for “Tuesday at 9”."""
+    found: list[tuple[re.Match[str], re.Match[str]]] = []
+    for kind in _OF_A_TIME:
+        news, olds = list(_RULES[kind].finditer(new)), list(_RULES[kind].finditer(statement))
+        is_read = any(_overlap(each, said) for each in news for said, _ in found)
+        if (
+            len(news) == 1
+            and len(olds) == 1
+            and not is_read
+            and not any(_overlap(olds[0], old) for _, old in found)
+        ):
+            found.append((news[0], olds[0]))
+    changed = [(said, old) for said, old in found if said.group().casefold() != old.group().casefold()]
+    if len(changed) < 2:  # noqa: PLR2004
+        return None
+    text = statement
+    for said, old in sorted(changed, key=lambda each: -each[1].start()):
+        text = f"{text[: old.start()]}{said.group().strip()}{text[old.end() :]}"
+    said, old = changed[0]
+    return Substitution(text, old.group().strip(), said.group().strip())
+
+
+def _overlap(one: re.Match[str], other: re.Match[str]) -> bool:
+    return one.start() < other.end() and other.start() < one.end()
+
+
 def _is_alike(one: str, other: str) -> bool:
     """Whether two values are written in the same form: both in digits, or with a word in common."""
     digits = [any(character.isdigit() for character in each) for each in (one, other)]
@@ -235,6 +265,8 @@ def _of_the_same_end(statement: str, new: str) -> Substitution | None:
 
 def _replaced(statement: str, span: tuple[int, int], value: str) -> Substitution:
     old, following = statement[span[0] : span[1]], statement[span[1] :].strip(" ,.!;，。！；")
+    if (part := _PART_OF_DAY.match(old)) and _RULES["time"].fullmatch(value) and not _PART_OF_DAY.match(value):
+        value = f"{part.group()}{value}"  # 三点 for 下午两点
     if following and value.endswith(following):
         value = value.removesuffix(following)  # “在阿斯麦上班” for 飞利浦 in “在飞利浦上班”
     return Substitution(f"{statement[: span[0]]}{value.strip()}{statement[span[1] :]}", old.strip(), value.strip())
