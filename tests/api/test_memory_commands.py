@@ -311,3 +311,55 @@ async def test_what_is_forgotten_may_be_named_in_other_words(client: httpx.Async
     assert [change["kind"] for change in answer["memory_changes"]] == ["forget"]
     assert "sertraline" not in await _found(client, "sertraline")
     assert "Hexham" in await _found(client, "Hexham")
+
+
+@pytest.mark.parametrize(
+    ("told", "correction", "holds", "gone"),
+    [
+        ("My appointment with the vet is at eight on Monday.", "Sorry, I meant nine.", "nine on Monday", "eight"),
+        ("我周三下午两点去看牙。", "说错了，是三点。", "周三下午三点", "两点"),
+        ("The choir meets on Tuesday at 9.", "They called, it's Thursday at 4.", "Thursday at 4", "Tuesday"),
+    ],
+)
+async def test_a_slip_in_what_was_said_last_is_corrected(
+    client: httpx.AsyncClient, told: str, correction: str, holds: str, gone: str
+) -> None:
+    await _say(client, told, "s-1")
+    (change,) = (await _say(client, correction, "s-1"))["memory_changes"]
+    assert change["kind"] == "correct"
+    found = await _found(client, told)
+    assert holds in found
+    assert gone not in found
+
+
+@pytest.mark.parametrize(
+    ("told", "items", "denial", "left"),
+    [
+        (
+            "I'm allergic to peanuts, shellfish and kiwi.",
+            ["peanuts", "shellfish", "kiwi"],
+            "I'm not allergic to kiwi any more.",
+            ["peanuts", "shellfish"],
+        ),
+        ("我对花生、虾和芒果过敏。", ["花生", "虾", "芒果"], "我现在对虾不过敏了。", ["花生", "芒果"]),
+    ],
+)
+async def test_what_is_denied_of_a_list_leaves_the_rest_of_it(
+    client: httpx.AsyncClient, services: Services, told: str, items: list[str], denial: str, left: list[str]
+) -> None:
+    await _say(client, told, "s-1")
+    await _core(services, allergies=items)
+    (change,) = (await _say(client, denial, "s-1"))["memory_changes"]
+    assert change["kind"] == "correct"
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert core == {"allergies": left}
+
+
+async def test_a_date_that_was_worked_out_from_a_corrected_value_goes(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    told = await _say(client, "We are flying to Rome in May. I bake bread.", "s-1")
+    await services.memory_agent.remember(DEFAULT_TENANT, UUID(told["turn_id"]))
+    await _say(client, "No, we are flying to Rome in June.", "s-1")
+    core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
+    assert "-05" not in str(core)
