@@ -19,6 +19,8 @@ _LIKELY_ALONE = 0.6
 """The same for a piece that shares no word with the message but the values."""
 _LIKELY_OF_NEWS = 0.6
 """Probability from which on news without a word of correction takes the place of a piece."""
+_MOST_DENIED = 3
+"""Likeliest pieces among which the one is sought that a message denies in its own words."""
 _FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
 _DENIED = re.compile(
     r"\b(?:not|n't|no longer)\b(?: \w+){0,3}? (?:to|with|of|in|at|on) (?:the )?(?P<after>\w+)"
@@ -59,8 +61,9 @@ def correction_of(
     if not likely:
         return None
     share, meant = likely[0]
-    with_value = _denied_member(meant, message) or _with_value(meant, command, message)
-    found = with_value or Correction(meant, None, _old(meant, command))
+    if denied := next(filter(None, (_denied_member(place, message) for _, place in likely[:_MOST_DENIED])), None):
+        return denied if share >= _LIKELY["plain"] else None
+    found = _with_value(meant, command, message) or Correction(meant, None, _old(meant, command))
     return found if share >= _least(command, found, just_said, message) else None
 
 
