@@ -363,3 +363,12 @@ async def test_a_date_that_was_worked_out_from_a_corrected_value_goes(
     await _say(client, "No, we are flying to Rome in June.", "s-1")
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert "-05" not in str(core)
+
+
+async def test_what_does_not_hold_today_stays_known(client: httpx.AsyncClient, services: Services) -> None:
+    await _say(client, "I live in London.", "s-1")
+    await _core(services, home="London")
+    assert (await _say(client, "I'm not in London this week, what should I pack for Oslo?", "s-1"))[
+        "memory_changes"
+    ] == []
+    assert "London" in str((await client.get(f"{USER}/core-memory")).json())

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from services.memory.commands.contrasts import contrasts
-from services.memory.commands.holdings import Place
+from services.memory.commands.holdings import CoreItem, Place
 from services.memory.commands.likeness import place_like
 from services.memory.commands.pieces import content_of
 from services.memory.commands.stated_values import values_said
@@ -28,6 +28,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 """A denial about a subject: “not allergic to cats after all”."""
+_NO_LONGER = re.compile(r"\b(?:any ?more|any longer|no longer|after all)\b|了\W*$|不再|其实", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,13 @@ def _most_like(places: Iterable[Place], new: str) -> Correction | None:
 
 
 def _denied_member(meant: Place, message: str) -> Correction | None:
-    """A piece with a list of which the message denies one member: that one is left out."""
+    """A list, or an item of one, of which the message denies a member: that one is left out."""
     for clause in re.split(r"[,，.。;；!！?？]", message):
         for found in _DENIED.finditer(clause):
-            for words in (found["after"], found["before"]):
-                change = substitute(meant.text, "", words.strip()) if words and words.strip() else None
-                if change:
+            for words in filter(None, ((found["after"] or "").strip(), (found["before"] or "").strip())):
+                is_item = isinstance(meant.of, CoreItem) and meant.of.text.casefold() == words.casefold()
+                if is_item and _NO_LONGER.search(clause):  # “not in London this week” takes nothing back
+                    return Correction(meant, None, words)
+                if change := substitute(meant.text, "", words):
                     return Correction(meant, change, change.old)
     return None
