@@ -144,6 +144,8 @@ _PLACE = (
     r"studio|"
     r"caravan|cent(?:re|er)|mountains|coast|island|district|neighbou?rhood|cottage|cabin|houseboat)\b))\S.*)"
 )
+_NAMED_PLACE = r"(?P<V>(?-i:(?:the )?[A-Z][\w'’-]*(?:,? (?:(?:upon|on|de|la|am|an der) )?[A-Z][\w'’-]*)*)).*"
+"""The name at the beginning: what follows says when, and with whom."""
 # What follows "I am". The first matching frame applies.
 _IS: tuple[Frame, ...] = (
     Frame("allergic to", "allergies", ends=True),
@@ -217,7 +219,7 @@ _DOES: tuple[Frame, ...] = (
         "home",
         "lives in {}",
         past="lives in {}",
-        shape=r"(?:moved|relocated)(?: back)?(?: (?:here )?from .+?)? to (?=(?-i:[A-Z]))V",
+        shape=rf"(?:moved|relocated)(?: back)?(?: (?:here )?from .+?)? to {_NAMED_PLACE}",
     ),
     Frame("", "hometown", "grew up in {}", past="grew up in {}", shape=r"(?:grew up|raised) in V"),
     Frame("", "birthday", "born {}", past="born {}", shape=r"born (?P<V>(?:on|in) .*\d.*)$"),
@@ -231,8 +233,8 @@ _DOES: tuple[Frame, ...] = (
         "work",
         "works at {}",
         past="works at {}",
-        shape=r"(?:(?:start|started|begin|began)(?: working| (?:my|a) new (?:job|position|role))? at|joined) "
-        r"(?=(?-i:[A-Z]))V",
+        shape=r"(?:(?:start|started|begin|began)(?: working| (?:my|a) new (?:job|position|role))? at "
+        r"(?=(?:the )?(?-i:[A-Z]))|joined (?=(?-i:[A-Z])))V",
     ),
     Frame(
         "",
