@@ -109,7 +109,7 @@ def recognise(message: str) -> Recognised:
     sure = opinion.kind == "correct" and opinion.probability >= _PLAIN["correct"]
     against = _set_against(in_the_open(message, shown), opinion) if sure or not _is_task(shown, sentences) else ()
     if not sentences or not _is_asked(opinion, found) or (against and opinion.kind != "correct"):
-        return Recognised(against + (_slip(message, opinion) or _news(message, opinion)), rest=message)
+        return Recognised(against + (_slip(message, opinion) or _news(message, opinion, found)), rest=message)
     commands: list[Command] = []
     commanding: list[Span] = []
     for spans, of_segment in _segments(found, sentences, opinion):
@@ -193,9 +193,14 @@ def _slip(message: str, opinion: Opinion) -> tuple[Command, ...]:
     )
 
 
-def _news(message: str, opinion: Opinion) -> tuple[Command, ...]:
-    """A message that states something, by which something said before may not hold any more."""
+def _news(message: str, opinion: Opinion, found: Sequence[Token]) -> tuple[Command, ...]:
+    """A message that tells of a change, by which something said before may not hold any more.
+
+    What only states something is no news of that kind: of two days on which somebody ran both may be true.
+    """
     if opinion.kind != "correct" or opinion.probability < _NEWS or len(message) > _LONGEST_NEWS:
+        return ()
+    if all("change" not in token.classes for token in found):
         return ()
     return (news(message),) if statements(message) else ()
 

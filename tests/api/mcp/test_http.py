@@ -14,6 +14,8 @@ from services.bootstrap import Services
 
 pytestmark = pytest.mark.anyio
 
+ASKS_FOR_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
 
 async def test_a_server_that_does_not_start_fails_each_request_and_keeps_none_waiting(services: Services) -> None:
     spent = StreamableHTTPSessionManager(Server("memory"))
@@ -30,5 +32,5 @@ async def test_a_server_that_does_not_start_fails_each_request_and_keeps_none_wa
         for _ in range(2):
             async with asyncio.timeout(10):
                 with pytest.raises(RuntimeError, match="run"):
-                    await client.post("/mcp", headers={"X-User-Id": "u-1"}, json={})
+                    await client.post("/mcp", headers={"X-User-Id": "u-1"}, json=ASKS_FOR_TOOLS)
     await serving.close()

@@ -56,6 +56,7 @@ ISOLATED = (
     "usage",
     "spaces",
     "recall_exclusions",
+    "forget_receipts",
 )
 
 

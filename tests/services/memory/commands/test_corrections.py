@@ -39,18 +39,18 @@ def _corrected(message: str, told: list[str]) -> Correction | None:
     ("message", "old", "left"),
     [
         (
-            "The dentist rang, it's Thursday at ten then.",
+            "The dentist moved it to Thursday at ten.",
             "Dentist on Tuesday at nine.",
-            "Dentist on Thursday at nine.",
+            "Dentist on Thursday at ten.",
         ),
-        ("My rent went up to 950 euros.", "My rent is 900 euros.", "My rent is 950 euros."),
+        ("My rent is now 950 euros.", "My rent is 900 euros.", "My rent is 950 euros."),
     ],
 )
 def test_news_takes_the_place_of_what_was_told_before(message: str, old: str, left: str) -> None:
     found = _corrected(message, [*_UNRELATED, old])
     assert found is not None
     assert found.change is not None
-    assert found.change.text.startswith(left[:20])
+    assert found.change.text == left
     assert found.place.text == old
 
 
@@ -63,9 +63,17 @@ def test_news_takes_the_place_of_what_was_told_before(message: str, old: str, le
         "If I moved to Leeds, would the rent be lower?",
         "My neighbour got a new dog on Thursday.",
         "Had soup for lunch, it was lovely.",
+        "Canoe step 4: I sanded plank number 4.",
     ],
 )
-@pytest.mark.parametrize("told", [["I run a small bakery."], ["I run a small bakery.", *_UNRELATED]])
+@pytest.mark.parametrize(
+    "told",
+    [
+        ["I run a small bakery."],
+        ["I run a small bakery.", *_UNRELATED],
+        ["Canoe step 3: I sanded plank number 3."],
+    ],
+)
 def test_what_is_about_something_else_changes_nothing(message: str, told: list[str]) -> None:
     assert _corrected(message, told) is None
 
