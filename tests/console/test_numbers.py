@@ -51,6 +51,7 @@ async def test_every_number_is_the_one_that_the_api_gives(
 
         await seen.open("users")
         (user,) = (await client.get("/api/v1/users")).json()["items"]
+        await page.locator("tbody td.num").first.wait_for()
         cells = await _numbers(page.locator("td.num"))
         assert cells == [str(user[name]) for name in ("conversations", "messages", "episodes")]
 
@@ -69,7 +70,7 @@ async def test_every_number_is_the_one_that_the_api_gives(
         await seen.open("recall")
         await page.get_by_role("searchbox").fill("dog")
         await page.keyboard.press("Enter")
-        await page.locator(".legs, .empty").first.wait_for()
+        await page.locator(".legs").first.wait_for()
         found = (await client.post("/api/v1/users/me/episodes/search", json={"query": "dog", "top_k": 10})).json()[
             "items"
         ]
