@@ -114,6 +114,10 @@ class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
 
 
+class DatabaseContended(DatabaseUnavailable):
+    """Another change of the same data was in the way; try again in a moment."""
+
+
 class EmbeddingFailed(Unavailable):
     """The embedding endpoint does not answer, or not with embeddings."""
 

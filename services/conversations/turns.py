@@ -324,7 +324,8 @@ class Turns:
             "visit_idle": self._visits.idle,
             **outcome_values(outcome, content),
         }
-        async with self._database.tenant(tenant_id) as connection:
+
+        async def end(connection: Connection) -> None:
             cursor = connection.cursor(row_factory=class_row(_Ended))
             ended = await (await cursor.execute(turn_sql.END, values)).fetchone()
             if ended is None:
@@ -341,6 +342,8 @@ class Turns:
                 for planned in outcome.memory:
                     await self._retraction.commit(connection, owner, planned, trigger, exchange)
             await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)
+
+        await self._database.transact(tenant_id, end)
 
     async def _defer_jobs(
         self, connection: Connection, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, ended: "_Ended"

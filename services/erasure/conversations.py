@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import structlog
 from psycopg.rows import class_row
 
@@ -26,7 +25,6 @@ from services.visits.schedule import defer_days
 
 ERASE_CONVERSATION_TRACES = "erase_conversation_traces"
 
-_TRIES = 3
 
 log = structlog.get_logger(__name__)
 
@@ -93,19 +91,16 @@ class ConversationErasure:
     async def _remove_in_database(
         self, tenant_id: UUID, conversation: ErasableConversation, *, keep_memories: bool
     ) -> Removal:
-        for attempt in range(1, _TRIES + 1):
-            try:
-                async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-                    rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
-                    removal = await rows.remove(self._stores.recent_s, keep_memories=keep_memories)
-                    await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)
-                    await self._defer(connection, tenant_id, conversation, removal)
-                    await connection.execute(TELL_FORGOTTEN, {"user_id": conversation.user_id})
-                    return removal
-            except psycopg.errors.DeadlockDetected:  # a turn elsewhere recalled the same episodes at this moment
-                if attempt == _TRIES:
-                    raise
-        raise AssertionError
+        async def removed(connection: Connection) -> Removal:
+            rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
+            removal = await rows.remove(self._stores.recent_s, keep_memories=keep_memories)
+            await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)
+            await self._defer(connection, tenant_id, conversation, removal)
+            await connection.execute(TELL_FORGOTTEN, {"user_id": conversation.user_id})
+            return removal
+
+        # A turn elsewhere may recall the same episodes at this moment.
+        return await self._stores.database.transact(tenant_id, removed, statement_s=UNHURRIED_S)
 
     async def _note(
         self,

@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any, Literal
 from uuid import UUID
 
-import psycopg
 import structlog
 from uuid_utils.compat import uuid7
 
@@ -30,7 +29,6 @@ from services.memory.operations import Operation, Trigger
 from services.memory.retraction import RebuildTasks, Retraction
 from services.platform.postgres import UNHURRIED_S, Connection
 
-_TRIES = 3
 _REBUILT = frozenset({"summary", "topic", "visit", "day"})
 _NONCE_BYTES = 16
 
@@ -132,21 +130,20 @@ class Forgetting:
             await self._stop_turns(tenant_id, plan.user_id)
         before = await self._reached(tenant_id, plan)
         receipt_id = None if preview else uuid7()
-        for attempt in range(1, _TRIES + 1):
-            try:
-                async with self._stores.database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
-                    done = await self._act(connection, tenant_id, plan, before, delete_messages=delete_messages)
-                    if receipt_id is None:
-                        await connection.execute("ROLLBACK")
-                    else:
-                        document = _document(receipt_id, user, target, by, done, delete_messages=delete_messages)
-                        rebuilds = await self._rebuilds(connection, tenant_id, plan, done)
-                        await self._attest(connection, tenant_id, plan.user_id, document, rebuilds)
-                        await self._defer(connection, tenant_id, plan.user_id, done)
-                    break
-            except psycopg.errors.DeadlockDetected:  # a turn elsewhere recalled the same episodes at this moment
-                if attempt == _TRIES:
-                    raise
+
+        async def forgotten(connection: Connection) -> _Done:
+            done = await self._act(connection, tenant_id, plan, before, delete_messages=delete_messages)
+            if receipt_id is None:
+                await connection.execute("ROLLBACK")
+                return done
+            document = _document(receipt_id, user, target, by, done, delete_messages=delete_messages)
+            rebuilds = await self._rebuilds(connection, tenant_id, plan, done)
+            await self._attest(connection, tenant_id, plan.user_id, document, rebuilds)
+            await self._defer(connection, tenant_id, plan.user_id, done)
+            return done
+
+        # A turn elsewhere may recall the same episodes at this moment.
+        done = await self._stores.database.transact(tenant_id, forgotten, statement_s=UNHURRIED_S)
         pending = [] if preview else await self._elsewhere(plan.user_id, done)
         counts = _counts(done)
         log.info("forgotten", user_id=str(plan.user_id), preview=preview, pending=pending, **counts)

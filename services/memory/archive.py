@@ -18,7 +18,7 @@ from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore, checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.recall.recall import Recall
-from services.platform.postgres import Database
+from services.platform.postgres import Connection, Database
 from services.search.hits import Ranked
 from services.search.queries import Utterance
 from services.search.selection import by_episode
@@ -180,11 +180,14 @@ class Archive:
             NotFound: there is no such episode.
             DatabaseUnavailable: the database does not answer.
         """
-        async with self._database.tenant(owner.tenant_id) as connection:
+
+        async def removed(connection: Connection) -> None:
             await self._episodes.remove(connection, owner.tenant_id, owner.user_id, episode_id)
-            # What it said is not kept in the log: it is to be gone.
+            # The log does not keep the removed words.
             operation = Operation("episode_delete", field=str(episode_id))
             await self._append(connection, owner, operation, trigger)
+
+        await self._database.transact(owner.tenant_id, removed)
 
     async def _append(self, connection: Any, owner: Owner, operation: Operation, trigger: Trigger) -> None:
         whose = replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id)

@@ -3,7 +3,7 @@
 import asyncio
 import select
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +17,7 @@ from psycopg.abc import PQGen
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
-from services.errors import ConfigurationError, DatabaseUnavailable
+from services.errors import ConfigurationError, DatabaseContended, DatabaseUnavailable
 from services.platform.migrate import newest_revision
 
 Connection = AsyncConnection[TupleRow]
@@ -37,6 +37,9 @@ _ROWS_AT_ONCE = 2_000
 _CHECK_S = 2.0
 _IN_DOUBT_S = 30.0
 """After a round trip that took too long, a connection is asked before it is lent."""
+
+_TRIES = 3
+"""Attempts at a transaction while others hold locks that it needs."""
 
 _TRANSIENT = (
     psycopg.OperationalError,
@@ -155,6 +158,33 @@ class Database:
             await connection.execute(_begin_for(tenant_id), prepare=False)
             yield connection
             await connection.execute("COMMIT")
+
+    async def transact(
+        self,
+        tenant_id: UUID,
+        work: Callable[[Connection], Awaitable[Result]],
+        *,
+        statement_s: float | None = None,
+    ) -> Result:
+        """Do work in such a transaction and commit it; start over when it met a deadlock or a long lock.
+
+        Args:
+            tenant_id: whose rows.
+            work: runs up to three times, so it changes nothing but the database.
+            statement_s: seconds for each round trip; None = as long as a turn's may take.
+
+        Raises:
+            DatabaseContended: other transactions were in the way each time; nothing was changed.
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                async with self.tenant(tenant_id, statement_s=statement_s) as connection:
+                    return await work(connection)
+            except DatabaseContended:
+                if not tries_left:
+                    raise
+        raise AssertionError
 
     async def fetch(
         self,
@@ -355,11 +385,16 @@ def _begin_for(tenant_id: UUID) -> bytes:
 
 @asynccontextmanager
 async def driver_errors_made_ours() -> AsyncIterator[None]:
-    """Turn the driver's temporary faults into `DatabaseUnavailable`; leave programming errors unchanged."""
+    """Turn the driver's temporary faults into `DatabaseUnavailable` or `DatabaseContended`.
+
+    Programming errors stay unchanged.
+    """
     try:
         yield
     except psycopg.errors.DiskFull as error:
         raise DatabaseUnavailable("The database's disk is full; free some space, then try again.") from error
+    except (psycopg.errors.DeadlockDetected, psycopg.errors.LockNotAvailable) as error:
+        raise DatabaseContended from error
     except (*_TRANSIENT, TimeoutError) as error:
         raise DatabaseUnavailable from error
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from random import Random
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -33,8 +32,6 @@ LEAVING_SESSION = "s-leaving"
 """Of the one conversation of each party that is removed."""
 
 KINDS = ("own", "foreign", "details", "hostile")
-_TRIES = 3
-"""Requests for a removal that the database has no time for at once; the answer says to try again."""
 _KIND_WEIGHTS = (25, 45, 10, 20)
 
 
@@ -143,13 +140,8 @@ class Walk:
         body = None
         if ask.body is not None:
             body, headers["Content-Type"] = json.dumps(ask.body).encode(), "application/json"
-        for left in reversed(range(_TRIES)):
-            async with self.http.request(method, URL(address, encoded=True), data=body, headers=headers) as answer:
-                text = await answer.text()
-            # Removals of one user wait for each other, and the walk makes many at the same time.
-            removes = method == "DELETE" or path.endswith("/forget")
-            if not (left and removes and answer.status == HTTPStatus.SERVICE_UNAVAILABLE):
-                break
+        async with self.http.request(method, URL(address, encoded=True), data=body, headers=headers) as answer:
+            text = await answer.text()
         self.counts[operation.endpoint, operation.kind] += 1
         self.statuses[operation.endpoint, operation.kind, answer.status] += 1
         self._check_status(operation, answer.status, text)

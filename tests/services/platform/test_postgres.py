@@ -9,11 +9,11 @@ import pytest
 from psycopg.rows import tuple_row
 
 from services.engines import Engines
-from services.errors import DatabaseUnavailable
+from services.errors import DatabaseContended, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
-from services.platform.postgres import Database
+from services.platform.postgres import Connection, Database
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -149,6 +149,49 @@ async def test_a_transaction_that_hangs_is_ended_and_holds_up_nobody_for_long(da
     with pytest.raises(DatabaseUnavailable):
         await hanging
     assert await _users(database) == 0
+
+
+async def test_of_two_transactions_in_a_deadlock_both_are_done(database: Database) -> None:
+    insert = "INSERT INTO users (id, tenant_id, external_id, locale) VALUES (gen_random_uuid(), %s, %s, '')"
+    async with database.tenant(DEFAULT_TENANT) as connection:
+        for name in ("first", "second"):
+            await connection.execute(insert, [DEFAULT_TENANT, name])
+    both_began = asyncio.Barrier(2)
+    attempts: list[str] = []
+
+    async def mark_both(mark: str, first: str, second: str) -> str:
+        async def work(connection: Connection) -> str:
+            update = "UPDATE users SET locale = locale || %s WHERE external_id = %s"
+            attempts.append(mark)
+            await connection.execute(update, [mark, first])
+            if len(attempts) <= 2:
+                await both_began.wait()
+            await connection.execute(update, [mark, second])
+            return mark
+
+        return await database.transact(DEFAULT_TENANT, work)
+
+    done = await asyncio.gather(mark_both("a", "first", "second"), mark_both("b", "second", "first"))
+    assert list(done) == ["a", "b"]
+    assert len(attempts) == 3
+    marked = await database.fetch(DEFAULT_TENANT, "SELECT locale FROM users", {}, tuple_row)
+    assert [sorted(marks) for (marks,) in marked] == [["a", "b"], ["a", "b"]]
+
+
+async def test_a_transaction_that_others_keep_from_its_locks_is_given_up_in_the_end(database: Database) -> None:
+    attempts = 0
+
+    async def wait_for_a_lock(connection: Connection) -> None:
+        nonlocal attempts
+        attempts += 1
+        await connection.execute("SET LOCAL lock_timeout = '50ms'")
+        await connection.execute("LOCK TABLE users IN ROW EXCLUSIVE MODE")
+
+    async with database.tenant(DEFAULT_TENANT) as holder:
+        await holder.execute("LOCK TABLE users IN SHARE MODE")
+        with pytest.raises(DatabaseContended):
+            await database.transact(DEFAULT_TENANT, wait_for_a_lock)
+    assert attempts == 3
 
 
 async def test_a_statement_that_hangs_is_given_up_and_its_connection_is_not_used_again(engines: Engines) -> None:
