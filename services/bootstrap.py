@@ -274,7 +274,7 @@ class _Connected:
 
 
 async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> _Connected:
-    database = Database(engines.database_url)
+    database = Database(engines.database_url, direct_url=engines.direct_url)
     stack.push_async_callback(database.close)
     await database.open()
     cache = redis.connect(settings.redis_url)

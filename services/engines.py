@@ -21,6 +21,8 @@ class Engines:
     owner_url: str | None
     """The tables' owner; None when the operator migrates by hand."""
     milvus_uri: str
+    direct_url: str | None = None
+    """The database past a pooler; None when `database_url` leads through none."""
 
 
 @asynccontextmanager
@@ -39,7 +41,12 @@ async def open_engines(settings: Settings, *, alone: bool = False) -> AsyncItera
             stack.enter_context(held(settings.data_dir))
         milvus_uri = settings.milvus_uri or await _embedded_milvus(settings, stack)
         database_url, owner_url = await stack.enter_async_context(open_postgres(settings))
-        yield Engines(database_url, owner_url, milvus_uri)
+        yield Engines(database_url, owner_url, milvus_uri, direct_url(settings))
+
+
+def direct_url(settings: Settings) -> str | None:
+    """Address of the database past a pooler, if the settings name one."""
+    return settings.direct_database_url.get_secret_value() if settings.direct_database_url else None
 
 
 @asynccontextmanager
@@ -92,7 +99,7 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:
             await asyncio.to_thread(migrate, owner_url, role_of(database_url))
-        database = Database(database_url)
+        database = Database(database_url, direct_url=direct_url(settings))
         try:
             await database.open()
             yield database

@@ -24,7 +24,7 @@ from api.cli.shell import (
     quiet_settings,
     told,
 )
-from services.engines import open_postgres
+from services.engines import direct_url, open_postgres
 from services.errors import AnamnesisError, DatabaseUnavailable, InvalidInput, Unavailable
 from services.platform.migrate import role_of
 from services.platform.settings import Settings
@@ -56,7 +56,7 @@ def backup(
     ):
         bar = progress.add_task("backup", total=None)
         manifest = write_backup(
-            database_url,
+            direct_url(settings) or database_url,
             file,
             lambda name, total: progress.update(bar, description=name, total=total, advance=1),
         )

@@ -111,11 +111,11 @@ def run(work: Callable[[Settings], Coroutine[Any, Any, Result]], *, after_failur
 async def open_services_on_postgres(settings: Settings) -> AsyncIterator["Services"]:
     """Open all services for a command that does not need Milvus: an embedded one is not started."""
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.engines import Engines, migrate_if_owner, open_postgres  # noqa: PLC0415
+    from services.engines import Engines, direct_url, migrate_if_owner, open_postgres  # noqa: PLC0415
 
     async with open_postgres(settings) as (database_url, owner_url):
         # Milvus is connected to on first use.
-        engines = Engines(database_url, owner_url, settings.milvus_uri or "")
+        engines = Engines(database_url, owner_url, settings.milvus_uri or "", direct_url(settings))
         await migrate_if_owner(engines)
         async with open_services(settings, engines) as services:
             yield services

@@ -19,6 +19,7 @@ from procrastinate import builtin_tasks, exceptions
 from procrastinate.job_context import AbortReason
 
 from services.errors import DatabaseUnavailable, Unavailable
+from services.jobs.connector import QueueConnector
 from services.jobs.outcomes import Outcomes
 from services.jobs.records import JobRecords
 from services.jobs.tasks import (
@@ -92,7 +93,7 @@ class JobQueue:
         self._working = False
         self._stopping = False
         self._pressed: Callable[[], bool] = lambda: False
-        self.app = procrastinate.App(connector=procrastinate.PsycopgConnector())
+        self.app = procrastinate.App(connector=QueueConnector(database))
         self.app.job_manager = Outcomes(self.app.connector)
         self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
         self.periodic(_REMOVE, "17 4 * * *")(_remove_finished_jobs)

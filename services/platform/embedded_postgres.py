@@ -59,11 +59,12 @@ class EmbeddedPostgres:
         self._starting = threading.Lock()
         self._stopped = False
         self._log = self._parent / "postgres.log"
-        self._sockets = self._folder
+        self.sockets = self._folder
+        """Folder of the socket on which it listens."""
 
     def url(self, role: str, database: str = DATABASE) -> str:
         """Return the address for a role, through a socket in a folder that only this account may enter."""
-        return f"postgresql://{role}@/{database}?host={quote(str(self._sockets))}"
+        return f"postgresql://{role}@/{database}?host={quote(str(self.sockets))}"
 
     async def start(self) -> None:
         """Create the server's files if there are none, start it, and wait until it answers.
@@ -101,7 +102,7 @@ class EmbeddedPostgres:
             self._process = child_process.spawn(
                 [
                     self._programs / "postgres",
-                    *("-D", self._folder, "-k", self._sockets, "-h", ""),
+                    *("-D", self._folder, "-k", self.sockets, "-h", ""),
                     *("-c", "unix_socket_permissions=0700", "-c", "jit=off"),
                     *(part for option in (*_DISCREET, *self._options) for part in ("-c", option)),
                 ],
@@ -129,7 +130,7 @@ class EmbeddedPostgres:
             self._make_reachable(self._account)
         if not (self._folder / "PG_VERSION").exists():
             self._initdb()
-        self._sockets = self._socket_folder()
+        self.sockets = self._socket_folder()
 
     def _initdb(self) -> None:
         # Under another name until it is complete, so that an interrupted start leaves nothing half-made.

@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg import sql
@@ -29,10 +29,12 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
 
     Raises:
         DatabaseUnavailable: nothing answers at the address.
-        ConfigurationError: the service's role does not exist, or the schema is newer than this version.
+        ConfigurationError: the service's role does not exist, the schema is newer than this version, or the
+            address leads through a connection pooler.
     """
     try:
         with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
+            _require_direct(connection)
             connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
             require_role(connection, service_role)
             before = current_revision(connection)
@@ -47,6 +49,16 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
             return before, newest_revision()
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"The database cannot be migrated: {error}") from error
+
+
+def _require_direct(connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+    """Refuse a pooler: the lock belongs to a session, and a migration may take longer than a pooler waits."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    if row is None or row[0] != connection.info.backend_pid:  # a pooler makes up a number of its own
+        raise ConfigurationError(
+            "ANAMNESIS_MIGRATION_DATABASE_URL leads through a connection pooler; it must be the address of the "
+            "server itself"
+        )
 
 
 def current_revision(connection: "psycopg.Connection[tuple[object, ...]]") -> str | None:

@@ -17,8 +17,14 @@ from psycopg.abc import PQGen
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
-from services.errors import ConfigurationError, DatabaseContended, DatabaseUnavailable
-from services.platform.migrate import newest_revision
+from services.errors import DatabaseContended, DatabaseUnavailable
+from services.platform.database_checks import (
+    DATABASE_URL_IS_POOLED,
+    DIRECT_URL_IS_POOLED,
+    check_direct,
+    check_role,
+    check_schema,
+)
 
 Connection = AsyncConnection[TupleRow]
 Returned = TypeVar("Returned")
@@ -49,18 +55,19 @@ _TRANSIENT = (
     psycopg_pool.PoolClosed,
 )
 
+_LIMITS = {
+    # A process that is paused during a transaction must not block the others for long.
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "5s",
+    # An abandoned statement ends soon after its connection.
+    "client_connection_check_interval": "2s",
+}
+_SET_LIMITS = "; ".join(f"SET {name} = '{limit}'" for name, limit in _LIMITS.items())
+_SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for name, limit in _LIMITS.items())
+
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
-_SET_TENANT_AND_LOCK = (
-    "SELECT set_config('anamnesis.tenant_id', %s, true), pg_advisory_xact_lock(hashtextextended(%s, 0))"
-)
-
-# A process that is paused during a transaction must not block the others for long.
-_LIMITS = (
-    "SET idle_in_transaction_session_timeout = '10s'; SET lock_timeout = '5s'; "
-    # An abandoned statement ends soon after its connection.
-    "SET client_connection_check_interval = '2s'"
-)
+_AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 # Statements that belong together see the same state.
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
@@ -68,13 +75,8 @@ _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 _TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _LOOK_AGAIN_S = 0.1
 
-_REVISION = "SELECT version_num FROM alembic_version"
-
-_ROLE_CHECK = """
-SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
-       EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'messages' AND pg_has_role(r.oid, c.relowner, 'USAGE'))
-FROM pg_roles r WHERE r.rolname = current_user
-"""
+_STILL_THERE_S = 30.0
+"""Pause between two checks of a connection that only listens."""
 
 
 class _LimitedConnection(AsyncConnection[TupleRow]):
@@ -104,8 +106,19 @@ class Query(Generic[Row]):
 class Database:
     """The service's connections, as a role that owns nothing and bypasses nothing."""
 
-    def __init__(self, url: str, *, statement_s: float = _STATEMENT_S) -> None:
-        self._url = url
+    def __init__(self, url: str, *, direct_url: str | None = None, statement_s: float = _STATEMENT_S) -> None:
+        """Take the addresses.
+
+        Args:
+            url: of the pool. With `direct_url` it may lead through a pooler that gives each transaction another
+                session (PgBouncer's transaction mode): nothing is then left in a session.
+            direct_url: address of the same database past the pooler, for what needs a session: notifications
+                and locks that outlast a transaction. None = `url` is direct.
+            statement_s: seconds for one round trip.
+        """
+        self._pooled = direct_url is not None
+        self._direct_url = direct_url or url
+        self._set_tenant: LiteralString = _SET_TENANT + (_SET_LIMITS_LOCALLY if self._pooled else "")
         self._statement_s = statement_s
         self._under_way: set[asyncio.Task[Any]] = set()
         self._in_doubt_until = 0.0
@@ -119,23 +132,29 @@ class Database:
             # ones.
             reconnect_timeout=_WAIT_FOR_CONNECTION_S,
             open=False,
-            configure=_begin_by_hand,
+            configure=self._configure,
             check=self._check,
-            kwargs={"connect_timeout": 5},
+            kwargs={"connect_timeout": 5} | ({"prepare_threshold": None} if self._pooled else {}),
         )
 
     async def open(self) -> None:
         """Connect.
 
         Raises:
-            ConfigurationError: the role bypasses row-level security, or the schema is not this version's.
+            ConfigurationError: the role bypasses row-level security, the schema is not this version's, or a
+                connection that has to be direct leads through a pooler.
             DatabaseUnavailable: nothing answers.
         """
         async with driver_errors_made_ours():
             await self.pool.open(wait=True, timeout=_WAIT_FOR_CONNECTION_S)
             async with self.pool.connection() as connection:
-                await _check_role(connection)
-                await _check_schema(connection)
+                if not self._pooled:
+                    await check_direct(connection, DATABASE_URL_IS_POOLED)
+                await check_role(connection)
+                await check_schema(connection)
+            if self._pooled:
+                async with self._direct_connection() as connection:
+                    await check_direct(connection, DIRECT_URL_IS_POOLED)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -155,7 +174,7 @@ class Database:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
         async with self._connection(statement_s) as connection:
-            await connection.execute(_begin_for(tenant_id), prepare=False)
+            await connection.execute(_begin_for(self._set_tenant, tenant_id), prepare=False)
             yield connection
             await connection.execute("COMMIT")
 
@@ -212,9 +231,9 @@ class Database:
                 # Everything between two synchronisation points is implicitly one transaction.
                 async with connection.pipeline():
                     if lock is None:
-                        await connection.execute(_SET_TENANT, [str(tenant_id)])
+                        await connection.execute(self._set_tenant, [str(tenant_id)])
                     else:
-                        await connection.execute(_SET_TENANT_AND_LOCK, [str(tenant_id), lock])
+                        await connection.execute(self._set_tenant + _AND_LOCK, [str(tenant_id), lock])
                     await cursor.execute(statement, values)
                 return await _all_rows(cursor)
 
@@ -237,7 +256,7 @@ class Database:
             ):
                 async with connection.pipeline():
                     await connection.execute(_BEGIN_READING)
-                    await connection.execute(_SET_TENANT, [str(tenant_id)])
+                    await connection.execute(self._set_tenant, [str(tenant_id)])
                     await first.execute(one.statement, one.values)
                     await second.execute(other.statement, other.values)
                     await connection.execute("COMMIT")
@@ -273,7 +292,7 @@ class Database:
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        async with self._connection() as connection:
+        async with self._session() as connection:
             while True:
                 row: Any = await (await connection.execute(_TRY_LOCK, [name])).fetchone()
                 if row[0] or not wait:
@@ -285,20 +304,20 @@ class Database:
                 if row[0]:
                     await connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
 
-    async def notifications(self, channel: LiteralString) -> AsyncGenerator[str, None]:
+    async def notifications(self, channel: str) -> AsyncGenerator[str, None]:
         """Yield notifications on a channel, over a separate connection; first an empty text once it listens.
 
         Raises:
             DatabaseUnavailable: the connection cannot be made, or broke.
         """
-        async with (
-            driver_errors_made_ours(),
-            await AsyncConnection.connect(self._url, autocommit=True, connect_timeout=5) as connection,
-        ):
+        async with driver_errors_made_ours(), self._direct_connection() as connection:
             await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
             yield ""
-            async for notification in connection.notifies():
-                yield notification.payload
+            while True:
+                async for notification in connection.notifies(timeout=_STILL_THERE_S):
+                    yield notification.payload
+                async with asyncio.timeout(_CHECK_S):
+                    await connection.execute("SELECT 1")
 
     async def fetch_without_tenant(
         self, statement: LiteralString, values: Mapping[str, Any], row_factory: AsyncRowFactory[Row]
@@ -343,6 +362,31 @@ class Database:
             await connection.execute("SELECT 1")
         connection.round_trip_s = self._statement_s
 
+    async def _configure(self, connection: Connection) -> None:
+        # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
+        # argument of the pool: the queue's listener makes its own connection from the same arguments.
+        await connection.set_autocommit(True)
+        if not self._pooled:
+            await connection.execute(_SET_LIMITS)
+
+    @asynccontextmanager
+    async def _direct_connection(self) -> AsyncIterator[Connection]:
+        """Connect past the pooler, outside the pool."""
+        async with await AsyncConnection.connect(
+            self._direct_url, autocommit=True, connect_timeout=5
+        ) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[Connection]:
+        """Lend a connection whose session stays the same between transactions."""
+        if not self._pooled:
+            async with self._connection() as connection:
+                yield connection
+            return
+        async with driver_errors_made_ours(), self._direct_connection() as connection:
+            yield connection
+
     @asynccontextmanager
     async def _connection(self, round_trip_s: float | None = None) -> AsyncIterator[Connection]:
         """Lend a connection. It comes back with no transaction open, or it is given up."""
@@ -378,9 +422,9 @@ async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
 
 
 @lru_cache(maxsize=10_000)
-def _begin_for(tenant_id: UUID) -> bytes:
+def _begin_for(set_tenant: LiteralString, tenant_id: UUID) -> bytes:
     """Return BEGIN and the tenant setting as one text: without parameters it may hold two statements."""
-    return b"BEGIN; " + sql.SQL(_SET_TENANT.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(None)
+    return b"BEGIN; " + sql.SQL(set_tenant.replace("%s", "{}")).format(sql.Literal(str(tenant_id))).as_bytes(None)
 
 
 @asynccontextmanager
@@ -397,34 +441,3 @@ async def driver_errors_made_ours() -> AsyncIterator[None]:
         raise DatabaseContended from error
     except (*_TRANSIENT, TimeoutError) as error:
         raise DatabaseUnavailable from error
-
-
-async def _begin_by_hand(connection: Connection) -> None:
-    # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
-    # argument of the pool: the queue's listener makes its own connection from the same arguments.
-    await connection.set_autocommit(True)
-    await connection.execute(_LIMITS)
-
-
-async def _check_role(connection: Connection) -> None:
-    row: Any = await (await connection.execute(_ROLE_CHECK)).fetchone()
-    role, bypasses, owns = row
-    if bypasses or owns:
-        why = "bypasses row-level security" if bypasses else "owns the tables"
-        raise ConfigurationError(
-            f"ANAMNESIS_DATABASE_URL connects as {role}, which {why}. Give the service its own role "
-            f"(CREATE ROLE anamnesis LOGIN PASSWORD '…') and the owner in ANAMNESIS_MIGRATION_DATABASE_URL, "
-            f"then run: anamnesis migrate"
-        )
-
-
-async def _check_schema(connection: Connection) -> None:
-    try:
-        row: Any = await (await connection.execute(_REVISION)).fetchone()
-    except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
-        row = None
-    if row is None or row[0] != newest_revision():
-        found = f"is at {row[0]}" if row else "is not there, or not granted to this role"
-        raise ConfigurationError(
-            f"The database's schema {found}, and this version needs {newest_revision()}. Run: anamnesis migrate"
-        )

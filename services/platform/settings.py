@@ -182,6 +182,11 @@ class Settings(BaseSettings):
     # Stores; each unset = embedded
     database_url: SecretStr | None = Field(None, description="postgresql://… of a role that owns nothing")
     """Use this PostgreSQL database."""
+    direct_database_url: SecretStr | None = Field(
+        None, description="postgresql://… of the same role, past the pooler"
+    )
+    """Listen and hold locks over this address, when DATABASE_URL leads through PgBouncer in transaction mode or a
+    pooler like it. Statements are then not prepared."""
     migration_database_url: SecretStr | None = Field(None, description="postgresql://… of the owner")
     """Migrate at each start as the tables' owner. Leave it out where the service should not know the owner's
     password, and run `anamnesis migrate`."""
@@ -422,7 +427,7 @@ class Settings(BaseSettings):
             raise ValueError(f"is shorter than {_SHORTEST_JWT_SECRET} characters")
         return value
 
-    @field_validator("database_url", "migration_database_url")
+    @field_validator("database_url", "direct_database_url", "migration_database_url")
     @classmethod
     def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not value.get_secret_value().startswith(("postgresql://", "postgres://")):
@@ -470,8 +475,9 @@ class Settings(BaseSettings):
             raise ValueError(f"{PREFIX}EMBEDDING_MODEL needs {PREFIX}EMBEDDING_DIM, the model's dimensions")
         if self.weather_geocoding_url and not self.weather_url:
             raise ValueError(f"{PREFIX}WEATHER_GEOCODING_URL needs {PREFIX}WEATHER_URL")
-        if self.migration_database_url and not self.database_url:
-            raise ValueError(f"{PREFIX}MIGRATION_DATABASE_URL needs {PREFIX}DATABASE_URL")
+        for name in ("migration_database_url", "direct_database_url"):
+            if getattr(self, name) and not self.database_url:
+                raise ValueError(f"{PREFIX}{name.upper()} needs {PREFIX}DATABASE_URL")
         return self
 
     @property

@@ -1,0 +1,71 @@
+"""Checks of a connection before the service uses its database: role, schema, and whether it is direct."""
+
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+from services.errors import ConfigurationError
+from services.platform.migrate import newest_revision
+
+DATABASE_URL_IS_POOLED = (
+    "ANAMNESIS_DATABASE_URL leads through a connection pooler; set ANAMNESIS_DIRECT_DATABASE_URL to the "
+    "address of the same database past the pooler"
+)
+DIRECT_URL_IS_POOLED = (
+    "ANAMNESIS_DIRECT_DATABASE_URL leads through a connection pooler; it must be the address of the server itself"
+)
+
+_BACKEND = "SELECT pg_backend_pid()"
+_REVISION = "SELECT version_num FROM alembic_version"
+_ROLE_CHECK = """
+SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
+       EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'messages' AND pg_has_role(r.oid, c.relowner, 'USAGE'))
+FROM pg_roles r WHERE r.rolname = current_user
+"""
+
+
+async def check_direct(connection: AsyncConnection[TupleRow], message: str) -> None:
+    """Refuse a pooler: instead of the number of the server's process it gives clients one that it made up.
+
+    Raises:
+        ConfigurationError: with the message.
+    """
+    row: Any = await (await connection.execute(_BACKEND)).fetchone()
+    if row[0] != connection.info.backend_pid:
+        raise ConfigurationError(message)
+
+
+async def check_role(connection: AsyncConnection[TupleRow]) -> None:
+    """Refuse a role to which row-level security does not apply.
+
+    Raises:
+        ConfigurationError: it bypasses row-level security, or owns the tables.
+    """
+    row: Any = await (await connection.execute(_ROLE_CHECK)).fetchone()
+    role, bypasses, owns = row
+    if bypasses or owns:
+        why = "bypasses row-level security" if bypasses else "owns the tables"
+        raise ConfigurationError(
+            f"ANAMNESIS_DATABASE_URL connects as {role}, which {why}. Give the service its own role "
+            f"(CREATE ROLE anamnesis LOGIN PASSWORD '…') and the owner in ANAMNESIS_MIGRATION_DATABASE_URL, "
+            f"then run: anamnesis migrate"
+        )
+
+
+async def check_schema(connection: AsyncConnection[TupleRow]) -> None:
+    """Refuse a schema that is not this version's.
+
+    Raises:
+        ConfigurationError: it is older, newer, missing, or not granted to the role.
+    """
+    try:
+        row: Any = await (await connection.execute(_REVISION)).fetchone()
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
+        row = None
+    if row is None or row[0] != newest_revision():
+        found = f"is at {row[0]}" if row else "is not there, or not granted to this role"
+        raise ConfigurationError(
+            f"The database's schema {found}, and this version needs {newest_revision()}. Run: anamnesis migrate"
+        )
