@@ -29,9 +29,14 @@ _CLAUSE = re.compile(r"([^,.!?;…。！？；，、\n—~]*)([,.!?;…。！？
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|me|my|myself|we|we're|us|our)\b|[我咱俺]")
 _ASKS = re.compile(r"[?？]|\b(?:please|can you|could you)\b|(?:呢|吗|么)\s*$|帮我|请|麻烦你|能不能|怎么")
 """Next to it a bare "thanks" is a courtesy."""
+_ASKS_FOR_A_FACT = re.compile(
+    r"^\W*(?:(?:and|so|but|hey|ok|tell me|remind me|do you know)\W+)?(?:what|which|who|whose|where|when)\b"
+    r"(?!.*\b(?:what|why|how)\b)"
+    r"|(?<![为凭干没搞算])(?:什么|啥)(?![都也的破鬼]|玩意|时候都)|哪(?![怕都也]|里都)|谁(?![都也])"
+)
+"""A question for a thing or a person: a feeling in it is the user's at other times ("What do I hate?")."""
 _DRAWN_OUT = re.compile(r"([a-z])\1{2,}")
 _CONTRAST = re.compile(r"\b(?:but|however|yet)\b|但是|但|不过|可是|然而")
-_LOUDLY = re.compile("[!！]{2}")
 _UNIT = re.compile(rf"[a-z]+(?:'[a-z]+)*|[0-9]+|[{_HAN}]|[^\s\w\-']")
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
 _CONTRACTIONS = {
@@ -63,10 +68,6 @@ _BEFORE_CONTRAST = 0.6
 _SHOUTED = 1.3
 _AGAIN = 0.4
 """Factor of a word that is repeated."""
-_PUZZLED = 0.5
-"""Score of several question marks."""
-_CHEERS = 0.3
-"""Score of several exclamation marks where nothing else is felt."""
 _STEEPNESS = 1.1
 _DIGITS = 3
 _LOUD: frozenset[Emotion] = frozenset({"excitement", "frustration"})
@@ -110,12 +111,8 @@ def scores_of(text: str) -> EmotionScores:
             seen.add((felt.text, felt.emotion))
             is_hint = felt.is_hint or (felt.is_courtesy and asks)
             (hints if is_hint else raw)[felt.emotion] += felt.weight * weight * loud * again
-        if mark.count("?") > 1:
-            raw["confusion"] += _PUZZLED
     for emotion, found in _signs(text):
         raw[emotion] += found
-    if not any(raw.values()) and _LOUDLY.search(own):
-        raw["excitement"] = _CHEERS
     return {
         emotion: round(1 - math.exp(-_STEEPNESS * (felt + min(hints[emotion], _HINTS))), _DIGITS) if felt else 0.0
         for emotion, felt in raw.items()
@@ -168,6 +165,8 @@ def _is_about_oneself(sentence: str) -> bool:
 def _felt(clause: str, mark: str, *, is_long: bool) -> Iterator[_Feeling]:
     """Yield what a clause says of the user's own feelings."""
     feelings = [each for each in _feelings(clause, mark) if not each.is_denied]
+    if "!" not in mark and _ASKS_FOR_A_FACT.search(clause):
+        feelings = [each for each in feelings if _ASKS_FOR_A_FACT.search(each.text)]
     if not feelings or _FIRST_PERSON.search(clause):
         yield from feelings
         return

@@ -106,6 +106,28 @@ def test_a_feeling_told_before_a_task_or_asked_about_oneself_is_heard(text: str,
     assert dominant_of(scores_of(text)) == heard
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What am I afraid of?",
+        "Which vegetable do I hate?",
+        "ten days ago we spoke about Lisbon, what were my worries?",
+        "remind me what I told you last Friday",
+        "我害怕什么动物",
+        "哪种菜我最讨厌？",
+        "谁让我很失望",
+        "打印机卡纸怎么办",
+    ],
+)
+def test_a_question_for_a_fact_is_no_feeling_even_if_the_fact_is_one(question: str) -> None:
+    assert dominant_of(scores_of(question)) == "neutral"
+
+
+@pytest.mark.parametrize("text", ["我一个月一万一", "空气炸锅多少钱", "我信用卡还了", "我押金交了多少来着"])
+def test_part_of_a_longer_word_is_no_feeling(text: str) -> None:
+    assert dominant_of(scores_of(text)) == "neutral"
+
+
 def test_what_others_feel_adds_to_a_feeling_and_makes_none() -> None:
     assert scores_of("I'm worried, and my mother is worried too")["anxiety"] > scores_of("I'm worried")["anxiety"]
     assert scores_of("My mother is worried sick, and they are all scared")["anxiety"] == 0
