@@ -102,8 +102,11 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
 def _routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""
     router = APIRouter()
+    # Routers are tried in this order, each at a cost: those of turns come first.
+    router.include_router(chat.router, responses=_ACCESS_PROBLEMS)
+    for openai_routes in (openai_chat, openai_responses, openai_models, openai_conversations):
+        router.include_router(openai_routes.router)
     for routes in (
-        chat,
         turns,
         usage,
         conversations,
@@ -129,8 +132,6 @@ def _routes() -> Sequence[BaseRoute]:
         keys,
     ):
         router.include_router(routes.router, responses=_ACCESS_PROBLEMS)
-    for openai_routes in (openai_models, openai_chat, openai_responses, openai_conversations):
-        router.include_router(openai_routes.router)
     router.include_router(console_session.router)
     router.include_router(console_pages.router)
     router.include_router(health.router)
