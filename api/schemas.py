@@ -23,6 +23,7 @@ from services.conversations.values import (
     not_blank,
 )
 from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
+from state.prompt import Finish
 
 MAX_BODY_BYTES = 70 * 1024 * 1024
 MAX_IMPORT_BYTES = 1024 * 1024 * 1024
@@ -194,6 +195,7 @@ class ChatAnswer(BaseModel):
     timings: dict[str, float]
     degraded: list[str]
     sources: list[SourceView]
+    finish: Finish = Field("stop", description="Why the answer ends; length = it was as long as it may be.")
     memory_changes: list[MemoryChangeView] = []
     trace_id: str | None = Field(None, description="Of the turn's trace; null while tracing is off.")
     context_report: dict[str, Any] | None = None

@@ -10,6 +10,7 @@ from services.context.assemble import assemble, without_tools
 from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
 from services.llm.chat_models import ChatModels, ModelUsage
+from services.llm.endpoint import finish_of
 from services.llm.token_estimates import TokenEstimators
 from services.tools.registry import ToolRegistry
 from state.context import TurnContext
@@ -95,9 +96,13 @@ async def answer(
         on_text=on_text,
         model=state.get("model"),
         tools=tools.for_model if tools else (),
+        sampling=state.get("sampling"),
     )
     if tools and not models.takes_tools(state.get("model")):  # the model has just refused them
         prompt = without_tools(prompt, tokens)
+    report = prompt.report
+    if (finish := finish_of(reply)) != "stop":
+        report = {**report, "finish": finish}
     used = ModelUsage.of(reply)
     # The tokens of images and tool calls differ between providers.
     if not prompt.images and not state.get("messages"):
@@ -106,7 +111,7 @@ async def answer(
         "messages": [reply],
         "answer": state.get("answer", "") + "".join(pieces),
         "usage": _add(state.get("usage"), used),
-        "context_report": prompt.report,
+        "context_report": report,
         "prompt_sections": prompt.sections,
         "epoch": prompt.epoch,
         "timings": timings,

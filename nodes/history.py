@@ -79,6 +79,7 @@ async def history(
     if days and turn.reference:
         nothing_said = days["known"] and not days["summaries"] and not days["said"]
         nothing_else = turn.reference["plain"] and not state.get("quick_tools") and not state.get("images")
+        nothing_else = nothing_else and "response_format" not in state.get("sampling", {})
         update["told_without_model"] = nothing_said and nothing_else and not planned
     recalled = known.of(RecallSource)
     if recalled and recalled.loading_milliseconds >= 1:

@@ -142,7 +142,24 @@ ModelFailure = Literal[
     "llm_bad_response",
     "llm_stream_broken",
     "llm_wrong_api",
+    "llm_parameter_refused",
 ]
+
+SamplingParameter = Literal[
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+    "seed",
+    "logit_bias",
+    "reasoning_effort",
+    "verbosity",
+    "response_format",
+]
+"""Parameters of the model that a caller may set for a turn."""
 
 RefusalTopic = Literal["context", "tools", "messages", "temperature", "schema", "model"]
 """Parts of a request that an endpoint may refuse."""
@@ -179,10 +196,12 @@ MODEL_FAILURES: dict[ModelFailure, tuple[bool, str]] = {
         False,
         "The language model's endpoint does not know the Responses API; set ANAMNESIS_LLM_API=chat.",
     ),
+    "llm_parameter_refused": (False, "The language model refused a parameter of the request"),
 }
 """For each failure of a model: whether trying again may help, and the text for callers, which names the setting.
 
-The texts are fixed, so that nothing an endpoint answers (a key, a prompt) reaches a caller.
+The texts are fixed, so that nothing an endpoint answers (a key, a prompt) reaches a caller. The exception is a
+parameter that the caller sent: what the endpoint says of it follows, without secrets and quotations of the prompt.
 """
 
 
@@ -190,7 +209,13 @@ class ModelFailed(Unavailable):
     """The language model failed."""
 
     def __init__(
-        self, failure: ModelFailure, detail: str = "", *, begun: bool = False, topic: RefusalTopic | None = None
+        self,
+        failure: ModelFailure,
+        detail: str = "",
+        *,
+        begun: bool = False,
+        topic: RefusalTopic | None = None,
+        parameter: str | None = None,
     ) -> None:
         """Take how the model failed.
 
@@ -199,13 +224,15 @@ class ModelFailed(Unavailable):
             detail: The endpoint's own message, without secrets; for logs and administrators.
             begun: Whether text of the answer had arrived before.
             topic: What of the request was refused, if that is known.
+            parameter: The caller's own parameter that was refused, with `llm_parameter_refused`.
         """
         self.failure = failure
         self.detail = detail
         self.begun = begun
         self.topic = topic
+        self.parameter = parameter
         self.can_retry, text = MODEL_FAILURES[failure]
-        super().__init__(text)
+        super().__init__(f"{text} ({parameter}): {detail}" if parameter else text)
 
 
 class BadModelOutput(AnamnesisError):

@@ -84,6 +84,25 @@ class EarlierMessage(TypedDict):
     """Image addresses or data URLs."""
 
 
+class Sampling(TypedDict, total=False):
+    """Parameters of the model for one answer, as Chat Completions names them; absent = the model's default."""
+
+    temperature: float
+    top_p: float
+    presence_penalty: float
+    frequency_penalty: float
+    max_tokens: int
+    """Most tokens of each call's answer, under the older name, which some servers know only."""
+    max_completion_tokens: int
+    stop: list[str]
+    seed: int
+    logit_bias: dict[str, float]
+    reasoning_effort: str
+    verbosity: str
+    response_format: dict[str, Any]
+    """Such as `{"type": "json_schema", …}`."""
+
+
 class TurnInput(TypedDict, total=False):
     """The caller's message."""
 
@@ -121,6 +140,8 @@ class TurnInput(TypedDict, total=False):
     """Earlier messages; only for an unstored turn."""
     without: list[str]
     """Ids of memories and messages to leave out of the answer."""
+    sampling: Sampling
+    """Parameters of the model for this turn's answer."""
 
 
 class ConversationState(TurnInput, total=False):

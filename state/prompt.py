@@ -1,7 +1,7 @@
 """Values that prompts are made of, and the report on a prompt."""
 
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -256,8 +256,12 @@ class PromptSection(TypedDict):
     """Ids of the conversation's messages that it shows, oldest first."""
 
 
+Finish = Literal["stop", "length", "content_filter"]
+"""Why an answer ends: it is complete, it is as long as it may be, or the endpoint's filter cut it off."""
+
+
 class ContextReport(TypedDict):
-    """What the prompt was made of."""
+    """What the prompt was made of, and how the answer to it ended."""
 
     budget: int
     """Tokens allowed, not counting the user's message."""
@@ -278,3 +282,5 @@ class ContextReport(TypedDict):
     nothing was recalled."""
     sources: list[Source]
     """Sources of the passages in the prompt, best first."""
+    finish: NotRequired[Finish]
+    """Absent: the answer is complete."""

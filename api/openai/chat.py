@@ -16,15 +16,18 @@ from api.openai.chunks import chunks, completion
 from api.openai.errors import documented_errors, error_of_turn
 from api.openai.messages import ClientMessage, read_messages, text_of
 from api.openai.models import expert_of
+from api.openai.sampling import passed_parameters
 from api.openai.sessions import ids_of
 from api.openai.turn_request import NOBODY, ReadRequest, RequestStarter, StartedTurn
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
 from api.streams import EventStream, last_event
 from services.bootstrap import Services
+from services.llm.chat_models import BACKGROUND_TEMPERATURE
 from services.llm.tokens import count_tokens
 from services.platform.metrics import UTILITY_REQUESTS
 from services.platform.tracing import confidential
+from state.conversation import Sampling
 from state.events import TurnEvent
 
 ERRORS = documented_errors(
@@ -61,8 +64,10 @@ async def chat_completions(
     intends.
     """
     body.refuse_unsupported()
+    passed = passed_parameters(services.settings)
+    sampling = body.sampling(passed)
     if by := is_utility(body.messages, connection.headers):
-        return await _utility(body, services, starter, by)
+        return await _utility(body, services, starter, sampling, by)
     caller = starter.caller
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
     asking = ReadRequest(
@@ -71,7 +76,8 @@ async def chat_completions(
         ids=ids_of(connection.headers, body.metadata),
         speaker=end_user_of(caller, connection.headers, services.settings, *named),
         keeps=body.store is not False,
-        headers=body.ignored,
+        headers=body.ignored(passed),
+        sampling=sampling,
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
     events = runner.follow(asked.tenant_id, asked.turn_id)
@@ -91,7 +97,11 @@ def _whole(asked: StartedTurn, last: TurnEvent) -> JSONResponse:
 
 
 async def _utility(
-    body: ChatCompletionRequest, services: Services, starter: StartsTurns, recognised_by: str
+    body: ChatCompletionRequest,
+    services: Services,
+    starter: StartsTurns,
+    sampling: Sampling,
+    recognised_by: str,
 ) -> Response:
     """Have the small model answer a request that is not conversation; no user data are read or stored."""
     caller = await starter.caller_for(starter.caller.user_id or NOBODY)
@@ -99,7 +109,8 @@ async def _utility(
     UTILITY_REQUESTS.labels(recognised_by).inc()
     confidential.set(True)  # it is about a conversation that may be temporary
     messages = [_message(each) for each in body.messages if text_of(each)]
-    answer = await services.models.complete(messages)
+    temperature = sampling.pop("temperature", BACKGROUND_TEMPERATURE)
+    answer = await services.models.complete(messages, temperature=temperature, sampling=sampling)
     used = sum(count_tokens(message.text) for message in messages)
     content = {
         "answer": answer,

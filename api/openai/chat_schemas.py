@@ -5,16 +5,19 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.openai.messages import ClientMessage
+from api.openai.sampling import answer_form, sampling_of
 from services.errors import InvalidInput
+from state.conversation import Sampling
 
 _MOST_MESSAGES = 10_000
 _MOST_STOPS = 4
 _LONGEST_HEADER = 500
 
-Temperature = Annotated[float | None, Field(ge=0, le=2, description="Not passed on.")]
-Share = Annotated[float | None, Field(ge=0, le=1, description="Not passed on.")]
-Penalty = Annotated[float | None, Field(ge=-2, le=2, description="Not passed on.")]
-TokenCount = Annotated[int | None, Field(ge=1, description="Not passed on.")]
+Temperature = Annotated[float | None, Field(ge=0, le=2)]
+Share = Annotated[float | None, Field(ge=0, le=1)]
+Penalty = Annotated[float | None, Field(ge=-2, le=2)]
+TokenCount = Annotated[int | None, Field(ge=1)]
+Word = Annotated[str | None, Field(min_length=1, max_length=32)]
 _EFFECTIVE = frozenset(
     (
         *("model", "messages", "stream", "stream_options", "user", "safety_identifier", "metadata", "store", "n"),
@@ -35,7 +38,7 @@ class StreamOptions(BaseModel):
 
 
 class ChatCompletionRequest(BaseModel):
-    """A chat completion, as OpenAI's clients ask for one. Parameters of sampling are checked, not passed on."""
+    """A chat completion, as OpenAI's clients ask for one. Parameters of the model are checked and passed on."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -62,6 +65,8 @@ class ChatCompletionRequest(BaseModel):
     stop: str | Annotated[list[str], Field(max_length=_MOST_STOPS)] | None = None
     seed: int | None = None
     logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
+    reasoning_effort: Word = None
+    verbosity: Word = None
     n: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
@@ -73,10 +78,19 @@ class ChatCompletionRequest(BaseModel):
     functions: list[dict[str, Any]] | None = None
     function_call: str | dict[str, Any] | None = None
 
-    @property
-    def ignored(self) -> dict[str, str]:
-        """The header that names parameters without effect."""
-        return ignored_parameters(self, _EFFECTIVE)
+    def ignored(self, passed: frozenset[str]) -> dict[str, str]:
+        """The header that names parameters without effect, where these reach the model."""
+        return ignored_parameters(self, _EFFECTIVE | passed)
+
+    def sampling(self, passed: frozenset[str]) -> Sampling:
+        """The parameters that reach the model, of those that may.
+
+        Raises:
+            InvalidInput: the form of the answer is none, or cannot be asked of the model.
+        """
+        form = answer_form("response_format", self.response_format, passed)
+        given = {name: getattr(self, name) for name in passed - {"response_format"}}
+        return sampling_of({**given, "response_format": form}, passed)
 
     def refuse_unsupported(self) -> None:
         """Refuse unsupported parameters that would change the answer.
@@ -93,8 +107,6 @@ class ChatCompletionRequest(BaseModel):
             raise InvalidInput("audio", "only text is answered")
         refuse_forced_tools("tool_choice", self.tool_choice)
         refuse_forced_tools("function_call", self.function_call)
-        if self.response_format is not None and self.response_format.get("type", "text") != "text":
-            raise InvalidInput("response_format", "only answers in plain text are supported")
 
 
 def ignored_parameters(body: BaseModel, effective: frozenset[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ def completion(asked: StartedTurn, last: TurnEvent) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": content["answer"], "refusal": None}
     if annotations := _annotations(content):
         message["annotations"] = annotations
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": content.get("finish", "stop")}
     return {**_head(asked, "chat.completion"), "choices": [choice], "usage": usage_view(content), **_note(asked)}
 
 
@@ -49,7 +49,7 @@ def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> lis
     frames = []
     if annotations := _annotations(last.content):
         frames.append(_chunk(head, {"annotations": annotations}, None, usage))
-    frames.append(_chunk(head, {}, "stop", usage))
+    frames.append(_chunk(head, {}, last.content.get("finish", "stop"), usage))
     if with_usage:
         shown = orjson.dumps(usage_view(last.content))
         frames.append(b"data: " + head + b',"choices":[],"usage":' + shown + b"}\n\n")

@@ -39,6 +39,10 @@ def error_of_turn(last: TurnEvent) -> dict[str, Any]:
     """The error document of a turn that ended with one."""
     status = status_of_failure(last.content["code"])
     problem = Problem(
-        title=status.phrase, status=status, detail=last.content["message"], code=last.content["code"]
+        title=status.phrase,
+        status=status,
+        detail=last.content["message"],
+        code=last.content["code"],
+        param=last.content.get("param"),
     )
     return openai_error(problem)

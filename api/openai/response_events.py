@@ -31,6 +31,8 @@ _STATUSES = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
+_CUT = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Reasons why a response that has ended is incomplete, by how its answer ended."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class ResponseHead:
         output: list[dict[str, Any]] | None = None,
         usage: dict[str, Any] | None = None,
         error: Mapping[str, Any] | None = None,
+        reason: str | None = None,
     ) -> dict[str, Any]:
         """The response as a document."""
         return {
@@ -61,7 +64,7 @@ class ResponseHead:
             "background": self.background,
             # Who cancels a response knows why it ended.
             "error": _error(error) if error and status != "cancelled" else None,
-            "incomplete_details": None,
+            "incomplete_details": {"reason": reason} if reason else None,
             "instructions": None,
             "metadata": {},
             "model": self.model,
@@ -92,17 +95,20 @@ def response_of_stored(head: ResponseHead, turn: StoredTurn) -> dict[str, Any]:
         "sources": (turn.context_report or {}).get("sources", []),
         "usage": turn.usage,
     }
-    status = _STATUSES[turn.status]
+    reason = _CUT.get((turn.context_report or {}).get("finish", ""))
+    status = "incomplete" if reason and turn.status == "completed" else _STATUSES[turn.status]
     output = [_message(head, content, status)] if content["answer"] else []
     usage = _usage(content) if turn.usage else None
-    return head.view(status, output=output, usage=usage, error=turn.error)
+    return head.view(status, output=output, usage=usage, error=turn.error, reason=reason)
 
 
 def response_of_last(head: ResponseHead, last: TurnEvent) -> dict[str, Any]:
     """A response, from its turn's last event."""
     if last.status == "done":
-        output = [_message(head, last.content, "completed")]
-        return head.view("completed", output=output, usage=_usage(last.content))
+        reason = _CUT.get(last.content.get("finish", ""))
+        status = "incomplete" if reason else "completed"
+        output = [_message(head, last.content, status)]
+        return head.view(status, output=output, usage=_usage(last.content), reason=reason)
     status = "cancelled" if last.content["code"] == "cancelled" else "failed"
     content = {"answer": last.content.get("answer", ""), "sources": []}
     output = [_message(head, content, "incomplete")] if content["answer"] else []
@@ -157,7 +163,8 @@ def _run(head: ResponseHead, event: TurnEvent) -> list[dict[str, Any]]:
         return [{"type": "response.failed", "response": ended}]
     if event.status != "done":
         return []
-    item = _message(head, event.content, "completed")
+    ended = response_of_last(head, event)
+    (item,) = ended["output"]
     (part,) = item["content"]
     annotations = [
         {
@@ -173,7 +180,7 @@ def _run(head: ResponseHead, event: TurnEvent) -> list[dict[str, Any]]:
         {"type": "response.output_text.done", **_place(head), "text": part["text"], "logprobs": []},
         {"type": "response.content_part.done", **_place(head), "part": part},
         {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": response_of_last(head, event)},
+        {"type": f"response.{ended['status']}", "response": ended},
     ]
 
 

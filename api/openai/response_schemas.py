@@ -4,9 +4,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.openai.chat_schemas import Share, Temperature, TokenCount, ignored_parameters, refuse_forced_tools
+from api.openai.chat_schemas import (
+    Share,
+    Temperature,
+    TokenCount,
+    Word,
+    ignored_parameters,
+    refuse_forced_tools,
+)
 from api.openai.messages import ClientMessage
+from api.openai.sampling import answer_form, sampling_of
 from services.errors import InvalidInput
+from state.conversation import Sampling
 
 _MOST_ITEMS = 10_000
 _UNREAD = frozenset({"function_call", "function_call_output", "reasoning", "custom_tool_call_output"})
@@ -29,6 +38,13 @@ _EFFECTIVE = frozenset(
     )
 )
 """Fields that are honoured, or refused where they cannot be."""
+_PARAMETERS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_output_tokens": "max_completion_tokens",
+    "reasoning": "reasoning_effort",
+}
+"""Names in Chat Completions of the parameters of the model."""
 
 
 class ConversationReference(BaseModel):
@@ -39,8 +55,25 @@ class ConversationReference(BaseModel):
     id: str
 
 
+class TextOptions(BaseModel):
+    """The form of the answer."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    format: dict[str, Any] | None = None
+    verbosity: Word = None
+
+
+class ReasoningOptions(BaseModel):
+    """How the model thinks before it answers."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    effort: Word = None
+
+
 class ResponseRequest(BaseModel):
-    """A response, as OpenAI's clients ask for one. Parameters of sampling are checked, not passed on."""
+    """A response, as OpenAI's clients ask for one. Parameters of the model are checked and passed on."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -61,7 +94,8 @@ class ResponseRequest(BaseModel):
     metadata: dict[str, Any] | None = Field(None, description="`session_id` names the conversation.")
     tools: list[dict[str, Any]] | None = Field(None, description="Not called: the service has tools itself.")
     tool_choice: str | dict[str, Any] | None = None
-    text: dict[str, Any] | None = None
+    text: TextOptions | None = None
+    reasoning: ReasoningOptions | None = None
     top_logprobs: int | None = None
     temperature: Temperature = None
     top_p: Share = None
@@ -70,10 +104,27 @@ class ResponseRequest(BaseModel):
     prompt: dict[str, Any] | None = None
     include: list[str] | None = None
 
-    @property
-    def ignored(self) -> dict[str, str]:
-        """The header that names parameters without effect."""
-        return ignored_parameters(self, _EFFECTIVE)
+    def ignored(self, passed: frozenset[str]) -> dict[str, str]:
+        """The header that names parameters without effect, where these reach the model."""
+        taken = {field for field, name in _PARAMETERS.items() if name in passed}
+        return ignored_parameters(self, _EFFECTIVE | taken)
+
+    def sampling(self, passed: frozenset[str]) -> Sampling:
+        """The parameters that reach the model, of those that may.
+
+        Raises:
+            InvalidInput: the form of the answer is none, or cannot be asked of the model.
+        """
+        text = self.text or TextOptions()
+        given = {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_completion_tokens": self.max_output_tokens,
+            "reasoning_effort": self.reasoning.effort if self.reasoning else None,
+            "verbosity": text.verbosity,
+            "response_format": answer_form("text.format", text.format, passed),
+        }
+        return sampling_of(given, passed)
 
     def refuse_unsupported(self) -> None:
         """Refuse what would change the answer and cannot be done.
@@ -89,9 +140,6 @@ class ResponseRequest(BaseModel):
         if self.store is False and self.background:
             raise InvalidInput("background", "what is not stored cannot be read later; leave store out")
         refuse_forced_tools("tool_choice", self.tool_choice)
-        form = (self.text or {}).get("format") or {}
-        if form.get("type", "text") != "text":
-            raise InvalidInput("text.format", "only answers in plain text are supported")
         if self.top_logprobs:
             raise InvalidInput("top_logprobs", "log probabilities are not supported")
         if self.prompt is not None:

@@ -19,6 +19,7 @@ from api.openai.response_events import (
     response_stream,
 )
 from api.openai.response_schemas import ConversationReference, ResponseRequest
+from api.openai.sampling import passed_parameters
 from api.openai.sessions import ClientIds, ids_of, uuid_in
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn
 from api.problems import status_of_failure
@@ -49,6 +50,8 @@ async def create(
 ) -> Response:
     """Answer the last message of the input, with the memory of its user."""
     body.refuse_unsupported()
+    passed = passed_parameters(services.settings)
+    sampling = body.sampling(passed)
     caller = starter.caller
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
     speaker = end_user_of(caller, connection.headers, services.settings, *named)
@@ -59,7 +62,8 @@ async def create(
         ids=await _in_conversation(services, caller, speaker, body, ids),
         speaker=speaker,
         keeps=body.store is not False,
-        headers=body.ignored,
+        headers=body.ignored(passed),
+        sampling=sampling,
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
     background = bool(body.background)

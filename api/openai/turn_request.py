@@ -18,7 +18,7 @@ from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.errors import InvalidInput
-from state.conversation import TurnInput
+from state.conversation import Sampling, TurnInput
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +53,8 @@ class ReadRequest:
     """Whether the client lets it be stored."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that the answer has in any case."""
+    sampling: Sampling = field(default_factory=Sampling)
+    """Parameters that reach the model."""
 
 
 class RequestStarter:
@@ -126,6 +128,10 @@ class RequestStarter:
             shown["attached"] = request.attached
         if asking.ids.answer is not None:
             shown["answer_external_id"] = asking.ids.answer
+        if asking.sampling:
+            shown["sampling"] = asking.sampling
+        if "response_format" in asking.sampling:
+            shown["compose"] = "single"  # an answer in two parts would not be of the form
         if not stored:
             shown["earlier"] = request.earlier
         return shown

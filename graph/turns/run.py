@@ -143,7 +143,10 @@ class TurnDriver:
         except asyncio.CancelledError:
             await self._stopped(run)
         except ModelFailed as failure:
-            await self._fail(run, _error(failure.failure, failure.message, retryable=failure.can_retry))
+            refused = {"param": failure.parameter} if failure.parameter else {}
+            await self._fail(
+                run, {**_error(failure.failure, failure.message, retryable=failure.can_retry), **refused}
+            )
         except AnamnesisError as error:
             await self._fail(run, _error(error.code, error.message, retryable=error.retryable))
         except TimeoutError:

@@ -43,6 +43,7 @@ def done(turn: OpenTurn, written: ConversationState, trace_id: str | None = None
         "timings": written["timings"],
         "degraded": written.get("degraded", []),
         "sources": written["context_report"]["sources"],
+        "finish": written["context_report"].get("finish", "stop"),
         "memory_changes": written.get("memory_changes", []),
     }
     if trace_id is not None:
@@ -73,5 +74,6 @@ def of_stored(stored: StoredTurn) -> Ending:
         "degraded": stored.degraded,
         # A turn stored by an earlier version has none.
         "sources": (stored.context_report or {}).get("sources", []),
+        "finish": (stored.context_report or {}).get("finish", "stop"),
         "memory_changes": stored.memory_changes,
     }

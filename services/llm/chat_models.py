@@ -16,14 +16,16 @@ from services.llm.message_form import MessageForm, OnText
 from services.llm.offline import OfflineChatModel
 from services.llm.plain_messages import without_tool_messages
 from services.llm.refusals import OPTION_OF, Option, Refusals
+from services.llm.sampling import limited
 from services.platform.breaker import CircuitBreaker
 from services.platform.settings import Settings
+from state.conversation import Sampling
 
 log = structlog.get_logger(__name__)
 
 _TRIES = 3
 _FIRST_PAUSE_S = 0.25
-_TEMPERATURE = 0.3
+BACKGROUND_TEMPERATURE = 0.3
 """For background work."""
 _FAILED_TURNS = 5
 """Consecutive turns for which a model was unavailable, after which it is not asked for some seconds."""
@@ -50,6 +52,18 @@ class ModelUsage:
 
 def _ignore(_: str) -> None:
     """Ignore the streamed text."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One question to whichever model answers it."""
+
+    messages: Sequence[BaseMessage]
+    on_text: OnText
+    options: dict[Option, Any]
+    """Left out if a model refuses them."""
+    sampling: Sampling
+    """Never left out: the caller asks for them."""
 
 
 class ChatModels:
@@ -102,11 +116,13 @@ class ChatModels:
         on_text: OnText,
         model: str | None = None,
         tools: Sequence[BaseTool] = (),
+        sampling: Sampling | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
 
         Before the first text arrives, temporary failures are retried up to three times with exponential back-off,
-        then the fallback models are asked. After the first text nothing is retried.
+        then the fallback models are asked. After the first text nothing is retried. A model that refuses one of
+        the caller's parameters (`sampling`) has failed.
 
         Raises:
             ModelFailed: no model answered, or the answer broke off.
@@ -114,21 +130,24 @@ class ChatModels:
         names = [model or self.default_model, *self._settings.llm_fallback_models]
         if self._settings.offline:
             names = [OfflineChatModel.NAME]
+        sampling = limited(sampling or Sampling(), self._settings.llm_answer_tokens)
+        asked = _Asked(messages, on_text, {"tools": tools}, sampling)
         for name in names[:-1]:
             try:
-                return await self._unless_away(name, messages, on_text, tools)
+                return await self._unless_away(name, asked)
             except ModelFailed as failure:
                 if failure.begun:
                     raise
                 log.warning("model failed, asking the next", model=name, failure=failure.failure)
-        return await self._unless_away(names[-1], messages, on_text, tools)
+        return await self._unless_away(names[-1], asked)
 
     async def complete(
         self,
         messages: Sequence[BaseMessage],
         *,
-        temperature: float = _TEMPERATURE,
+        temperature: float = BACKGROUND_TEMPERATURE,
         response_format: dict[str, Any] | None = None,
+        sampling: Sampling | None = None,
     ) -> str:
         """Have the small model answer, for background work; it is asked once, because jobs are retried.
 
@@ -139,6 +158,7 @@ class ChatModels:
             messages: the prompt.
             temperature: of sampling, 0 to 2.
             response_format: as Chat Completions takes it; such as `{"type": "json_schema", …}`.
+            sampling: a caller's own parameters.
 
         Raises:
             ModelFailed: it did not answer.
@@ -149,7 +169,7 @@ class ChatModels:
         if response_format is not None:
             options["response_format"] = response_format
         async with self._breaker(f"{name} (background)").use():
-            return (await self._once(name, messages, _ignore, options)).text
+            return (await self._once(name, _Asked(messages, _ignore, options, sampling or Sampling()))).text
 
     async def probe(
         self,
@@ -185,13 +205,11 @@ class ChatModels:
         """Close the connections to the endpoint."""
         await self._endpoint.close()
 
-    async def _unless_away(
-        self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
-    ) -> AIMessage:
+    async def _unless_away(self, name: str, asked: _Asked) -> AIMessage:
         """Ask a model, unless it has been unavailable for several turns: then this turn does not wait for it."""
         try:
             async with self._breaker(name).use():
-                return await self._with_retries(name, messages, on_text, tools)
+                return await self._with_retries(name, asked)
         except ModelFailed:
             raise
         except Unavailable as error:
@@ -203,12 +221,10 @@ class ChatModels:
             breaker = self._breakers[name] = CircuitBreaker(name, failures=_FAILED_TURNS, counts=_is_away)
         return breaker
 
-    async def _with_retries(
-        self, name: str, messages: Sequence[BaseMessage], on_text: OnText, tools: Sequence[BaseTool]
-    ) -> AIMessage:
+    async def _with_retries(self, name: str, asked: _Asked) -> AIMessage:
         for attempt in range(1, _TRIES + 1):
             try:
-                return await self._once(name, messages, on_text, {"tools": tools})
+                return await self._once(name, asked)
             except ModelFailed as failure:
                 # A time-out has already used its whole budget; another would make the user wait twice.
                 again = failure.can_retry and not failure.begun and failure.failure != "llm_timeout"
@@ -224,24 +240,25 @@ class ChatModels:
             await asyncio.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
         raise AssertionError("unreachable")
 
-    async def _once(
-        self, name: str, messages: Sequence[BaseMessage], on_text: OnText, options: dict[Option, Any]
-    ) -> AIMessage:
+    async def _once(self, name: str, asked: _Asked) -> AIMessage:
         """Ask once; if the endpoint refuses an option, ask again at once without it.
 
         An option counts as refused only when the request without it is answered.
         """
+        options = asked.options
         if self._settings.llm_messages == "compatible" and not self.offline:
             options = {**options, "system_role": True}
         left_out = [option for option in get_args(Option) if self._leaves_out(name, option)]
         refused: dict[Option, ModelFailed] = {}
         while True:
             sent = {option: value for option, value in options.items() if option not in left_out}
-            prompt = without_tool_messages(messages) if "tools" in left_out else messages
+            prompt = without_tool_messages(asked.messages) if "tools" in left_out else asked.messages
             form: MessageForm | None = "user_only" if "system_role" in left_out else None
-            asked = {option: value for option, value in sent.items() if option != "system_role"}
+            given = {option: value for option, value in sent.items() if option != "system_role"}
             try:
-                answer = await self._endpoint.ask(name, prompt, on_text=on_text, form=form, **asked)
+                answer = await self._endpoint.ask(
+                    name, prompt, on_text=asked.on_text, sampling=asked.sampling, form=form, **given
+                )
             except ModelFailed as failure:
                 option = _refused_option(failure, sent)
                 if option is None or not self._may_leave_out(option):

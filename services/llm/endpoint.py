@@ -1,7 +1,7 @@
 """The configured endpoint, or the built-in offline model: one request, without retries."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -15,9 +15,11 @@ from services.llm.call_observation import Heard, observed_call
 from services.llm.endpoint_messages import secrets_of
 from services.llm.message_form import MessageForm, OnText, in_form
 from services.llm.offline import OfflineChatModel
-from services.llm.refusals import Option
+from services.llm.sampling import LENGTHS, call_options
 from services.platform import span_names as names
 from services.platform.settings import Settings
+from state.conversation import Sampling
+from state.prompt import Finish
 
 if TYPE_CHECKING:
     import openai
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
     from services.llm.lean_openai import LeanChatOpenAI
 
 _CONNECT_TIMEOUT_S = 5.0
+
+
+def finish_of(message: AIMessage) -> Finish:
+    """Why a model's message ends where it does."""
+    about = message.response_metadata
+    reason = about.get("finish_reason") or (about.get("incomplete_details") or {}).get("reason")
+    if reason in {"length", "max_output_tokens"}:
+        return "length"
+    return "content_filter" if reason == "content_filter" else "stop"
 
 
 class ModelEndpoint:
@@ -49,6 +60,7 @@ class ModelEndpoint:
         tools: Sequence[BaseTool] = (),
         temperature: float | None = None,
         response_format: dict[str, Any] | None = None,
+        sampling: Sampling | None = None,
         form: MessageForm | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
@@ -60,6 +72,7 @@ class ModelEndpoint:
             tools: Offered to the model.
             temperature: None = the model's default.
             response_format: As Chat Completions takes it, such as `{"type": "json_schema", …}`.
+            sampling: The caller's parameters for this answer.
             form: Of the messages; None = as ANAMNESIS_LLM_MESSAGES says.
 
         Raises:
@@ -68,12 +81,13 @@ class ModelEndpoint:
         heard = Heard(on_text)
         provider = names.OFFLINE if self._settings.offline else names.OPENAI
         with observed_call(model, provider, heard) as call:
-            options: dict[Option, Any] = {}
+            options: dict[str, Any] = {}
             if temperature is not None:
                 options["temperature"] = temperature
             if response_format is not None:
                 options["response_format"] = response_format
-            call.answer = await self._answer(model, messages, heard, tools, options, form)
+            options |= call_options(sampling or Sampling(), responses_api=self._responses_api)
+            call.answer = await self._answer(model, messages, heard, tools, options, sampling or (), form)
             return call.answer
 
     async def _answer(
@@ -82,13 +96,14 @@ class ModelEndpoint:
         messages: Sequence[BaseMessage],
         heard: Heard,
         tools: Sequence[BaseTool],
-        options: dict[Option, Any],
+        options: dict[str, Any],
+        sampling: Collection[str],
         form: MessageForm | None,
     ) -> AIMessage:
         runnable = await self._runnable(model, tools)
         prompt = in_form(messages, form or ("native" if self._settings.offline else self._settings.llm_messages))
         heard.prompt = prompt
-        sent = set(options)
+        sent: set[str] = set(options)
         if tools:
             sent.add("tools")
         if any(isinstance(message, SystemMessage) for message in prompt):
@@ -105,11 +120,12 @@ class ModelEndpoint:
                 responses_api=self._responses_api,
                 begun=bool(heard.pieces),
                 sent=sent,
+                sampling=sampling,
                 secrets=self._secrets,
                 prompt=[message.text for message in prompt],
             ) from error
         if not isinstance(answer, AIMessage) or not (heard.pieces or (answer.tool_calls and tools)):
-            raise ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")
+            raise _empty(answer, sampling)
         self.answered.add(model)
         if answer.tool_calls and not tools:  # a document may have told it to call something it was not offered
             return answer.model_copy(
@@ -160,3 +176,12 @@ class ModelEndpoint:
             timeout=timeout,
             http_async_client=self._http,
         )
+
+
+def _empty(answer: object, sampling: Collection[str]) -> ModelFailed:
+    """The failure for an answer without text or tool calls that the model may make."""
+    limit = next((name for name in sampling if name in LENGTHS), None)
+    if limit and isinstance(answer, AIMessage) and finish_of(answer) == "length":
+        detail = "the model used all of it up before it said anything"
+        return ModelFailed("llm_parameter_refused", detail, parameter=limit)
+    return ModelFailed("llm_bad_response", "neither text nor tool calls that it may make")

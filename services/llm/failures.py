@@ -11,6 +11,7 @@ from services.llm.answer_events import AnswerFailed
 from services.llm.endpoint_messages import endpoint_message, for_log, topic_of
 from services.llm.lean_openai import StreamBroken
 from services.llm.refusals import OPTION_OF
+from services.llm.sampling import refused_parameter
 
 EXPECTED = (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, KeyError, TimeoutError)
 """Exceptions caused by the endpoint, not by this code: transport errors, error statuses, and responses that do not
@@ -19,6 +20,7 @@ have the API's shape."""
 _TOO_MANY = 429
 _NOT_FOUND = (404, 405)
 _SERVER_ERROR = 500
+_INVALID = (400, 422)
 _REFUSED: dict[RefusalTopic, ModelFailure] = {
     "context": "llm_context_too_long",
     "tools": "llm_tools_refused",
@@ -37,6 +39,7 @@ def failure_of(
     responses_api: bool,
     begun: bool,
     sent: Collection[str] = (),
+    sampling: Collection[str] = (),
     secrets: Iterable[str] = (),
     prompt: Iterable[str] = (),
 ) -> ModelFailed:
@@ -47,17 +50,21 @@ def failure_of(
         responses_api: Whether the request went to the Responses API.
         begun: Whether text of the answer had already arrived.
         sent: Names of the options in the request; one that was not sent cannot have been refused.
+        sampling: Names of the caller's own parameters in the request.
         secrets: Texts to remove from the endpoint's message.
         prompt: The texts of the prompt; quotations of them are removed, too.
     """
     message = endpoint_message(error)
     topic = _topic(error, message) if not begun else None
+    shown = for_log(message, secrets, prompt)
+    if sampling and not begun and (parameter := _parameter(error, message, topic, sampling)):
+        return ModelFailed("llm_parameter_refused", shown, parameter=parameter)
     if topic in OPTION_OF and topic != "messages" and OPTION_OF[topic] not in sent:
         topic = None
     failure = _REFUSED.get(topic) if topic else None
     if failure is None:
         failure = _failure(error, responses_api=responses_api, begun=begun)
-    return ModelFailed(failure, for_log(message, secrets, prompt), begun=begun, topic=topic)
+    return ModelFailed(failure, shown, begun=begun, topic=topic)
 
 
 def _failure(error: Exception, *, responses_api: bool, begun: bool) -> ModelFailure:
@@ -93,6 +100,19 @@ def _topic(error: Exception, message: str) -> RefusalTopic | None:
             return topic if topic in _WITH_ANY_STATUS else None
         case _:
             return None
+
+
+def _parameter(
+    error: Exception, message: str, topic: RefusalTopic | None, sampling: Collection[str]
+) -> str | None:
+    """Return the caller's own parameter that the endpoint refuses; None if it refuses anything else."""
+    refused = isinstance(error, openai.APIStatusError) and error.status_code in _INVALID
+    if not refused and topic != "schema":  # some servers report schemas that they cannot follow as their own error
+        return None
+    named = getattr(error, "param", None)
+    text = f"{named if isinstance(named, str) else ''} {message}"
+    # A limit of the answer's length that exceeds the context window is the caller's, not the prompt's.
+    return refused_parameter(text, sampling, limits_only=topic == "context")
 
 
 def _of_status(error: openai.APIStatusError, *, responses_api: bool) -> ModelFailure:

@@ -170,6 +170,10 @@ class Settings(BaseSettings):
         "append", description="append (clients' system messages follow the expert's prompt) or ignore"
     )
     """Decide what becomes of the system messages that clients send."""
+    openai_parameters: Literal["pass", "ignore"] = Field(
+        "pass", description="pass (clients' temperature, max_tokens and the like reach the model) or ignore"
+    )
+    """Decide what becomes of the parameters of sampling that clients send."""
     openai_system_tokens: int = Field(
         1000, ge=0, le=100_000, description="tokens of clients' system messages in a prompt, 0 to 100000"
     )
@@ -225,6 +229,10 @@ class Settings(BaseSettings):
         (), description="names of models at the same endpoint, separated by commas"
     )
     """Ask these models, in this order, when the model fails before its first text."""
+    llm_answer_tokens: int | None = Field(
+        None, ge=1, le=1_000_000, description="tokens of an answer, 1 to 1000000; unset = the model's own limit"
+    )
+    """Limit what one call of the model may answer in a turn. A client may ask for less, not for more."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
     """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
 

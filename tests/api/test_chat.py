@@ -49,6 +49,7 @@ async def test_a_stream_has_its_headers_its_order_and_one_end(client: httpx.Asyn
         "usage",
         "timings",
         "degraded",
+        "finish",
         "memory_changes",
         "sources",
     }

@@ -16,7 +16,8 @@ from typing import Any, Literal, Self
 
 from aiohttp import web
 
-Ending = Literal["complete", "cut", "abort", "reset"]
+Ending = Literal["complete", "length", "cut", "abort", "reset"]
+_WHOLE = frozenset({"complete", "length"})
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class ToolCall:
 class Reply:
     """One scripted reply.
 
-    `ending`: `complete` sends the finish event; `cut` ends the body without it; `abort` closes the
-    connection and `reset` resets it, both without ending the body. `raw` is sent instead of anything
-    composed; `status` other than 200 is an error answer.
+    `ending`: `complete` sends the finish event; `length` does so for an answer as long as it may be; `cut` ends
+    the body without it; `abort` closes the connection and `reset` resets it, both without ending the body. `raw`
+    is sent instead of anything composed; `status` other than 200 is an error answer.
     """
 
     pieces: Sequence[str] = ()
@@ -285,7 +286,7 @@ async def _bodies(reply: Reply, events: list[dict[str, Any]], path: str) -> Asyn
         yield sse(event)
         if _has_text(event):
             await asyncio.sleep(reply.gap_s)
-    if path.endswith("completions") and reply.ending == "complete":
+    if path.endswith("completions") and reply.ending in _WHOLE:
         yield b"data: [DONE]\n\n"
 
 
@@ -316,8 +317,9 @@ def chat_events(reply: Reply, model: str, input_tokens: int = SOME_TOKENS) -> li
         )
         for part in _halves(json.dumps(call.arguments)):
             events.append(chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]}))
-    if reply.ending == "complete":
-        events.append(chunk({}, "tool_calls" if reply.tool_calls else "stop"))
+    if reply.ending in _WHOLE:
+        finish = "length" if reply.ending == "length" else "tool_calls" if reply.tool_calls else "stop"
+        events.append(chunk({}, finish))
         usage = {
             "prompt_tokens": input_tokens,
             "completion_tokens": len(reply.pieces),
@@ -390,7 +392,7 @@ def responses_events(reply: Reply, model: str, input_tokens: int = SOME_TOKENS) 
         events.append({"type": "response.function_call_arguments.done", "arguments": arguments, **place})
         events.append({"type": "response.output_item.done", "output_index": index, "item": done})
         output.append(done)
-    if reply.ending == "complete":
+    if reply.ending in _WHOLE:
         usage = {
             "input_tokens": input_tokens,
             "input_tokens_details": {"cached_tokens": min(64, input_tokens)},
@@ -398,8 +400,10 @@ def responses_events(reply: Reply, model: str, input_tokens: int = SOME_TOKENS) 
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": input_tokens + len(reply.pieces),
         }
-        completed = {**response, "status": "completed", "output": output, "usage": usage}
-        events.append({"type": "response.completed", "response": completed})
+        ended = {**response, "status": "completed", "output": output, "usage": usage}
+        if reply.ending == "length":
+            ended |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        events.append({"type": f"response.{ended['status']}", "response": ended})
     for number, event in enumerate(events):
         event["sequence_number"] = number
     return events

@@ -101,7 +101,7 @@ async def test_a_response_that_must_not_be_stored_leaves_nothing(
         ({"conversation": "conv_x", "previous_response_id": "resp_x"}, "previous_response_id"),
         ({"store": False, "background": True}, "background"),
         ({"tool_choice": "required"}, "tool_choice"),
-        ({"text": {"format": {"type": "json_object"}}}, "text.format"),
+        ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
         ({"input": [{"type": "item_reference", "id": "x"}, {"role": "user", "content": "Hi"}]}, "input.0"),
         (
             {"input": [{"role": "user", "content": "Hi"}, {"type": "function_call_output", "output": "42"}]},
