@@ -1,7 +1,7 @@
 """generate: one prompt, one streamed call of the model."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from time import perf_counter
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -87,7 +87,7 @@ async def answer(
 
     def on_text(text: str) -> None:
         if not pieces and not state.get("answer"):
-            timings["first_token_ms"] = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
+            timings["first_token_ms"] = round((perf_counter() - state["begun"]) * 1000, 1)
         pieces.append(text)
         write({"status": "token", "content": text})
 

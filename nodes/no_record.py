@@ -1,6 +1,6 @@
 """no_record: the answer to a question about days on which nothing was said; no model is asked."""
 
-from datetime import UTC, datetime
+from time import perf_counter
 
 from langgraph.runtime import Runtime
 
@@ -18,7 +18,7 @@ async def no_record(state: ConversationState, runtime: Runtime[TurnContext]) -> 
     assert reference is not None and asked is not None  # noqa: S101, PT018 — the edge leads here with both
     today = local_day(state["now"], runtime.context.timezone)
     answer = told(reference, asked, today, language_of([state["message"]]))
-    first_token_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
+    first_token_ms = round((perf_counter() - state["begun"]) * 1000, 1)
     runtime.stream_writer({"status": "token", "content": answer})
     return {
         "answer": answer,

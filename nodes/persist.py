@@ -1,6 +1,6 @@
 """persist: stores the answer and everything that belongs to it, in one transaction."""
 
-from datetime import UTC, datetime
+from time import perf_counter
 from uuid import UUID
 
 from langgraph.runtime import Runtime
@@ -48,7 +48,7 @@ async def persist(
         own_jobs.insert(0, DECIDE_COMMAND)
     if tone_opinion and state.get("tone"):
         own_jobs.append(GIVE_OPINION)
-    total_ms = round((datetime.now(UTC) - state["now"]).total_seconds() * 1000, 1)
+    total_ms = round((perf_counter() - state["begun"]) * 1000, 1)
     if state.get("unstored"):
         return {"assistant_message_id": state["answer_message_id"], "timings": {"total_ms": total_ms}}
     outcome = TurnOutcome(

@@ -31,7 +31,7 @@ from services.forgetting.receipts import ReceiptKey, Receipts
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
-from services.jobs.queue import JobQueue
+from services.jobs.queue import JobQueue, WorkerTimings
 from services.lineage.audit import LineageAudit
 from services.lineage.tracing import Lineage
 from services.llm.token_estimates import TokenEstimators
@@ -289,7 +289,9 @@ async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) 
     usage = UsageLedger(database)
     usage.open()
     stack.push_async_callback(usage.close)
-    jobs = JobQueue(database, meter=usage.meter)
+    delays = (settings.memory_agent_pause_s, settings.turn_events_keep_s)
+    timings = WorkerTimings(longest_delay_s=max(delays) + 5 * 60)
+    jobs = JobQueue(database, timings=timings, meter=usage.meter)
     stack.push_async_callback(jobs.close)
     await jobs.open()
     return _Connected(database, cache, milvus, models, embedder, authenticator, jobs, usage)

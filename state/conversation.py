@@ -177,6 +177,8 @@ class ConversationState(TurnInput, total=False):
     """Features that the expert switches off; read only by `route`."""
     now: datetime
     """When the turn began, with time zone. Nodes use no other clock for their decisions."""
+    begun: float
+    """The same in seconds of a clock that nobody can set, for durations."""
 
     # route
     features: list[Feature]

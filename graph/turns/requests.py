@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import perf_counter
 from typing import Literal, cast
 from uuid import UUID
 
@@ -109,6 +110,7 @@ def initial_state(
         memory_generation=turn.memory_generation,
         recall_limits=turn.recall_limits,
         now=now,
+        begun=perf_counter(),
     )
     if degraded:
         opened["degraded"] = list(degraded)

@@ -15,7 +15,9 @@ from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
 from services.conversations.turn import LEASE, OpenTurn, StopReason
+from services.conversations.turn_sql import EXPIRED, next_moment
 from services.experiments.assignment import RUNNING, assign, running_experiments
+from services.platform.clock_watch import ClockWatch
 from services.platform.postgres import Database
 from state.prompt import ContextPolicy, Feature
 
@@ -31,10 +33,12 @@ WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'waiting'
 RETURNING id
 """
 
-_EXPIRED = "SELECT tenant_id, turn_id, status FROM expired_turns()"
+_EXPIRED = """
+SELECT now(), e.tenant_id, e.turn_id, e.status FROM (SELECT) AS once LEFT JOIN expired_turns() e ON true
+"""
 
 # The message enters the conversation when its turn begins, so that it follows the preceding answers.
-_BEGIN = """
+_BEGIN: LiteralString = f"""
 WITH begun AS (
     UPDATE turns SET status = 'running', started_at = clock_timestamp(), lease_expires_at = now() + %(lease)s
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'waiting'
@@ -45,17 +49,17 @@ WITH begun AS (
           AND (other.accepted_at, other.id) < (turns.accepted_at, turns.id))
     RETURNING id, user_message_id
 ), message AS (
-    UPDATE messages SET completed = true, created_at = clock_timestamp()
+    UPDATE messages SET completed = true, created_at = {next_moment("messages.conversation_id")}
     FROM begun WHERE messages.id = begun.user_message_id
 )
 SELECT CASE WHEN EXISTS (SELECT FROM begun) THEN 'running' ELSE status END
 FROM turns WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s
-"""
+"""  # noqa: S608 — our own text only
 
 _ADOPT: LiteralString = f"""
 UPDATE turns t SET lease_expires_at = now() + %(lease)s
 FROM conversations c, users u, experts e, messages m
-WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND t.lease_expires_at < now()
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND t.status = 'waiting' AND {EXPIRED}
   AND c.id = t.conversation_id AND u.id = c.user_id AND e.id = c.expert_id AND m.id = t.user_message_id
 RETURNING t.conversation_id, t.user_message_id, t.request, c.user_id, c.space_id, c.session_key, u.external_id,
           u.timezone, u.locale, e.id AS expert_id, e.name AS expert, e.model, m.content, m.parts,
@@ -122,6 +126,7 @@ class TurnLeases:
     def __init__(self, database: Database, *, default_locale: str | None = None) -> None:
         """Take the locale of users who have none."""
         self._database = database
+        self._clock = ClockWatch(settles_s=LEASE.total_seconds())
         self._default_locale = default_locale
 
     async def renew(self, tenant_id: UUID, turn_ids: Sequence[UUID]) -> dict[UUID, StopReason]:
@@ -135,8 +140,14 @@ class TurnLeases:
         await self._database.fetch(tenant_id, _RELEASE, _ids(tenant_id, turn_id), tuple_row)
 
     async def expired(self) -> list[ExpiredTurn]:
-        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100."""
-        return await self._database.fetch_without_tenant(_EXPIRED, {}, class_row(ExpiredTurn))
+        """Unfinished turns of all tenants whose process is gone, oldest first, at most 100.
+
+        None for a while after the database's clock was set: live processes first renew their leases.
+        """
+        rows = await self._database.fetch_without_tenant(_EXPIRED, {}, tuple_row)
+        if not self._clock.is_steady(rows[0][0]):
+            return []
+        return [ExpiredTurn(*row[1:]) for row in rows if row[1] is not None]
 
     async def begin(self, tenant_id: UUID, turn_id: UUID) -> str | None:
         """Begin a waiting turn if it is next; return its current status, None if it no longer exists."""

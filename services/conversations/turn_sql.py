@@ -5,6 +5,13 @@ from typing import LiteralString
 from services.conversations.feedback import OF_TURN
 from services.experiments.assignment import NAMES_OF_TURN, RUNNING
 
+
+def next_moment(conversation_id: LiteralString) -> LiteralString:
+    """The time of a conversation's next message: after all its others, also when the clock was set back."""
+    return f"""greatest(clock_timestamp(), (SELECT max(before.created_at) FROM messages before
+        WHERE before.conversation_id = {conversation_id}) + interval '1 microsecond')"""  # noqa: S608
+
+
 # Finds or creates the user, the expert and the conversation, stores the message and opens its turn. One statement,
 # because it runs before the first token, under a lock on the conversation's name, so that it sees every turn
 # opened before. In a conversation with an unfinished turn the new one waits. If another transaction creates the
@@ -71,10 +78,12 @@ WITH expert AS (
     FROM conversation WHERE EXISTS (SELECT FROM expert)
 ), turn AS (
     INSERT INTO turns (id, tenant_id, conversation_id, user_message_id, status, idempotency_key, request,
-                       lease_expires_at)
+                       lease_expires_at, accepted_at)
     SELECT %(turn_id)s, %(tenant_id)s, id, %(message_id)s,
         CASE WHEN running OR waiting > 0 THEN 'waiting' ELSE 'running' END, %(idempotency_key)s, %(request)s,
-        now() + %(lease)s
+        now() + %(lease)s,
+        greatest(clock_timestamp(), (SELECT max(t.accepted_at) FROM turns t
+            WHERE t.conversation_id = unfinished.id) + interval '1 microsecond')
     FROM unfinished
     WHERE known_turn_id IS NULL AND of_space
       AND (NOT running AND waiting = 0 OR %(on_conflict)s::text <> 'reject' AND waiting < %(most_waiting)s)
@@ -82,9 +91,10 @@ WITH expert AS (
     RETURNING conversation_id, status
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
-                          digest, external_id)
+                          digest, external_id, created_at)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'user', %(content)s, %(parts)s,
-        status = 'running', %(token_count)s, %(digest)s, %(message_external_id)s
+        status = 'running', %(token_count)s, %(digest)s, %(message_external_id)s,
+        {next_moment("turn.conversation_id")}
     FROM turn
 )
 SELECT person.id AS user_id, person.timezone, person.locale, turn.conversation_id, turn.status,
@@ -135,10 +145,13 @@ WHERE c.tenant_id = %(tenant_id)s AND u.external_id = %(external_id)s AND c.sess
 
 KNOWLEDGE_BASE = "SELECT FROM knowledge_bases WHERE tenant_id = %(tenant_id)s AND prefix = %(kb_prefix)s"
 
+# Also true of a lease that nobody can have taken: the clock was set back, and its process has not renewed it.
+EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interval '15 minutes'"
+
 # Other processes may have turns that wait for this one. The turn continues the conversation's newest visit, if
 # that had not ended when its message was sent; otherwise it begins a visit, and the previous one has ended by
 # silence.
-END = """
+END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
         status = %(status)s, assistant_message_id = %(message_id)s, route_decision = %(route_decision)s,
@@ -147,27 +160,30 @@ WITH ended AS (
         finished_at = clock_timestamp(), lease_expires_at = NULL,
         request = request - ARRAY['instructions', 'attached']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
-      AND (NOT %(abandoned)s OR lease_expires_at < now())
+      AND (NOT %(abandoned)s OR {EXPIRED})
     RETURNING conversation_id, user_message_id, request->>'answer_external_id' AS answer_external_id
+), moment AS (
+    SELECT {next_moment("ended.conversation_id")} AS at FROM ended
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count, digest,
-                          external_id)
+                          external_id, created_at)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
-           %(status)s = 'completed', %(token_count)s, %(digest)s, answer_external_id
-    FROM ended WHERE %(message_id)s::uuid IS NOT NULL
+           %(status)s = 'completed', %(token_count)s, %(digest)s, answer_external_id, moment.at
+    FROM ended, moment WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
         origin, source_message_ids, created_at, held_at)
     SELECT %(episode_id)s, %(tenant_id)s, c.user_id, c.expert_id, c.id, c.space_id, 'turn', %(episode_importance)s,
-        'user_said', ARRAY[ended.user_message_id, %(message_id)s], clock_timestamp(),
+        'user_said', ARRAY[ended.user_message_id, %(message_id)s], moment.at,
         CASE WHEN %(held)s THEN clock_timestamp() END
-    FROM ended JOIN conversations c ON c.id = ended.conversation_id WHERE %(episode_id)s::uuid IS NOT NULL
+    FROM ended JOIN conversations c ON c.id = ended.conversation_id CROSS JOIN moment
+    WHERE %(episode_id)s::uuid IS NOT NULL
 ), recalled AS (
     UPDATE episodes SET last_recalled_at = clock_timestamp(), recall_count = recall_count + 1
     FROM ended WHERE episodes.id = ANY(%(recalled)s::uuid[]) AND episodes.tenant_id = %(tenant_id)s
 ), said AS (
-    SELECT m.created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN m.created_at ELSE now() END AS last_at
-    FROM messages m JOIN ended ON m.id = ended.user_message_id
+    SELECT m.created_at, CASE WHEN %(message_id)s::uuid IS NULL THEN m.created_at ELSE moment.at END AS last_at
+    FROM messages m JOIN ended ON m.id = ended.user_message_id CROSS JOIN moment
 ), newest_visit AS (
     SELECT v.id, said.created_at <= coalesce(v.ended_at, v.last_active_at + %(visit_idle)s) AS goes_on
     FROM ended CROSS JOIN said CROSS JOIN LATERAL (
@@ -227,7 +243,7 @@ CASE WHEN EXISTS (
     SELECT FROM turns t WHERE t.conversation_id = ended.conversation_id AND t.status = 'waiting'
 ) THEN pg_notify('anamnesis_turns', 'next:' || conversation_id)::text END AS notified
 FROM ended LEFT JOIN visit_before ON true
-"""
+"""  # noqa: S608 — our own text only
 
 TAG = """
 UPDATE turns SET experiments = %(experiments)s WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s RETURNING id
@@ -258,7 +274,7 @@ JOIN conversations c ON c.user_id = u.id AND c.tenant_id = u.tenant_id JOIN expe
 JOIN turns t ON t.conversation_id = c.id AND t.tenant_id = u.tenant_id
 WHERE u.tenant_id = %(tenant_id)s AND u.external_id = %(user)s
   AND c.session_key IN (%(session)s, %(session)s || ':' || x.name) AND t.status IN ('waiting', 'running')
-ORDER BY t.id DESC LIMIT 1
+ORDER BY t.accepted_at DESC, t.id DESC LIMIT 1
 """
 
 ALL: LiteralString = f"""

@@ -22,6 +22,7 @@ from services.errors import DatabaseUnavailable, Unavailable
 from services.jobs.connector import QueueConnector
 from services.jobs.outcomes import Outcomes
 from services.jobs.records import JobRecords
+from services.jobs.schedule import ScheduledWorker
 from services.jobs.tasks import (
     LONGEST_S,
     RETRIES,
@@ -76,6 +77,8 @@ class WorkerTimings:
     """Schedule of the search for lost jobs: a cron expression, its last field the seconds."""
     grace_s: float = 5.0
     """Time for running jobs to end when their worker stops."""
+    longest_delay_s: float = 900.0
+    """Longest time for which a job is put off; one that waits longer dates from before a clock was set back."""
 
 
 class JobQueue:
@@ -88,7 +91,7 @@ class JobQueue:
         self._database = database
         self._meter = meter or UsageMeter()
         self._timings = timings or WorkerTimings()
-        self.records = JobRecords(database)
+        self.records = JobRecords(database, settles_s=self._timings.stalled_s)
         self._worker: asyncio.Task[None] | None = None
         self._working = False
         self._stopping = False
@@ -285,7 +288,8 @@ class JobQueue:
         while not self._stopping:
             self._working = True
             try:
-                await self.app.run_worker_async(
+                worker = ScheduledWorker(
+                    self.app,
                     install_signal_handlers=False,
                     concurrency=_CONCURRENCY,
                     fetch_job_polling_interval=self._timings.poll_s,
@@ -293,6 +297,7 @@ class JobQueue:
                     stalled_worker_timeout=self._timings.stalled_s,
                     shutdown_graceful_timeout=self._timings.grace_s,
                 )
+                await worker.run()  # type: ignore[no-untyped-call]
             except Exception as error:  # whatever the reason, jobs must go on
                 log.warning("worker stopped", reason=reason_of(error), place=place_of(error))
             self._working = False
@@ -303,6 +308,7 @@ class JobQueue:
         asking = context.job.worker_id
         for task in await self.records.requeue_stalled(stalled_s=self._timings.stalled_s, asking=asking):
             log.warning("job lost its worker", task=task)
+        await self.records.bring_forward(longest_delay_s=self._timings.longest_delay_s)
         await self.forget_older_runs(_RESCUE, context)
 
 

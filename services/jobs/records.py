@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -12,6 +12,7 @@ from psycopg.rows import class_row, tuple_row
 
 from services.errors import Conflict, NotFound
 from services.jobs.tasks import RETRIES, WORKER_LOST
+from services.platform.clock_watch import ClockWatch
 from services.platform.postgres import Connection, Database, driver_errors_made_ours
 
 JobStatus = Literal["waiting", "running", "succeeded", "failed", "cancelled"]
@@ -38,19 +39,24 @@ SET failures = job_failures.failures + 1, reason = excluded.reason, failed_at = 
 RETURNING failures
 """
 
-_LOST = """
+# A heartbeat in the future: the clock was set back, and the worker has sent none since.
+_SILENT: LiteralString = """(
+    w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(stalled_s)s)
+    OR w.last_heartbeat > now() + interval '1 minute')"""
+
+_LOST: LiteralString = f"""
 SELECT j.id FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
 WHERE j.status = 'doing' AND (%(asking)s::bigint IS NULL OR j.worker_id IS DISTINCT FROM %(asking)s)
-  AND (w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(stalled_s)s))
+  AND {_SILENT}
 ORDER BY j.id
-"""
+"""  # noqa: S608 — our own text only
 
 # Checked again under the row's lock: the job may have been requeued meanwhile.
-_GIVE_BACK = """
+_GIVE_BACK: LiteralString = f"""
 WITH lost AS (
     SELECT j.id FROM procrastinate_jobs j LEFT JOIN procrastinate_workers w ON w.id = j.worker_id
     WHERE j.id = %(job_id)s AND j.status = 'doing'
-      AND (w.id IS NULL OR w.last_heartbeat < now() - make_interval(secs => %(stalled_s)s))
+      AND {_SILENT}
     FOR UPDATE OF j SKIP LOCKED
 ), counted AS (
     INSERT INTO job_failures (job_id, failures, reason) SELECT id, 1, %(reason)s FROM lost
@@ -65,6 +71,12 @@ SET worker_id = NULL, abort_requested = false, attempts = attempts + 1, schedule
                    ELSE 'todo' END)::procrastinate_job_status
 FROM counted WHERE counted.job_id = j.id
 RETURNING j.task_name
+"""  # noqa: S608 — our own text only
+
+# Scheduled before the clock was set back.
+_BRING_FORWARD = """
+UPDATE procrastinate_jobs SET scheduled_at = now()
+WHERE status = 'todo' AND scheduled_at > now() + make_interval(secs => %(longest_delay_s)s)
 """
 
 _REMOVE_OLDER = """
@@ -144,8 +156,10 @@ class StoredJob:
 class JobRecords:
     """Reads the queue and records failures."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, settles_s: float = 0.0) -> None:
+        """Take the seconds within which every live worker sends a heartbeat."""
         self._database = database
+        self._clock = ClockWatch(settles_s=settles_s)
 
     async def state(self) -> QueueState:
         """Return the state of the queue.
@@ -175,6 +189,8 @@ class JobRecords:
     async def requeue_stalled(self, *, stalled_s: float, asking: int | None) -> list[str]:
         """Requeue the jobs whose worker is gone, or fail them if they have used their tries.
 
+        None for a while after the database's clock was set: live workers first send another heartbeat.
+
         Args:
             stalled_s: seconds of silence after which a worker is presumed gone.
             asking: the calling worker, which is alive.
@@ -188,6 +204,9 @@ class JobRecords:
         names: list[str] = []
         async with self._connection() as connection:
             values = {"stalled_s": stalled_s, "asking": asking}
+            clock = await (await connection.execute("SELECT now()")).fetchone()
+            if clock is None or not self._clock.is_steady(clock[0]):
+                return names
             for (job_id,) in await (await connection.execute(_LOST, values)).fetchall():
                 given_back = {"job_id": job_id, "stalled_s": stalled_s, "retries": RETRIES, "reason": WORKER_LOST}
                 try:
@@ -196,6 +215,15 @@ class JobRecords:
                     cursor = await connection.execute(_GIVE_BACK, {**given_back, "replaced": True})
                 names.extend(row[0] for row in await cursor.fetchall())
         return names
+
+    async def bring_forward(self, *, longest_delay_s: float) -> None:
+        """Let jobs run now that would wait longer than any is delayed, as the clock was set back.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._connection() as connection:
+            await connection.execute(_BRING_FORWARD, {"longest_delay_s": longest_delay_s})
 
     async def remove_older(self, task: str, job_id: int) -> None:
         """Remove the task's succeeded jobs that are older than this one.

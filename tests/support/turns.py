@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from time import perf_counter
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +49,7 @@ def state(**values: Any) -> ConversationState:
         "prompt_language": "en",
         "epoch": epoch(),
         "now": datetime.now(UTC),
+        "begun": perf_counter(),
         "user_message_id": "0190a000-0000-7000-8000-000000000001",
         "answer_message_id": "0190a000-0000-7000-8000-000000000002",
     }

@@ -41,8 +41,10 @@ def jump(by: timedelta) -> Callable[[Rig], Awaitable[None]]:
         rig.findings.expect(
             f"the clock moved by {after - before}", abs(after - before - by) < timedelta(minutes=1)
         )
+        run_before = _periodic_jobs(rig)
         await asyncio.sleep(_GO_ON_S)
         _expect_order(rig)
+        rig.findings.expect("no periodic job has run since", _periodic_jobs(rig) > run_before)
 
     return bring
 
@@ -50,6 +52,14 @@ def jump(by: timedelta) -> Callable[[Rig], Awaitable[None]]:
 def _set(clock: Path, by: timedelta) -> None:
     with clock.open("r+b") as file:  # in place, as processes have mapped it
         file.write(struct.pack("q", int(by.total_seconds())))
+
+
+def _periodic_jobs(rig: Rig) -> int:
+    """The last one's number."""
+    return int(
+        query(rig.database_url, "SELECT max(id) FROM procrastinate_jobs WHERE task_name = 'index_episodes'")[0][0]
+        or 0
+    )
 
 
 def _expect_order(rig: Rig) -> None:

@@ -43,6 +43,8 @@ ROWS: dict[str, Row] = {
     "older-program": Row("an older program on a newer schema", folders.start_older),
     "clock+1h": Row("clock jumps by +1 h", clocks.jump(timedelta(hours=1)), clock=True),
     "clock+1d": Row("clock jumps by +1 day", clocks.jump(timedelta(days=1)), clock=True),
+    "clock-1h": Row("clock jumps by -1 h", clocks.jump(timedelta(hours=-1)), clock=True),
+    "clock-1d": Row("clock jumps by -1 day", clocks.jump(timedelta(days=-1)), clock=True),
     "slow-model": Row(
         "a model that sends one token a minute",
         models.strange(models.a_token_a_minute, ends_as={502}, within_s=30),

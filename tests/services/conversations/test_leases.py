@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from psycopg import sql
 from uuid_utils.compat import uuid7
 
 from services.bootstrap import Services
@@ -15,6 +16,18 @@ pytestmark = pytest.mark.anyio
 async def _expire(services: Services) -> None:
     async with services.database.tenant(DEFAULT_TENANT) as connection:
         await connection.execute("UPDATE turns SET lease_expires_at = now() - interval '1 second'")
+
+
+async def _set_clock_back(services: Services) -> None:
+    """By a day: whatever is stored is from tomorrow."""
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        for table, columns in (
+            ("messages", ["created_at"]),
+            ("turns", ["accepted_at", "started_at", "lease_expires_at"]),
+            ("visits", ["started_at", "last_active_at"]),
+        ):
+            later = ", ".join(f"{column} = {column} + interval '1 day'" for column in columns)
+            await connection.execute(sql.SQL(f"UPDATE {table} SET {later}"))
 
 
 async def _end(services: Services, turn: OpenTurn, answer: str = "answer") -> None:
@@ -130,6 +143,33 @@ async def test_turns_whose_process_is_gone_are_found_and_those_alive_are_not(ser
         (abandoned.turn_id, "running"),
         (waiting.turn_id, "waiting"),
     ]
+
+
+async def test_a_lease_from_before_the_clock_was_set_back_has_expired(services: Services) -> None:
+    running = await services.turns.open(new_turn("gone"))
+    waiting = await services.turns.open(new_turn("waits"))
+    await _set_clock_back(services)
+    assert {turn.turn_id for turn in await services.leases.expired()} == {running.turn_id, waiting.turn_id}
+    await services.turns.end(
+        DEFAULT_TENANT, running.turn_id, uuid7(), TurnOutcome(status="failed"), abandoned=True
+    )
+    assert await services.leases.adopt(DEFAULT_TENANT, waiting.turn_id) is not None
+
+
+async def test_what_is_said_after_the_clock_was_set_back_comes_last(services: Services) -> None:
+    await exchange(services.turns, "one", "first answer")
+    running = await services.turns.open(new_turn("two"))
+    waiting = await services.turns.open(new_turn("three"))
+    await _set_clock_back(services)
+    last = await services.turns.open(new_turn("four"))
+    await _end(services, running, "second answer")
+    assert await services.leases.begin(DEFAULT_TENANT, last.turn_id) == "waiting", "the other was accepted before"
+    for turn, answer in ((waiting, "third answer"), (last, "fourth answer")):
+        assert await services.leases.begin(DEFAULT_TENANT, turn.turn_id) == "running"
+        await _end(services, turn, answer)
+    said = [content for content, _ in await _messages(services, last)]
+    answers = ["first answer", "second answer", "third answer", "fourth answer"]
+    assert said == [text for pair in zip(["one", "two", "three", "four"], answers, strict=True) for text in pair]
 
 
 async def test_a_process_that_lives_again_cannot_be_taken_its_turn(services: Services) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -252,3 +253,26 @@ async def _has_run(database: Database, task: str, times: int) -> bool:
 
 async def _beats(jobs: JobQueue) -> bool:
     return (await jobs.records.state()).heartbeat_s is not None
+
+
+async def test_jobs_and_heartbeats_from_before_the_clock_was_set_back_are_taken_up(
+    database: Database, engines: Engines
+) -> None:
+    jobs = JobQueue(database)
+    await jobs.open()
+    await defer(database, jobs, "look", delay_s=60)
+    await defer(database, jobs, "see", delay_s=60)
+    assert engines.owner_url
+    with psycopg.connect(engines.owner_url, autocommit=True) as owner:
+        owner.execute("UPDATE procrastinate_jobs SET scheduled_at = scheduled_at + interval '1 day'")
+        owner.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() + interval '1 day')")
+        owner.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing',"
+            " worker_id = (SELECT max(id) FROM procrastinate_workers)"
+            " WHERE task_name = 'see'"
+        )
+    assert await jobs.records.requeue_stalled(stalled_s=1, asking=None) == ["see"]
+    await jobs.records.bring_forward(longest_delay_s=900)
+    [job] = await jobs_of(jobs, DEFAULT_TENANT, "look")
+    assert job.not_before is not None
+    assert job.not_before < datetime.now(UTC) + timedelta(minutes=1)
