@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from api.moments import PastMoment
 from api.schemas import MAX_PAGE
 from services.conversations.values import Id, SpaceName, no_nul, not_blank
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
@@ -51,7 +52,10 @@ class EpisodeSearchRequest(BaseModel):
     recent: list[SaidRequest] = Field(
         [], max_length=_MAX_SAID, description="Preceding messages, oldest first, to which the query may refer."
     )
-    asked_at: AwareDatetime | None = Field(None, description="Time from which age is counted; null = now.")
+    asked_at: AwareDatetime | None = Field(
+        None, description="Time from which age is counted; null = `as_of`, or now."
+    )
+    as_of: PastMoment = None
 
 
 class SourceView(BaseModel):
@@ -127,6 +131,7 @@ class EpisodeListQuery(BaseModel):
     )
     superseded: bool = Field(False, description="Also superseded ones.")
     retracted: bool = Field(False, description="Also those that the user asked memory to forget.")
+    as_of: PastMoment = None
     after: str | None = Field(None, max_length=200, description="The `next` of the previous page.")
     limit: int = Field(50, ge=1, le=MAX_PAGE)
 
@@ -142,7 +147,8 @@ class ListedEpisodeView(BaseModel):
     content: str = Field(description="The memory as it was written; of a turn what was said, and by whom.")
     importance: float
     origin: Origin
-    created_at: datetime
+    created_at: datetime = Field(description="When it was said or written.")
+    learned_at: datetime = Field(description="When the service stored it; of an import, later than `created_at`.")
     source_message_ids: list[UUID]
     last_recalled_at: datetime | None
     recall_count: int

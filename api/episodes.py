@@ -80,9 +80,10 @@ async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf
         episode_type=body.episode_type,
         since=body.since,
         until=body.until,
+        as_of=body.as_of,
     )
     said = [Utterance(each.role, each.content, each.speaker) for each in body.recent]
-    now = body.asked_at or datetime.now(UTC)
+    now = body.asked_at or body.as_of or datetime.now(UTC)
     return await services.memory.archive.search(scope, body.query, top_k=body.top_k, now=now, said=said)
 
 

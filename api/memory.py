@@ -21,6 +21,7 @@ from api.memory_schemas import (
     SettlementRequest,
     UndoneView,
 )
+from api.moments import AsOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.space_schemas import SpaceQuery
@@ -49,14 +50,19 @@ _BY_USER = Trigger("user")
 
 @router.get("/core-memory", response_model=CoreMemoryPage)
 async def core_memory(
-    user_id: User, services: ServicesOf, caller: MemoryReader, expert: Expert = "default", space: SpaceQuery = None
+    user_id: User,
+    services: ServicesOf,
+    caller: MemoryReader,
+    expert: Expert = "default",
+    space: SpaceQuery = None,
+    as_of: AsOf = None,
 ) -> Any:
     """Every section that an expert has about the user, by name; with `space`, only those of that space.
 
     In a space, prompts show its sections overlaid on the shared ones.
     """
     owner = await _owner(services, caller, user_id, expert, space)
-    return {"items": await services.memory.core.read(owner), "next": None}
+    return {"items": await services.memory.core.read(owner, as_of), "next": None}
 
 
 @router.put(

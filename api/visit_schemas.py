@@ -54,7 +54,9 @@ class DailySummaryView(BaseModel):
     key_topics: list[str]
     session_count: int = Field(description="Visits that began on it.")
     message_count: int
-    stale: bool = Field(description="Whether something was said since that it does not cover.")
+    stale: bool | None = Field(
+        description="Whether something was said since that it does not cover; null with `as_of`."
+    )
     updated_at: datetime
 
 

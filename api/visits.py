@@ -8,6 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 
 from api.access import Chatter, MemoryReader, ServicesOf
+from api.moments import AsOf
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.space_schemas import SpaceQuery
@@ -58,13 +59,14 @@ async def daily_summaries(
     until: Annotated[date | None, Query(alias="to", description="Last day; unset = the user's today.")] = None,
     expert: Annotated[Id, Query(description="Name of the expert they talked with.")] = "default",
     space: SpaceQuery = None,
+    as_of: AsOf = None,
     after: Annotated[date | None, Query(description="The `next` of the page before.")] = None,
     limit: Limit = 50,
 ) -> Any:
     """What a user talked about on each of their local days, newest first; with `space`, only in that space.
 
     Missing or stale summaries of the newest days are made before the response, as far as that is quick; the others
-    in the background.
+    in the background. With `as_of`, the summaries that were stored at that moment; none is made.
     """
     caller.act_for(user_id)
     user = await services.users.get(caller.tenant_id, user_id)
@@ -77,6 +79,14 @@ async def daily_summaries(
         raise InvalidInput("from", f"is more than {_MOST_DAYS} days before the last day")
     if after is not None:
         end = min(end, _days_before(after, 1))
+    if as_of is not None:
+        known = await services.daily.store.days_at(owner, begin, end, as_of) if begin <= end else []
+        shown = known[::-1][:limit]
+        return {
+            "items": [{**vars(day), "expert": expert, "stale": None} for day in shown],
+            "pending": [],
+            "next": str(shown[-1].date) if len(shown) == limit else None,
+        }
     days: list[Day] = []
     if begin <= end:
         days = await services.daily_scheduler.up_to_date(owner, begin, end, user.timezone, newest=limit)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -121,9 +122,11 @@ class AsyncAnamnesis:
         async for event in self._events(TurnStream(None, turn_id=turn_id, last=after)):
             yield event
 
-    async def recall(self, query: str, *, limit: int = 10, user: str | None = None) -> list[FoundMemory]:
-        """Search all that was said and written down, best first."""
-        return await self._send(calls.recall(user or self._user, query, limit))
+    async def recall(
+        self, query: str, *, limit: int = 10, user: str | None = None, as_of: datetime | None = None
+    ) -> list[FoundMemory]:
+        """Search all that was said and written down, best first; with `as_of`, what was known then."""
+        return await self._send(calls.recall(user or self._user, query, limit, as_of))
 
     async def ask(self, question: str | None = None, *, user: str | None = None) -> MemoryAnswer:
         """Ask what is known of the user; None = at all."""
@@ -143,9 +146,9 @@ class AsyncAnamnesis:
         """Undo a change of memory."""
         await self._send(calls.undo(user or self._user, operation_id))
 
-    async def profile(self, *, user: str | None = None) -> list[Section]:
-        """Core memory, by section."""
-        return await self._send(calls.profile(user or self._user))
+    async def profile(self, *, user: str | None = None, as_of: datetime | None = None) -> list[Section]:
+        """Core memory, by section; with `as_of` (aware of its zone), as it was then."""
+        return await self._send(calls.profile(user or self._user, as_of))
 
     async def export(self, *, user: str | None = None) -> AsyncIterator[str]:
         """Yield everything that is stored of a user, as JSON Lines that `import_lines` takes."""

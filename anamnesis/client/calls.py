@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -54,9 +55,9 @@ def chat(body: Mapping[str, Any], key: str | None) -> Call[Answer]:
     return Call("POST", "/api/v1/chat", Answer.of, json=body, headers=headers)
 
 
-def recall(user: str, query: str, limit: int) -> Call[list[FoundMemory]]:
-    """A search of episodes."""
-    body = {"query": query, "top_k": limit}
+def recall(user: str, query: str, limit: int, as_of: datetime | None) -> Call[list[FoundMemory]]:
+    """A search of episodes, now or as of a moment."""
+    body = {"query": query, "top_k": limit, **_moment(as_of)}
     return Call("POST", f"{_of(user)}/episodes/search", lambda found: _items(found, FoundMemory.of), json=body)
 
 
@@ -83,9 +84,9 @@ def undo(user: str, operation_id: str) -> Call[None]:
     return Call("POST", path, lambda _: None)
 
 
-def profile(user: str) -> Call[list[Section]]:
-    """Core memory."""
-    return Call("GET", f"{_of(user)}/core-memory", lambda found: _items(found, Section.of))
+def profile(user: str, as_of: datetime | None) -> Call[list[Section]]:
+    """Core memory, now or as of a moment."""
+    return Call("GET", f"{_of(user)}/core-memory", lambda found: _items(found, Section.of), params=_moment(as_of))
 
 
 def export_path(user: str) -> str:
@@ -114,6 +115,10 @@ def error_of(response: httpx.Response) -> ServiceError:
 def may_come_back(error: ServiceError) -> bool:
     """Whether the service asks to try again later, and has done nothing yet."""
     return error.status in _BUSY and error.retry_after_s is not None
+
+
+def _moment(as_of: datetime | None) -> dict[str, str]:
+    return {} if as_of is None else {"as_of": as_of.isoformat()}
 
 
 def _of(user: str) -> str:

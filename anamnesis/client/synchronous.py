@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -119,9 +120,11 @@ class Anamnesis:
         """Yield the events of a known turn from the one after `after` on; errors are those of `stream`."""
         yield from self._events(TurnStream(None, turn_id=turn_id, last=after))
 
-    def recall(self, query: str, *, limit: int = 10, user: str | None = None) -> list[FoundMemory]:
-        """Search all that was said and written down, best first."""
-        return self._send(calls.recall(user or self._user, query, limit))
+    def recall(
+        self, query: str, *, limit: int = 10, user: str | None = None, as_of: datetime | None = None
+    ) -> list[FoundMemory]:
+        """Search all that was said and written down, best first; with `as_of`, what was known then."""
+        return self._send(calls.recall(user or self._user, query, limit, as_of))
 
     def ask(self, question: str | None = None, *, user: str | None = None) -> MemoryAnswer:
         """Ask what is known of the user; None = at all."""
@@ -139,9 +142,9 @@ class Anamnesis:
         """Undo a change of memory."""
         self._send(calls.undo(user or self._user, operation_id))
 
-    def profile(self, *, user: str | None = None) -> list[Section]:
-        """Core memory, by section."""
-        return self._send(calls.profile(user or self._user))
+    def profile(self, *, user: str | None = None, as_of: datetime | None = None) -> list[Section]:
+        """Core memory, by section; with `as_of` (aware of its zone), as it was then."""
+        return self._send(calls.profile(user or self._user, as_of))
 
     def export(self, *, user: str | None = None) -> Iterator[str]:
         """Yield everything that is stored of a user, as JSON Lines that `import_lines` takes."""

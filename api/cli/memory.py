@@ -12,6 +12,7 @@ from rich.markup import escape
 from api.cli.shell import (
     WRONG_USE,
     AsJson,
+    AsOf,
     InSpace,
     Limit,
     OfExpert,
@@ -55,16 +56,18 @@ def show(
     expert: OfExpert = "default",
     space: InSpace = None,
     limit: Limit = 20,
+    as_of: AsOf = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a user's core memory and newest written memories.
+    """Show a user's core memory and newest written memories, now or as of a moment.
 
-    Example: `anamnesis memory show u-1`
+    Example: `anamnesis memory show u-1 --as-of 2026-06-30`
     """
+    at = as_of and as_of.astimezone()
 
     async def read(services: "Services", owner: "Owner") -> "tuple[list[Block], list[WrittenEpisode]]":
-        return await services.memory.core.read(owner), await services.memory.episodes.written(
-            owner, limit=limit, visible=False
+        return await services.memory.core.read(owner, at), await services.memory.episodes.written(
+            owner, limit=limit, visible=False, at=at
         )
 
     sections, episodes = _with_memory(tenant, user, expert, space, read)
@@ -92,6 +95,7 @@ def search(
     expert: OfExpert = "default",
     space: InSpace = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="Memories to show at most.")] = 10,
+    as_of: AsOf = None,
     as_json: AsJson = False,
 ) -> None:
     """Search what was said and written, best first, with the same ranking as answers.
@@ -100,12 +104,13 @@ def search(
     """
     if not query.strip():
         fail("the query is empty", WRONG_USE)
+    at = as_of and as_of.astimezone()
 
     async def find(services: "Services", owner: "Owner") -> "FoundEpisodes":
         from services.memory.episodes.index import Scope  # noqa: PLC0415 — help needs none of it
 
-        scope = Scope.of(owner)
-        return await services.memory.archive.search(scope, query, top_k=limit, now=datetime.now(UTC))
+        scope = Scope.of(owner, as_of=at)
+        return await services.memory.archive.search(scope, query, top_k=limit, now=at or datetime.now(UTC))
 
     found = _with_memory(tenant, user, expert, space, find, index=True)
     for store in found.degraded:

@@ -47,6 +47,14 @@ def _space(name: str | None) -> str | None:
 
 
 InSpace = Annotated[str | None, typer.Option("--space", help="Name of a space of the user.", callback=_space)]
+AsOf = Annotated[
+    datetime | None,
+    typer.Option(
+        "--as-of",
+        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"],
+        help="Show what memory knew at this moment; without an offset, in this machine's time zone.",
+    ),
+]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to show at most.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 

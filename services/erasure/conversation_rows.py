@@ -98,6 +98,7 @@ class ConversationRows:
         await self._run(sql.SCRUB_COMMANDS)
         days = await self._all(sql.REMOVE_DAYS)
         counts["daily_summaries"] = len(days)
+        await self._run(sql.REMOVE_MEMORY_VERSIONS)
         counts["jobs"] = await remove_jobs(self._connection, sql.IDS, self._values)
         await self._run(sql.REMOVE)
         return Removal(

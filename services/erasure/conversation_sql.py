@@ -166,6 +166,15 @@ SELECT gone.date, (
 ) AS visit_id FROM gone
 """
 
+# What was remembered until now and rests on the conversation, of memories and days that stay.
+REMOVE_MEMORY_VERSIONS: LiteralString = """
+DELETE FROM memory_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND (
+    v.was->'source_message_ids' ?| ARRAY(SELECT id::text FROM messages WHERE conversation_id = %(conversation_id)s)
+    OR v.was->'visit_ids' ?| ARRAY(SELECT id::text FROM visits WHERE conversation_id = %(conversation_id)s)
+)
+"""
+
 # Sections of core memory that the conversation changed, with their whole history.
 CHANGED_SECTIONS: LiteralString = """
 WITH said AS (SELECT id FROM messages WHERE conversation_id = %(conversation_id)s)

@@ -48,6 +48,7 @@ TABLES = (
     "spaces",
     "recall_exclusions",
     "forget_receipts",
+    "memory_versions",
 )
 """Tables with rows of a user: each falls with the row in `users`."""
 
@@ -91,7 +92,8 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM usage WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM spaces WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM recall_exclusions JOIN his ON his.id = conversation_id),
-       (SELECT count(*) FROM forget_receipts WHERE user_id = %(user_id)s)
+       (SELECT count(*) FROM forget_receipts WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM memory_versions WHERE user_id = %(user_id)s)
 """
 
 _INDEXED = "SELECT 1 FROM episodes WHERE user_id = %(user_id)s AND indexed_at IS NOT NULL LIMIT 1"

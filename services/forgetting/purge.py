@@ -71,7 +71,17 @@ class Purge:
             await self._run(sql.TITLES)
             await self._run(sql.FEEDBACK)
             await self._run(sql.MESSAGES)
+        await self._versions()
         return purged
+
+    async def _versions(self) -> None:
+        """Remove what memory held before; last, because every change above keeps what it changes."""
+        await self._run(sql.VERSIONS)
+        subject = self._plan.subject
+        if subject is not None:
+            texts = await self._all(sql.VERSION_TEXTS)
+            told = [version_id for version_id, text in texts if without(text, subject) is not None]
+            await self._run(sql.REMOVE_VERSIONS, version_ids=told)
 
     async def _core_memory(self, before: Mapping[UUID, Mapping[str, Any]]) -> list[tuple[str, str, str]]:
         """Take gone values out of the history and the log of each section; return those that held until now."""

@@ -29,6 +29,26 @@ SELECT count(*) FROM turns t JOIN conversations c ON c.id = t.conversation_id
 WHERE c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s AND t.prompt IS NOT NULL
 """
 
+# Of memories that stay, what they said before; of days, whatever they told of these conversations.
+VERSIONS: LiteralString = """
+DELETE FROM memory_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s AND (
+    v.message_id = ANY(%(message_ids)s)
+    OR v.was->'source_message_ids' ?| %(whole_ids)s::uuid[]::text[]
+    OR v.was->'visit_ids' ?| ARRAY(SELECT id::text FROM visits WHERE conversation_id = ANY(%(conversation_ids)s))
+)
+"""
+
+VERSION_TEXTS: LiteralString = """
+SELECT v.id, coalesce(v.was->>'content', v.was->>'memory_text', v.was->>'summary') FROM memory_versions v
+WHERE v.tenant_id = %(tenant_id)s AND v.user_id = %(user_id)s
+  AND coalesce(v.was->>'content', v.was->>'memory_text', v.was->>'summary') IS NOT NULL
+"""
+
+REMOVE_VERSIONS: LiteralString = """
+DELETE FROM memory_versions WHERE tenant_id = %(tenant_id)s AND id = ANY(%(version_ids)s)
+"""
+
 # What was withdrawn just now, and what earlier commands withdrew of the same messages.
 EPISODES: LiteralString = """
 DELETE FROM episodes e

@@ -79,6 +79,8 @@ class Archive:
     ) -> FoundEpisodes:
         """The `top_k` best episodes for a query, by the recall that a turn uses.
 
+        Of a moment in the past (`scope.as_of`), by what was remembered then.
+
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
@@ -91,7 +93,7 @@ class Archive:
         chosen = [([recalled.units[each.unit.id] for each in one.units], one.best) for one in best]
         written = [unit for units, _ in chosen for unit in units if unit.message_id is None]
         ids = [message_id for unit in written for message_id in unit.source_message_ids]
-        sources = await self._episodes.sources(scope.tenant_id, ids) if ids else {}
+        sources = await self._episodes.sources(scope, ids) if ids else {}
         items = [_found(units, ranked, sources) for units, ranked in chosen]
         return FoundEpisodes(items, list(recalled.degraded))
 

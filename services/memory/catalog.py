@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row, dict_row, tuple_row
 
 from services.errors import Conflict, NotFound
+from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType, Origin, Source, WrittenType
 from services.memory.episodes.store import checked_content
@@ -20,7 +21,8 @@ _USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND
 # The text of a turn is that of its complete messages.
 _ENTRY: LiteralString = """
 SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_type,
-       coalesce(e.content, said.text, '') AS content, e.importance, e.origin, e.created_at, e.source_message_ids,
+       coalesce(e.content, said.text, '') AS content, e.importance, e.origin, e.created_at, e.learned_at,
+       e.source_message_ids,
        e.last_recalled_at, e.recall_count, e.superseded_by, e.retracted_at
 FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
 LEFT JOIN LATERAL (
@@ -87,6 +89,8 @@ class EpisodeFilter:
     """Whether those are listed, too, in whose place another holds."""
     retracted: bool = False
     """Whether those are listed, too, that the user asked memory to forget."""
+    as_of: datetime | None = None
+    """The moment whose episodes are listed, as they were then; None = now."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,9 @@ class CatalogEntry:
     importance: float
     origin: Origin
     created_at: datetime
+    """When it was said or written."""
+    learned_at: datetime
+    """When the service stored it, which of an import is later."""
     source_message_ids: list[UUID]
     last_recalled_at: datetime | None
     recall_count: int
@@ -138,7 +145,8 @@ class EpisodeCatalog:
             "after_id": after_id,
             "limit": limit,
         }
-        return await self._database.fetch(tenant_id, _PAGE, values, class_row(CatalogEntry))
+        statement = as_of(_PAGE) if wanted.as_of else _PAGE
+        return await self._database.fetch(tenant_id, statement, values, class_row(CatalogEntry))
 
     async def get(self, tenant_id: UUID, user: str, episode_id: UUID) -> tuple[CatalogEntry, list[Source]]:
         """One episode, with the messages it comes from.

@@ -7,6 +7,7 @@ in the transaction that makes it; changes of one core memory are made one after 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from uuid_utils.compat import uuid7
 
 from services.errors import Conflict, NotFound
 from services.memory import core_sql
+from services.memory.as_of import as_of
 from services.memory.blocks import Block, Change, ItemsChanged, Owner, SectionChange, stored_of
 from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
@@ -77,13 +79,15 @@ class CoreMemory:
             return await self.owner(tenant_id, user, expert, space)
         return Owner(tenant_id, user_id, expert_id, space_id)
 
-    async def read(self, owner: Owner) -> list[Block]:
+    async def read(self, owner: Owner, at: datetime | None = None) -> list[Block]:
         """Every section of the owner's own, by name, from PostgreSQL: those of the space, or the shared ones.
+
+        With `at`, as they were at that moment; a section that was removed since is not there.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        rows = await self._rows(owner, visible=False)
+        rows = await self._rows(owner, visible=False, at=at)
         return [Block(row[1], row[2], row[3], row[5]) for row in rows if row[1] is not None]
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
@@ -297,9 +301,10 @@ class CoreMemory:
                 blocks.append(changing.block)
         return ItemsChanged(blocks, unmatched), written
 
-    async def _rows(self, owner: Owner, *, visible: bool) -> Sequence[Sequence[Any]]:
-        values = {**vars(owner), "shares_human": self._shares_human, "visible": visible}
-        return await self._database.fetch(owner.tenant_id, core_sql.READ, values, tuple_row)
+    async def _rows(self, owner: Owner, *, visible: bool, at: datetime | None = None) -> Sequence[Sequence[Any]]:
+        values = {**vars(owner), "shares_human": self._shares_human, "visible": visible, "as_of": at}
+        statement = as_of(core_sql.READ) if at else core_sql.READ
+        return await self._database.fetch(owner.tenant_id, statement, values, tuple_row)
 
     async def _stored_with(self, owner: Owner, section: str) -> Owner:
         """With whom a section is stored."""

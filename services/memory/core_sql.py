@@ -61,10 +61,11 @@ WITH block AS (
     ON CONFLICT (user_id, expert_id, section, space_id) DO UPDATE SET
         content = EXCLUDED.content, version = EXCLUDED.version, updated_at = clock_timestamp(),
         rewritten_version = greatest(core_memory_blocks.rewritten_version, EXCLUDED.rewritten_version)
-    RETURNING id
+    RETURNING id, updated_at
 )
-INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by)
-SELECT id, %(version)s, %(tenant_id)s, %(old)s, %(content)s, %(message_id)s, %(actor)s, %(made_by)s FROM block
+INSERT INTO core_memory_history (block_id, version, tenant_id, old, new, trigger_message_id, actor, made_by, at)
+SELECT id, %(version)s, %(tenant_id)s, %(old)s, %(content)s, %(message_id)s, %(actor)s, %(made_by)s, updated_at
+FROM block
 """
 
 CHANGED = """

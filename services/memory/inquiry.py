@@ -160,7 +160,7 @@ class MemoryInquiry:
         if statements is None:
             about = core if question is None or about_everything else _bearing_on(question, core)
             statements = [Statement(record.text, [record]) for record in [*about, *found]]
-        statements = await self._with_messages(owner.tenant_id, statements[:_MOST_STATEMENTS])
+        statements = await self._with_messages(owner, statements[:_MOST_STATEMENTS])
         text = "\n".join(statement.text for statement in statements) or _NOTHING[language]
         return InquiryAnswer(asked, text, statements, "model" if by_model else "records", degraded)
 
@@ -263,9 +263,9 @@ class MemoryInquiry:
             raise BadModelOutput("no statement names a record that there is")
         return statements
 
-    async def _with_messages(self, tenant_id: UUID, statements: Sequence[Statement]) -> list[Statement]:
+    async def _with_messages(self, owner: Owner, statements: Sequence[Statement]) -> list[Statement]:
         ids = {each for statement in statements for record in statement.sources for each in record.message_ids}
-        messages = await self._episodes.sources(tenant_id, sorted(ids)) if ids else {}
+        messages = await self._episodes.sources(Scope.of(owner), sorted(ids)) if ids else {}
         return [
             Statement(statement.text, [_with_texts(record, messages) for record in statement.sources])
             for statement in statements

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
+from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.platform.authorship import made_by
 from services.platform.postgres import Database, Query
@@ -252,6 +253,11 @@ class DayStore:
             Query(_DAYS, values, class_row(StoredDay)),
             Query(_BETWEEN, values, class_row(DayVisit)),
         )
+
+    async def days_at(self, owner: Owner, start: date, end: date, at: datetime) -> list[StoredDay]:
+        """Summaries of the days from `start` to `end` as they were at a moment, oldest first."""
+        values = {**_ids(owner), "start": start, "end": end, "as_of": at}
+        return await self._database.fetch(owner.tenant_id, as_of(_DAYS), values, class_row(StoredDay))
 
     async def messages(self, tenant_id: UUID, visit: DayVisit) -> list[SaidInVisit]:
         """The complete messages of a visit, oldest first."""

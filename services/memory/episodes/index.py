@@ -48,6 +48,8 @@ class Scope:
     """The space whose units are searched in addition to the shared ones; None = only the shared ones."""
     without: frozenset[str] = frozenset()
     """Ids of memories and messages to exclude."""
+    as_of: datetime | None = None
+    """The moment whose memory is searched; None = now."""
 
     @classmethod
     def of(
@@ -59,6 +61,7 @@ class Scope:
         since: datetime | None = None,
         until: datetime | None = None,
         without: Iterable[str] = (),
+        as_of: datetime | None = None,
     ) -> "Scope":
         """Return the scope of an owner's memory, or a part of it."""
         return cls(
@@ -71,12 +74,13 @@ class Scope:
             until,
             owner.space_id,
             frozenset(without),
+            as_of,
         )
 
     @property
     def whole(self) -> "Scope":
         """The whole memory of its owner."""
-        return Scope(self.tenant_id, self.user_id, self.expert_id, space_id=self.space_id)
+        return Scope(self.tenant_id, self.user_id, self.expert_id, space_id=self.space_id, as_of=self.as_of)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Episodes in PostgreSQL, which is authoritative for them: read for recall, written and removed."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from uuid_utils.compat import uuid7
 
 from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
+from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import (
@@ -62,13 +64,15 @@ class EpisodeStore:
             "episode_ids": [episode_id for _, episode_id in pairs],
         }
         statement = sql.FOUND if with_previous else sql.SHOWN
+        statement = as_of(statement) if scope.as_of else statement
         rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(StoredUnit))
         return {row.unit_id: row for row in rows}
 
-    async def sources(self, tenant_id: UUID, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
+    async def sources(self, scope: Scope, message_ids: Sequence[UUID]) -> dict[UUID, Source]:
         """Messages by their ids."""
-        values = {"tenant_id": tenant_id, "message_ids": list(message_ids)}
-        rows = await self._database.fetch(tenant_id, sql.MESSAGES, values, class_row(Source))
+        values = {**_scope(scope), "message_ids": list(message_ids)}
+        statement = as_of(sql.MESSAGES) if scope.as_of else sql.MESSAGES
+        rows = await self._database.fetch(scope.tenant_id, statement, values, class_row(Source))
         return {row.message_id: row for row in rows}
 
     async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
@@ -134,16 +138,19 @@ class EpisodeStore:
         row = await (await connection.execute(sql.CONTENT, values)).fetchone()
         return row[0] if row else None
 
-    async def written(self, owner: Owner, *, limit: int, visible: bool = True) -> list[WrittenEpisode]:
+    async def written(
+        self, owner: Owner, *, limit: int, visible: bool = True, at: datetime | None = None
+    ) -> list[WrittenEpisode]:
         """Return the newest valid written memories, newest first.
 
-        In a space, shared ones are included unless `visible` is false.
+        In a space, shared ones are included unless `visible` is false. With `at`, those of that moment.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        values = {**vars(owner), "limit": limit, "visible": visible}
-        return await self._database.fetch(owner.tenant_id, sql.WRITTEN, values, class_row(WrittenEpisode))
+        values = {**vars(owner), "limit": limit, "visible": visible, "as_of": at}
+        statement = as_of(sql.WRITTEN) if at else sql.WRITTEN
+        return await self._database.fetch(owner.tenant_id, statement, values, class_row(WrittenEpisode))
 
     async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
         """Mark a written memory as superseded, in the caller's transaction; return its text.
@@ -204,4 +211,5 @@ def _scope(scope: Scope) -> dict[str, Any]:
         "episode_type": scope.episode_type,
         "since": scope.since,
         "until": scope.until,
+        "as_of": scope.as_of,
     }

@@ -202,7 +202,7 @@ class Recall:
         narrow = await _narrowed(scope, query, now, timezone) if timezone else None
         found = RecallResult()
         with span("search_memory", _about(scope, query)) as current:
-            kept = await self._sets.of(scope, None)
+            kept = await (self._sets.at(scope) if scope.as_of else self._sets.of(scope, None))
             for within in (narrow, scope):
                 if within is not None and queries and not found.ranking.results:
                     found = await self._find(within, queries, now, kept=kept, depth=depth)

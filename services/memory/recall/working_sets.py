@@ -18,6 +18,7 @@ import structlog
 from psycopg.rows import class_row
 
 from services.errors import Unavailable
+from services.memory.as_of import as_of
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import EpisodeType, said_by_assistant
 from services.memory.episodes.index import EpisodeIndex, Scope
@@ -203,6 +204,23 @@ class WorkingSets:
             self._complete_behind(entry, scope)
         degraded = ["milvus"] if vectors and entry.away and entry.units.without_vector() else []
         return Loaded(entry.units, round((perf_counter() - begun) * 1000, 1), degraded)
+
+    async def at(self, scope: Scope) -> Loaded:
+        """Return a set of what was remembered at `scope.as_of`, the newest 20,000 units; it is not kept.
+
+        What has changed since is in no index: it is found by its words.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        begun = perf_counter()
+        values = {**_values(scope), "as_of": scope.as_of, "most": _MOST_AT_ONCE}
+        async with self._loads:
+            rows = await self._database.fetch(scope.tenant_id, as_of(sql.KEPT), values, class_row(UnitRow))
+            units = WorkingSet(self._dimension)
+            known, away = await self._from_index(scope, rows, vectors=True)
+            await self._take_in(units, rows, known, shared=False)
+        return Loaded(units, round((perf_counter() - begun) * 1000, 1), ["milvus"] if away else [])
 
     def follow(self, scope: Scope) -> None:
         """Update a set in the background, so that the next turn need not wait for it."""

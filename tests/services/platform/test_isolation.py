@@ -57,6 +57,7 @@ ISOLATED = (
     "spaces",
     "recall_exclusions",
     "forget_receipts",
+    "memory_versions",
 )
 
 

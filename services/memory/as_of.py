@@ -1,0 +1,69 @@
+"""What memory knew at a moment: the same statements as for now, over the tables as they were then.
+
+`memory_versions` holds what a row was until it changed, and the history of core memory every content that a
+section had. Common table expressions with the tables' names take their place in a statement. What was removed for
+good is in neither.
+"""
+
+from typing import LiteralString
+
+# The version that was closed first after the moment is the one that held at it; without one, the row as it is.
+_EPISODES: LiteralString = """
+episodes AS NOT MATERIALIZED (
+    SELECT e.id, e.tenant_id, e.user_id, e.expert_id, e.conversation_id, e.space_id, held.episode_type,
+           held.content, held.importance, e.origin, held.source_message_ids, e.created_at, e.learned_at,
+           e.last_recalled_at, e.recall_count, held.superseded_by, held.indexed_at, held.retracted_at,
+           held.held_at, e.changed_in, e.made_by
+    FROM episodes e LEFT JOIN LATERAL (
+        SELECT v.was FROM memory_versions v WHERE v.episode_id = e.id AND v.closed_at > %(as_of)s
+        ORDER BY v.closed_at LIMIT 1
+    ) AS version ON true
+    CROSS JOIN LATERAL jsonb_populate_record(e, coalesce(version.was, '{}')) AS held
+    WHERE e.learned_at <= %(as_of)s
+)"""
+
+_MESSAGES: LiteralString = """
+remembered_messages AS NOT MATERIALIZED (
+    SELECT m.id, m.tenant_id, m.conversation_id, m.turn_id, m.role,
+           coalesce(held.memory_text, m.content) AS content, m.parts, m.completed, m.created_at, m.external_id,
+           m.speaker
+    FROM messages m LEFT JOIN LATERAL (
+        SELECT v.was FROM memory_versions v WHERE v.message_id = m.id AND v.closed_at > %(as_of)s
+        ORDER BY v.closed_at LIMIT 1
+    ) AS version ON true
+    CROSS JOIN LATERAL jsonb_populate_record(m, coalesce(version.was, '{}')) AS held
+    WHERE held.retracted_at IS NULL AND held.branch_id IS NULL
+)"""
+
+# What an import brought keeps the time that it names.
+_CORE_MEMORY: LiteralString = """
+core_memory_blocks AS NOT MATERIALIZED (
+    SELECT b.id, b.tenant_id, b.user_id, b.expert_id, b.space_id, b.section, latest.new AS content, latest.version,
+           least(b.rewritten_version, latest.version) AS rewritten_version,
+           CASE WHEN latest.version = b.version THEN b.updated_at ELSE latest.at END AS updated_at
+    FROM core_memory_blocks b CROSS JOIN LATERAL (
+        SELECT h.new, h.version, h.at FROM core_memory_history h
+        WHERE h.block_id = b.id AND h.at <= %(as_of)s ORDER BY h.version DESC LIMIT 1
+    ) AS latest
+)"""
+
+_DAYS: LiteralString = """
+daily_summaries AS NOT MATERIALIZED (
+    SELECT d.* FROM daily_summaries d WHERE d.updated_at <= %(as_of)s
+    UNION ALL
+    SELECT held.* FROM memory_versions v
+    CROSS JOIN LATERAL jsonb_populate_record(NULL::daily_summaries, v.was) AS held
+    WHERE v.user_id = %(user_id)s AND v.tenant_id = %(tenant_id)s AND v.day_id IS NOT NULL
+      AND v.closed_at > %(as_of)s AND held.updated_at <= %(as_of)s
+)"""
+
+_PAST: LiteralString = f"WITH {_EPISODES}, {_MESSAGES}, {_CORE_MEMORY}, {_DAYS}"
+
+
+def as_of(statement: LiteralString) -> LiteralString:
+    """Return a statement that reads the past; it takes `as_of`, `user_id` and `tenant_id` among its values.
+
+    It reads episodes, remembered messages, core memory or summaries of days, and is not recursive.
+    """
+    body = statement.lstrip()
+    return f"{_PAST}, {body.removeprefix('WITH ')}" if body.startswith("WITH ") else f"{_PAST} {body}"
