@@ -24,14 +24,14 @@ _NOT_PLAIN = re.compile(
     r"(?:他|她|它|妈|爸|老师|医生|朋友|同事|老板|客户|有人|别人|人家|大家|网友|对方|老婆|老公|同学|领导|你|"
     r"们)(?:都|总|老|常|还|"
     r"也|就|一直)?(?:说|讲|觉得|认为|问|告诉|以为)|[“”「」\"]|不知道|不确定|算不算|是否|怎么|什么|哪|谁|吗$|呢$|"
-    r"多少|为什么"
+    r"多少|为什么|干嘛|啥|咋"
 )
 _PAST = re.compile(r"以前|曾经|曾|过去|小时候|原来|原先|从前|当年|那时候?|之前|本来")
 _SELF = r"(?:我们?(?:家|俩|两口子|一家)?|本人|咱们?|俺们?)"
 _KIN = (
     r"(?:大|小|二|三|老|亲)?(?:老婆|妻子|太太|媳妇|老公|丈夫|先生|儿子|女儿|闺女|孩子|宝宝|爸爸?|妈妈?|父亲|"
     r"母亲|爸妈|父母|"
-    r"姐姐?|妹妹?|哥哥?|弟弟?|爷爷|奶奶|外公|外婆|姥姥|姥爷|女朋友|男朋友|女友|男友|对象|未婚[夫妻]|室友|闺蜜|"
+    r"姐姐?|妹妹?|哥哥?|弟弟?|爷爷|奶奶|外公|外婆|姥姥|姥爷|女朋友|男朋友|女友|男友|对象|未婚[夫妻]|室友|闺蜜|爹|娘|姑[姑妈父]?|姨[妈父]?|舅[舅妈]?|叔叔?|伯[伯父母]|婶|嫂子?|姐夫|妹夫|"
     r"岳父|岳母|公公|"
     r"婆婆|侄子|侄女|外甥女?|孙子|孙女|双胞胎|表[哥弟姐妹]|堂[哥弟姐妹]|导师|老板|好朋友|发小)"
 )
@@ -162,7 +162,7 @@ _FRAMES: tuple[Frame, ...] = (
         "是?",
         "hometown",
         "来自{}",
-        shape=r"(?P<V>[\u4e00-\u9fff]{2,4}?)(?<![病好坏新老大女男情证家选责名器闲病个])人$",
+        shape=r"(?P<V>(?:(?!是)[\u4e00-\u9fff]){2,4}?)(?<![病好坏新老大女男情证家选责名器闲病个])人$",
     ),
     Frame("在", "work", "在{}实习", shape=r"(?P<V>(?!家|这|那)[^,，\s]{2,20}?)实习" + _END),
     Frame(
@@ -170,7 +170,7 @@ _FRAMES: tuple[Frame, ...] = (
         "work",
         "在{}工作",
         denied="不再在{}工作",
-        shape=r"(?P<V>(?!家|考虑|想|这|那|哪|找|努力|认真)[^,，\s]{1,20}?)(?:工作|上班|任职|就职)"
+        shape=r"(?P<V>(?!家|考虑|想|这|那|哪|找|努力|认真|当前|现在|目前)[^,，\s]{1,20}?)(?:工作|上班|任职|就职)"
         r"(?:了?(?:.{1,4}(?:年|个月|天)(?:多)?)?)?" + _END,
     ),
     Frame(
@@ -221,7 +221,7 @@ _FRAMES: tuple[Frame, ...] = (
     Frame(
         "对",
         "allergies",
-        shape=r"(?P<V>(?!你|这|那|它|什么)[^,，\s]{1,20}?)(?:都|有点|有些|严重|特别|很|也|有|会|非常)*(?:过敏)"
+        shape=r"(?P<V>(?!你|这|那|它|什么)[^,，\s]{1,20}?)(?:都|有点|有些|严重|轻微|轻度|特别|很|也|有|会|非常)*(?:过敏)"
         + _END,
     ),
     Frame(
@@ -386,14 +386,16 @@ _DECIDED = re.compile(
     r"^(?:我们?|咱们?)(?:已经|最后|终于|最终|现在|刚刚?|还是|商量后|一致|想好了)*决定(?:了|要)?(?!不了|"
     r"权)(?P<V>\S.*?)(?:了|啦|吧)*$"
 )
+_INTENDS = r"(?:打算|准备|计划|要|将|会|想|定了|订了|约了|得|还要|就要)"
 _PLAN = re.compile(
-    rf"^{_SELF}(?P<V>(?:打算|准备|计划|要|将|会|想|定了|订了|约了|得|还要|就要)?(?:在)?{_FUTURE}(?:的)?(?:早上|"
-    rf"上午|中午|下午|晚上|傍晚)?[^,，]{{2,30}})$"
+    rf"^{_SELF}(?P<V>{_INTENDS}?(?:在)?{_FUTURE}(?:的)?(?:早上|上午|中午|下午|晚上|傍晚)?"
+    r"(?![\d一二三四五六七八九十点日号半]*$)[^,，]{2,30})$"
 )
+_INTENDED = re.compile(rf"(?:{_FUTURE}(?:早上|上午|中午|下午|晚上|傍晚)?)?{_INTENDS}")
 _PLAN_LATE = re.compile(rf"^{_SELF}(?P<V>(?:打算|准备|计划)(?=.*{_FUTURE})[^,，]{{3,30}})$")
 _NO_PLAN = re.compile(
     r"想(?:问|知道|请|让你|查)|天气|过得|做什么|有空|没空|没事|再说|再问|放假吗|可以吗|行吗|给你|告诉你|刚|已经|"
-    r"了解|过去|见$|完成了"
+    r"了解|过去|见$|完成了|再聊|没|的$"
 )
 _SOMEBODY = re.compile(r"^(?:你|您|他|她|它|大家|朋友|同学|这|那|人家|别人|老师|医生|天气|今天天气|公司|学校)")
 
@@ -415,7 +417,7 @@ def facts_in_chinese(clauses: list[Clause]) -> list[Fact]:
         omitted = of_myself and not speaks_of_me and not named
         found += _facts(f"我{text}" if omitted else text, text)
         if speaks_of_me:
-            of_myself = re.match(rf"{_SELF}(?!的|{_KIN})", text) is not None
+            of_myself = re.match(rf"{_SELF}(?!(?:自己)?的|{_KIN})(?!.*[他她它])", text) is not None
     return found
 
 
@@ -440,7 +442,7 @@ def _facts(text: str, own: str) -> Iterator[Fact]:
     elif kin:
         yield from _of_kin(kin)
     else:
-        yield from _of_myself(text)
+        yield from _of_myself(text, subject_is_named=own.startswith(_ME))
 
 
 def _of_kin(found: re.Match[str]) -> Iterator[Fact]:
@@ -453,9 +455,11 @@ def _of_kin(found: re.Match[str]) -> Iterator[Fact]:
             return
 
 
-def _of_myself(text: str) -> Iterator[Fact]:
+def _of_myself(text: str, *, subject_is_named: bool) -> Iterator[Fact]:
     past = _PAST.search(text) is not None
     whole = None if past else _favourite_or_plan(text)
+    if whole and whole.field == "plans" and not (subject_is_named or _INTENDED.match(whole.text)):
+        whole = None  # a time without a subject tells when something was, as often as what is planned
     found = _SUBJECT.match(_PAST.sub("", text))
     if whole:
         yield whole
@@ -465,7 +469,7 @@ def _of_myself(text: str) -> Iterator[Fact]:
         liking, tired = _LIKING.match(rest), _DISTASTE.match(rest)
         if liking:
             yield from _liking(liking, f"{found['mid']}{found['mid2']}", no, past=past)
-        elif fear:
+        elif fear and not past:
             yield Fact("preferences", f"{'不' if no else ''}怕{fear['V']}")
         elif tired and not no:
             yield Fact("preferences", f"不再喜欢{_clean(tired['V'])}")

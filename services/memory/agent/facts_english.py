@@ -1,8 +1,9 @@
 """Plain statements in English: a subject, a predicate, and the frame that says what to keep of it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import takewhile
 
 from services.memory.agent.fact import Fact, Frame
 from services.text.clauses import Clause
@@ -40,7 +41,8 @@ _NOT_PLAIN = re.compile(
     r"|\b(?:said|says|told|claims|claimed|thinks|believes|asked|insists|insisted|quotes?|quoted)\b|[\"“”]"
 )
 _ENDS = re.compile(
-    r"\s*(?:[,;:(]|\s(?:since|because|so|and (?:i|my|we|it|they|he|she|that|the)|but|now|these days|right now|"
+    r"\s*(?:[,;:(]|\s(?:since|because|so|and (?:i|my|we|it|they|he|she|that|there|the)|but|now|"
+    r"these days|right now|"
     r"any ?more|at the moment|currently|recently|already|yesterday|today|ago|when|where|which|who|if|though|"
     r"although|"
     r"while|a lot|very much|so much|too|as well|at all|either|by the way|btw|actually|then|again|permanently|"
@@ -69,6 +71,7 @@ _VAGUE = re.compile(
     r"\w+ing (?:this|that|it|you)|"
     r"to (?:know|ask|see|say|think|thank|hear|add|tell|point|bother|interrupt|be|break|admit)|"
     r"the (?:way|sound|fact|answer|first|second|third|last|other|same|new|look|result|previous|next)|"
+    r"(?:my|our|the|a) (?:current|present|same)|"
     r"the (?:[\w-]+ ){0,2}(?:one|option|version|idea|draft)|"
     r"an? (?:good|nice|bad|better|great|quick|new) (?:idea|question|one|answer))\b",
     re.IGNORECASE,
@@ -368,7 +371,8 @@ _DOES: tuple[Frame, ...] = (
         "pets",
         "has {}",
         past="has {}",
-        shape=rf"(?:have|adopted|got|own|keep) (?P<V>{_NUMBER} (?:[\w-]+ ){{0,3}}?{_PET}s?(?:,? (?:called|"
+        shape=rf"(?:have|adopted|got|own|keep) (?P<V>{_NUMBER} (?:(?!for|of|"
+        rf"to)[\w-]+ ){{0,3}}?{_PET}s?(?:,? (?:called|"
         rf"named) (?-i:[A-Z])\w+(?: and (?-i:[A-Z])\w+)?)?)\b",
     ),
     Frame(
@@ -488,24 +492,41 @@ _PARTICIPLE = re.compile(
 _GOING = re.compile(
     rf"^(?P<V>(?:going|flying|travell?ing|moving|visiting|getting married|starting|hosting|attending|running|"
     rf"driving|"
-    rf"having (?:surgery|an operation|a baby|dinner|lunch)|taking|returning|leaving)\b{_UPCOMING})$",
+    rf"having (?:surgery|an operation|a baby|dinner|lunch)|taking|returning|leaving)\b(?!.*\bnow\b){_UPCOMING})$",
     re.IGNORECASE,
 )
 _MORE = re.compile(
-    r"^(?:and |or |also )?(?P<V>(?!(?:i|so|my|we|but|please|which|that)\b)[\w-]+(?: [\w-]+){0,2})$", re.IGNORECASE
+    r"^(?:and |or |also )?(?P<V>(?!(?:i|so|my|we|but|which|that|it|they|he|she|you|there|please|"
+    r"thanks?|sorry|lol|haha|"
+    r"ok|okay|btw|bye|cheers|ta|hi|hey|hello|yes|no|honestly|really|though|too|obviously|well|anyway|especially|mostly)\b)"
+    r"[\w'-]+(?: [\w'-]+){0,2}(?: (?:and|or) [\w'-]+(?: [\w'-]+){0,2})?)$",
+    re.IGNORECASE,
 )
+_LIKES = re.compile(r"(?:(?:does not|no longer|cannot) )?\w+ ")
 
 
 def facts_in_english(clauses: list[Clause]) -> list[Fact]:
     """Return what clauses state about the speaker, in order."""
     found: list[Fact] = []
-    for text in _predicates(clauses):
+    texts = list(_predicates(clauses))
+    for place, text in enumerate(texts):
         facts = list(_facts(text))
         more = _MORE.match(text)
         if not facts and more and found and found[-1].field == "allergies" and not found[-1].ended:
             facts = [Fact("allergies", part) for part in _parts(more["V"])]
+        elif facts and facts[-1].field == "preferences":
+            facts += _listed(facts[-1], texts[place + 1 :])
         found += facts
     return found
+
+
+def _listed(first: Fact, following: Sequence[str]) -> Iterator[Fact]:
+    """Yield the further members of "likes a, b, c and d" one by one, from the clauses after the first member."""
+    verb = _LIKES.match(first.text)
+    members = [more["V"] for more in takewhile(bool, map(_MORE.match, following)) if more]
+    parts = [part for member in members for part in _parts(member)]
+    if verb and len(parts) > 1:  # a single word after a comma is seldom a member
+        yield from (Fact("preferences", f"{verb[0]}{part}") for part in parts)
 
 
 def _predicates(clauses: list[Clause]) -> Iterator[str]:
@@ -639,7 +660,7 @@ def _by_frame(frame: Frame, rest: str, *, denied: bool, past: bool) -> Iterator[
             yield Fact("allergies", part, ended)
         return
     where = found.groupdict().get("where")
-    yield Fact(frame.field, text.format(value) + (f" at {where}" if where else ""), ended)
+    yield Fact(frame.field, text.format(value) + (f" at {_value(where)}" if where else ""), ended)
 
 
 @cache
