@@ -6,8 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from redis.asyncio import Redis
-
 from services.conversations.branches import Branches
 from services.conversations.event_log import EventLog
 from services.conversations.experts import Experts
@@ -40,6 +38,7 @@ from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
+from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.summaries.past_transcript import PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE, summary_schedule
@@ -93,7 +92,7 @@ class Services:
     budgets: Budgets
     tickets: Tickets
     database: Database
-    redis: Redis
+    redis: RedisClient
     milvus: Milvus
     models: "ChatModels"
     embedder: "Embedder"
@@ -264,7 +263,7 @@ class _Connected:
     """Connections to stores and models, closed at the end."""
 
     database: Database
-    cache: Redis
+    cache: RedisClient
     milvus: Milvus
     models: "ChatModels"
     embedder: "Embedder"
@@ -278,7 +277,7 @@ async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) 
     stack.push_async_callback(database.close)
     await database.open()
     cache = redis.connect(settings.redis_url)
-    stack.push_async_callback(cache.aclose)
+    stack.push_async_callback(redis.close, cache)
     milvus = Milvus(engines.milvus_uri, settings.milvus_token)
     stack.push_async_callback(milvus.close)
     models, embedder = await asyncio.to_thread(_make_models, settings)
@@ -356,7 +355,12 @@ def _forgetting(settings: Settings, stores: ErasureStores, memory: "Memory") -> 
 
 
 def _make_memory(
-    settings: Settings, database: Database, cache: Redis, milvus: Milvus, embedder: "Embedder", jobs: JobQueue
+    settings: Settings,
+    database: Database,
+    cache: RedisClient,
+    milvus: Milvus,
+    embedder: "Embedder",
+    jobs: JobQueue,
 ) -> "Memory":
     from services.memory.wiring import make_memory  # noqa: PLC0415 — it needs the embedder
 

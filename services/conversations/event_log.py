@@ -12,11 +12,11 @@ from uuid import UUID
 
 import orjson
 import structlog
-from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
+from services.platform.redis import RedisClient, is_away
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
@@ -30,7 +30,7 @@ _WHILE_IT_RUNS_S = 3600
 class EventLog:
     """Writes and reads turns' events in Redis."""
 
-    def __init__(self, redis: Redis, breaker: CircuitBreaker, *, keep_s: int) -> None:
+    def __init__(self, redis: RedisClient, breaker: CircuitBreaker, *, keep_s: int) -> None:
         self._redis = redis
         self._breaker = breaker
         self._keep_s = keep_s
@@ -70,6 +70,8 @@ class EventLog:
         try:
             async with self._breaker.use():
                 results = await pipeline.execute(raise_on_error=False)
+                if away := next(filter(is_away, results), None):
+                    raise away
         except (RedisError, OSError, TimeoutError) as error:
             raise Unavailable("Redis does not answer.") from error
         for result in results:

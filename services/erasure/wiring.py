@@ -37,7 +37,7 @@ async def open_erasure(
         stack.push_async_callback(database.close)
         await database.open()
         cache = redis.connect(settings.redis_url)
-        stack.push_async_callback(cache.aclose)
+        stack.push_async_callback(redis.close, cache)
         jobs = JobQueue(database)
         await jobs.open()
         keep_s = settings.turn_events_keep_s

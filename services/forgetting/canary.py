@@ -10,12 +10,12 @@ from uuid import UUID
 
 from psycopg import sql
 from psycopg.rows import tuple_row
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from services.errors import NotFound, Unavailable
 from services.memory.episodes.index import EpisodeIndex
 from services.platform.postgres import UNHURRIED_S, Connection, Database
+from services.platform.redis import RedisClient
 from services.text.tokenizer import terms
 
 _KEYS_AT_ONCE = 500
@@ -79,7 +79,7 @@ class Search:
 class CanarySearch:
     """Searches for a word in everything that is stored of a user."""
 
-    def __init__(self, database: Database, index: EpisodeIndex, redis: Redis) -> None:
+    def __init__(self, database: Database, index: EpisodeIndex, redis: RedisClient) -> None:
         self._database = database
         self._index = index
         self._redis = redis

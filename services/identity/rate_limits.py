@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 import structlog
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from services.errors import RateLimited
+from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
+    from limits.aio.storage import Storage
     from limits.aio.strategies import RateLimiter
 
 log = structlog.get_logger(__name__)
@@ -34,7 +35,7 @@ _Count = tuple["RateLimitItem", tuple[str, ...]]
 class RateLimits:
     """Counts requests and turns, and refuses those over a limit; does nothing without limits."""
 
-    def __init__(self, settings: Settings, cache: Redis, *, without_redis_s: float = 5.0) -> None:
+    def __init__(self, settings: Settings, cache: RedisClient, *, without_redis_s: float = 5.0) -> None:
         """Take the limits; the counts are kept in this process when Redis is embedded, and for a while
         when it did not answer.
         """
@@ -47,17 +48,14 @@ class RateLimits:
         if per_user is None and per_tenant is None:
             return
         from limits import RateLimitItemPerMinute  # noqa: PLC0415 — only where there is a limit
-        from limits.aio.storage import MemoryStorage, RedisStorage  # noqa: PLC0415
+        from limits.aio.storage import MemoryStorage  # noqa: PLC0415
         from limits.aio.strategies import SlidingWindowCounterRateLimiter  # noqa: PLC0415
 
         self._user = RateLimitItemPerMinute(per_user, namespace="user") if per_user else None
         self._tenant = RateLimitItemPerMinute(per_tenant, namespace="tenant") if per_tenant else None
         self._own: RateLimiter = SlidingWindowCounterRateLimiter(MemoryStorage())
         if settings.redis_url is not None:
-            # The service's own connections; of the address only the scheme is read.
-            pool: dict[str, object] = {"connection_pool": cache.connection_pool}
-            storage = RedisStorage("async+redis://", implementation="redispy", key_prefix="limits", **pool)  # type: ignore[arg-type]
-            self._shared = SlidingWindowCounterRateLimiter(storage)
+            self._shared = SlidingWindowCounterRateLimiter(_storage_over(cache))
 
     async def count_turn(self, tenant_id: UUID, user_id: str) -> None:
         """Count a turn that a user starts, for the user and for the tenant.
@@ -115,6 +113,16 @@ class RateLimits:
             await ask(self._own, counts)
         else:
             self._without_shared_until = 0.0
+
+
+def _storage_over(cache: RedisClient) -> "Storage":
+    """Counts over the service's own connections, whether to one server, a Sentinel's service or a cluster."""
+    from limits.aio.storage import RedisStorage  # noqa: PLC0415
+
+    storage = RedisStorage("async+redis://", implementation="redispy", key_prefix="limits")
+    storage.bridge.connection_getter = lambda _: cache  # type: ignore[attr-defined]  # in place of its own
+    storage.bridge.register_scripts()
+    return storage
 
 
 async def _hit(limiter: "RateLimiter", counts: Sequence[_Count]) -> None:

@@ -5,10 +5,10 @@ Redis the encrypted credential: neither is useful without the other."""
 
 from uuid import uuid4
 
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from services.errors import Unauthenticated, Unavailable
+from services.platform.redis import RedisClient
 
 TICKET_S = 30
 
@@ -16,7 +16,7 @@ TICKET_S = 30
 class Tickets:
     """Issues and redeems tickets, over all processes that share a Redis."""
 
-    def __init__(self, cache: Redis) -> None:
+    def __init__(self, cache: RedisClient) -> None:
         self._cache = cache
 
     async def issue(self, authorization: str) -> str:

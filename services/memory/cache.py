@@ -12,11 +12,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
+from services.platform.redis import RedisClient
 from state.prompt import CoreMemorySections
 
 KEEP_S = 3600
@@ -43,7 +43,7 @@ class StoredCoreMemory:
 class CoreMemoryCache:
     """Reads and writes core memory in Redis. Losing it costs a query of PostgreSQL and nothing else."""
 
-    def __init__(self, redis: Redis, breaker: CircuitBreaker, *, shares_human: bool = False) -> None:
+    def __init__(self, redis: RedisClient, breaker: CircuitBreaker, *, shares_human: bool = False) -> None:
         """With `shares_human` generations count otherwise (`CoreMemory`), so that what is cached is kept apart."""
         self._redis = redis
         self._breaker = breaker

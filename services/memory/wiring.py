@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from redis.asyncio import Redis
-
 from services.jobs.queue import JobQueue
 from services.llm.embeddings import Embedder
 from services.memory.archive import Archive
@@ -27,6 +25,7 @@ from services.memory.undo import Undo
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
 from services.platform.postgres import Database
+from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from services.search.parameters import RankingParameters
 from services.text.caches import drop_texts
@@ -63,7 +62,7 @@ class Memory:
 def make_memory(
     settings: Settings,
     database: Database,
-    cache: Redis,
+    cache: RedisClient,
     milvus: Milvus,
     embedder: Embedder,
     jobs: JobQueue,

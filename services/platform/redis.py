@@ -1,36 +1,74 @@
 """Redis: a cache and a mailbox, never authoritative. Everything in it may be lost at any time."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.connection import SSLConnection, parse_url
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import ClusterError, RedisError, ResponseError, TryAgainError
 
 from services.errors import Unavailable
+from services.platform.redis_address import RedisAddress
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
+
+RedisClient = Redis | RedisCluster
+"""Every operation of the service concerns one key, so that a cluster serves it like a single server."""
+
 _TIMEOUT_S = 1.0
+_REDIRECTIONS = 3
+_LONGEST_PAUSE_S = 0.2
 
 
-def connect(url: "SecretStr | None") -> Redis:
-    """Return a client of the server at `url`, or of an in-process Redis that ends with this process."""
+def connect(url: "SecretStr | None") -> RedisClient:
+    """Return a client of the Redis at `url`, or of an in-process Redis that ends with this process."""
     if url is None:
         from fakeredis import FakeAsyncRedis, FakeServer  # noqa: PLC0415 — only when embedded
 
         # A separate in-process server ends with its clients; the library's default one lives as long as the
         # process.
         return FakeAsyncRedis(server=FakeServer(), decode_responses=True)
-    return Redis.from_url(
-        url.get_secret_value(),
-        decode_responses=True,
-        socket_timeout=_TIMEOUT_S,
-        socket_connect_timeout=_TIMEOUT_S,
-    )
+    limits: dict[str, Any] = {"socket_timeout": _TIMEOUT_S, "socket_connect_timeout": _TIMEOUT_S}
+    address = RedisAddress.parse(url.get_secret_value())
+    if address.kind == "server":
+        return Redis.from_url(address.url, decode_responses=True, **limits)
+    options: dict[str, Any] = {**limits, **parse_url(address.options), "decode_responses": True}
+    if options.pop("connection_class", None) is SSLConnection:
+        options["ssl"] = True
+    if address.kind == "cluster":
+        options.pop("db", None)
+        # After a redirection it asks again, with short pauses: whoever asks does not wait for long.
+        retry = Retry(ExponentialWithJitterBackoff(cap=_LONGEST_PAUSE_S, base=0.01), _REDIRECTIONS)
+        return RedisCluster(startup_nodes=[ClusterNode(*node) for node in address.nodes], retry=retry, **options)
+    of_sentinels = {name: value for name, value in options.items() if name.startswith(("socket_", "ssl"))}
+    of_sentinels |= {"username": address.sentinel_username, "password": address.sentinel_password}
+    sentinel: Any = Sentinel(list(address.nodes), sentinel_kwargs=of_sentinels, **options)  # type: ignore[no-untyped-call]
+    client: Redis = sentinel.master_for(address.service)
+    return client
 
 
-async def ping(client: Redis) -> float:
+async def close(client: RedisClient) -> None:
+    """Close the connections of a client, and those to its Sentinels."""
+    await client.aclose()
+    if isinstance(client, Redis) and isinstance(client.connection_pool, SentinelConnectionPool):
+        for sentinel in client.connection_pool.sentinel_manager.sentinels:
+            await sentinel.aclose()
+
+
+def is_away(result: object) -> bool:
+    """Whether an answer within a pipeline says that a node of a cluster could not be asked."""
+    if isinstance(result, ResponseError):
+        return isinstance(result, ClusterError | TryAgainError)
+    return isinstance(result, RedisError | OSError)
+
+
+async def ping(client: RedisClient) -> float:
     """Return the milliseconds that a PING takes.
 
     Raises:

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from services.errors import ConfigurationError
 from services.platform.machine import machine_locale, machine_timezone
+from services.platform.redis_address import RedisAddress
 from services.time_reference.zones import time_zone
 
 PREFIX = "ANAMNESIS_"
@@ -198,8 +199,12 @@ class Settings(BaseSettings):
     """Use this Milvus server."""
     milvus_token: SecretStr | None = Field(None, description="user:password or token of that server")
     """Log in to that server."""
-    redis_url: SecretStr | None = Field(None, description="redis://host:port/0")
-    """Use this Redis server; several API processes need one in common."""
+    redis_url: SecretStr | None = Field(
+        None,
+        description="redis://host:port/0, redis+sentinel://host:port,…/service or redis+cluster://host:port,…; "
+        "with TLS rediss",
+    )
+    """Use this Redis server, service of Sentinels or cluster; several API processes need one in common."""
 
     # Language model; no model = the built-in offline model
     llm_model: str | None = Field(None, description="the model's name at the endpoint")
@@ -451,8 +456,8 @@ class Settings(BaseSettings):
     @field_validator("redis_url")
     @classmethod
     def _is_redis(cls, value: SecretStr | None) -> SecretStr | None:
-        if value and not value.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
-            raise ValueError("not a redis:// address")
+        if value:
+            RedisAddress.parse(value.get_secret_value())
         return value
 
     @field_validator("milvus_uri", "llm_base_url", "embedding_base_url", "weather_url", "weather_geocoding_url")

@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from pydantic import SecretStr
-from redis.asyncio import Redis
 
 from graph.builder import build_graph
 from graph.turns.requests import TurnRequest
@@ -27,6 +26,7 @@ from services.memory.cache import CoreMemoryCache
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
+from services.platform.redis import RedisClient
 from services.platform.settings import Settings
 from state.conversation import TurnInput
 from tests.conftest import free_port
@@ -80,7 +80,7 @@ async def _rows(database: Database, table: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _erasure(services: Services, jobs: JobQueue, client: Redis | None = None) -> Erasure:
+def _erasure(services: Services, jobs: JobQueue, client: RedisClient | None = None) -> Erasure:
     events = EventLog(client or services.redis, CircuitBreaker("Redis"), keep_s=600)
     core = CoreMemoryCache(client or services.redis, CircuitBreaker("Redis"))
     traces = Traces(events, core)

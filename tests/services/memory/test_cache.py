@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from redis.asyncio import Redis
 
 from services.bootstrap import Services
 from services.engines import Engines
@@ -17,6 +16,7 @@ from services.memory.operations import OperationLog, Trigger
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.postgres import Database
+from services.platform.redis import RedisClient
 from state.prompt import CoreMemoryBlock, CoreMemorySections
 from tests.conftest import free_port
 from tests.support.turns import exchange
@@ -41,7 +41,7 @@ class SlowReader(Database):
 
 
 @pytest.fixture(params=["embedded", "server"])
-async def cache(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
+async def cache(request: pytest.FixtureRequest) -> AsyncIterator[RedisClient]:
     """Redis in this process, and a real one."""
     url = SecretStr(request.getfixturevalue("redis_server")) if request.param == "server" else None
     client = redis.connect(url)
@@ -49,7 +49,7 @@ async def cache(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
     await client.aclose()
 
 
-def _core(database: Database, client: Redis) -> CoreMemory:
+def _core(database: Database, client: RedisClient) -> CoreMemory:
     return CoreMemory(database, CoreMemoryCache(client, CircuitBreaker("Redis")), OperationLog(database))
 
 
@@ -63,7 +63,7 @@ def _contents(sections: CoreMemorySections) -> dict[str, Any]:
 
 
 async def test_a_slow_reader_does_not_put_back_what_it_read_before_a_change(
-    services: Services, engines: Engines, cache: Redis
+    services: Services, engines: Engines, cache: RedisClient
 ) -> None:
     owner = await _owner(services)
     writer = _core(services.database, cache)
@@ -83,7 +83,7 @@ async def test_a_slow_reader_does_not_put_back_what_it_read_before_a_change(
 
 
 async def test_writes_that_reach_redis_in_the_wrong_order_leave_the_newer(
-    services: Services, cache: Redis
+    services: Services, cache: RedisClient
 ) -> None:
     owner = await _owner(services)
     one, other = (CoreMemoryCache(cache, CircuitBreaker("Redis")) for _ in range(2))
@@ -99,7 +99,7 @@ async def test_writes_that_reach_redis_in_the_wrong_order_leave_the_newer(
     assert 0 < await cache.ttl(f"core:{owner.user_id}:{owner.expert_id}") <= KEEP_S
 
 
-async def test_what_is_cached_is_not_read_from_the_database(services: Services, cache: Redis) -> None:
+async def test_what_is_cached_is_not_read_from_the_database(services: Services, cache: RedisClient) -> None:
     owner = await _owner(services)
     core = _core(services.database, cache)
     await core.update(owner, "human", {"name": "Wang"}, AGENT)
@@ -113,7 +113,9 @@ async def test_what_is_cached_is_not_read_from_the_database(services: Services, 
     assert await core.for_turn(owner, 2) == {}, "nothing is cached, too"
 
 
-async def test_a_change_that_redis_missed_is_seen_by_the_turns_after_it(services: Services, cache: Redis) -> None:
+async def test_a_change_that_redis_missed_is_seen_by_the_turns_after_it(
+    services: Services, cache: RedisClient
+) -> None:
     owner = await _owner(services)
     core = _core(services.database, cache)
     await core.update(owner, "human", {"name": "Wang"}, AGENT)
@@ -154,7 +156,7 @@ async def test_a_redis_that_hangs_is_not_waited_for(services: Services) -> None:
     await server.wait_closed()
 
 
-async def test_who_has_none_costs_no_question(services: Services, cache: Redis) -> None:
+async def test_who_has_none_costs_no_question(services: Services, cache: RedisClient) -> None:
     turn = await exchange(services.turns, "Hello", "Hi")
     assert turn.core_memory_generation == 0
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
@@ -162,7 +164,7 @@ async def test_who_has_none_costs_no_question(services: Services, cache: Redis) 
     assert await _core(nowhere, cache).for_turn(owner, 0) == {}
 
 
-async def test_switched_off_turns_know_of_none(services: Services, cache: Redis) -> None:
+async def test_switched_off_turns_know_of_none(services: Services, cache: RedisClient) -> None:
     owner = await _owner(services)
     log = OperationLog(services.database)
     off = CoreMemory(services.database, CoreMemoryCache(cache, CircuitBreaker("Redis")), log, on=False)
