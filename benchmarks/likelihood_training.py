@@ -44,6 +44,7 @@ _UNTOLD = 0.12
 """Share of the single facts that are asked for without having been told."""
 _DAYS = 60
 _TASK = "task"
+_BESIDE_ANOTHER = 0.7
 _CLOSE = 0.25
 """As in `services.search.selection`."""
 _STANDING = ("met", "by_meaning", "likeness", "meant_around", "score")
@@ -321,7 +322,9 @@ def _kind(case: Case) -> str:
 
 def _shown(likely: Values, threshold: float) -> Values:
     best = np.argsort(-likely)[:_SHOWN_MOST]
-    return best[likely[best] >= max(threshold, _CLOSE * float(likely.max()))]
+    if likely.max() < threshold:
+        return best[:0]
+    return best[likely[best] >= max(_BESIDE_ANOTHER * threshold, _CLOSE * float(likely.max()))]
 
 
 def main() -> None:

@@ -23,6 +23,8 @@ _LIKELY_FOR_NOBODY = 0.2
 """The same where the message wants something done or explained, and says nothing of its user."""
 _LIKELY_OF_THE_PAST = 0.05
 """The same where the message refers to what was said before."""
+_BESIDE_ANOTHER = 0.7
+"""Share of these probabilities that a further item needs once one is shown: nothing is shown less often for it."""
 _CLOSE = 0.25
 """Share of the best one's probability that each further item must have."""
 
@@ -70,8 +72,13 @@ class Floor:
 
     def admits(self, ranked: Ranked) -> bool:
         """Whether the unit is shown by itself."""
-        if ranked.likelihood >= self.likelihood:
-            return True
+        return ranked.likelihood >= self.likelihood or self._is_near(ranked)
+
+    def admits_beside_another(self, ranked: Ranked) -> bool:
+        """Whether the unit is shown where another one is shown by itself."""
+        return ranked.likelihood >= _BESIDE_ANOTHER * self.likelihood or self._is_near(ranked)
+
+    def _is_near(self, ranked: Ranked) -> bool:
         return self.cosine is not None and ranked.cosine is not None and ranked.cosine >= self.cosine
 
     def admits_by_time(self, ranked: Ranked) -> bool:
@@ -118,7 +125,7 @@ def select(
     considered = [(ranked, _unfit(ranked, shown)) for ranked in likeliest(ranking, depth)]
     relevant = any(floor.admits(ranked) for ranked, unfit in considered if unfit is None)
     for ranked, unfit in considered:
-        admitted = floor.admits(ranked) if relevant else floor.admits_by_time(ranked)
+        admitted = floor.admits_beside_another(ranked) if relevant else floor.admits_by_time(ranked)
         reason = unfit or (None if admitted else BELOW_FLOOR)
         if reason:
             excluded.append(Excluded(ranked.unit.id, reason))

@@ -83,6 +83,15 @@ def test_what_is_likely_is_shown_and_others_only_if_they_come_close() -> None:
     assert chosen_of(result("first", likelihood=0.03), result("close", likelihood=0.02)) == []
 
 
+def test_a_little_less_is_asked_of_what_stands_beside_something_likely() -> None:
+    less = result("less", likelihood=0.08)
+    assert chosen_of(less) == []
+    assert chosen_of(result("likely", likelihood=0.2), less, result("too little", likelihood=0.06)) == [
+        "likely",
+        "less",
+    ]
+
+
 def test_the_likelier_is_shown_first_and_of_equal_ones_the_better_placed() -> None:
     assert chosen_of(result("second", likelihood=0.4), result("first", likelihood=0.5)) == ["first", "second"]
     assert chosen_of(result("first"), result("second")) == ["first", "second"]
