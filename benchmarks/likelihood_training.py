@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.conditional_logit import Choice, Model, train
 from benchmarks.everyday_facts import DATA, Asked, Told, folders, load
 from services.search.columns import Columns
 from services.search.hits import Unit
@@ -34,9 +35,6 @@ from services.text.language import language_of
 Values = NDArray[Any]
 
 WEIGHTS = Path(__file__).parents[1] / "services" / "search" / "likelihood.json"
-_STEPS = 300
-_RATE = 0.05
-_STILL = 1e-3
 _DECAY = 1e-3
 _MIXES = 2
 """Times that the single facts are mixed into stores."""
@@ -60,10 +58,8 @@ class Case:
 
     source: str
     language: str
-    units: Values
-    situation: Values
-    right: Values
-    """1 for each unit that carries the answer."""
+    choice: Choice
+    """Right is each unit that carries the answer."""
     category: str
     names: tuple[tuple[str, ...], tuple[str, ...]]
     """Of the columns of the units, and of the situation."""
@@ -221,69 +217,28 @@ def _case(
     return Case(
         source,
         language_of([question]),
-        np.stack([*of_units.values()], axis=1)[standing].astype(np.float32),
-        np.array([*of_situation.values()]),
-        carrying[standing],
+        Choice(
+            np.stack([*of_units.values()], axis=1)[standing].astype(np.float32),
+            np.array([*of_situation.values()]),
+            carrying[standing],
+            _weight(source, category),
+        ),
         category,
         (tuple(of_units), tuple(of_situation)),
     )
 
 
-@dataclass(frozen=True)
-class Model:
-    """Weights of the columns."""
-
-    units: Values
-    situation: Values
-
-    def probabilities(self, case: Case) -> Values:
-        """Of each unit of the case."""
-        scores = np.append(case.units @ self.units, case.situation @ self.situation)
-        raised = np.exp(scores - scores.max())
-        found: Values = (raised / raised.sum())[:-1]
-        return found
+def _learn(known: Sequence[Case]) -> Model:
+    """The weights that the cases teach."""
+    return train([case.choice for case in known], decay=_DECAY)
 
 
-def train(known: Sequence[Case]) -> Model:
-    """Learn from the cases: Adam (Kingma and Ba, 2015) on all of them at once, the columns standardised."""
-    rows, alone = np.concatenate([case.units for case in known]), np.stack([case.situation for case in known])
-    group = np.repeat(np.arange(len(known)), [len(case.right) for case in known])
-    begins = np.searchsorted(group, np.arange(len(known)))
-    right = np.concatenate([case.right / max(case.right.sum(), 1) for case in known])
-    none = np.array([float(case.right.sum() == 0) for case in known])
-    weight = np.array([_weight(case) for case in known])
-    weight /= weight.sum()
-    moving = [table.std(axis=0) > _STILL for table in (rows, alone)]
-    means = [table.mean(axis=0) * of for table, of in zip((rows, alone), moving, strict=True)]
-    spreads = [np.where(of, table.std(axis=0), 1.0) for table, of in zip((rows, alone), moving, strict=True)]
-    tables = [(rows - means[0]) / spreads[0], (alone - means[1]) / spreads[1]]
-    found = [np.zeros(table.shape[1]) for table in tables]
-    first, second = [np.zeros_like(each) for each in found], [np.zeros_like(each) for each in found]
-    for step in range(1, _STEPS + 1):
-        scores, other = (table @ of for table, of in zip(tables, found, strict=True))
-        highest = np.maximum(np.maximum.reduceat(scores, begins), other)
-        raised, raised_other = np.exp(scores - highest[group]), np.exp(other - highest)
-        total = np.add.reduceat(raised, begins) + raised_other
-        of_scores = [(raised / total[group] - right) * weight[group], (raised_other / total - none) * weight]
-        rate = _RATE * min(1.0, 2 * (1 - step / _STEPS) + 0.05)
-        for at, table in enumerate(tables):
-            slope = table.T @ of_scores[at] + _DECAY * found[at]
-            first[at] = 0.9 * first[at] + 0.1 * slope
-            second[at] = 0.99 * second[at] + 0.01 * slope**2
-            step_size = first[at] / (1 - 0.9**step) / (np.sqrt(second[at] / (1 - 0.99**step)) + 1e-8)
-            found[at] = found[at] - rate * step_size
-    units, situation = (of / spread for of, spread in zip(found, spreads, strict=True))
-    # What the means take away is given to the constant, the last column.
-    situation[-1] += means[0] @ units - means[1] @ situation
-    return Model(units, situation)
-
-
-def _weight(case: Case) -> float:
-    if case.category == _TASK:
+def _weight(source: str, category: str) -> float:
+    if category == _TASK:
         return 0.6
-    if case.source != "facts":
+    if source != "facts":
         return 1.0
-    return 0.0 if case.category in _UNSOLVED else 0.6 / _MIXES
+    return 0.0 if category in _UNSOLVED else 0.6 / _MIXES
 
 
 _SHOWN_MOST = 4
@@ -292,17 +247,17 @@ _SHOWN_MOST = 4
 def _check(found: Sequence[Case]) -> None:
     """Print for each source what is reached and how precisely, learned from the others."""
     for source in sorted({case.source for case in found}):
-        model = train([case for case in found if case.source != source])
+        model = _learn([case for case in found if case.source != source])
         for language in ("en", "zh"):
             seen = [case for case in found if (case.source, case.language) == (source, language)]
-            _report(f"{source} {language}", [(case, model.probabilities(case)) for case in seen])
+            _report(f"{source} {language}", [(case, model.probabilities(case.choice)) for case in seen])
 
 
 def _report(name: str, judged: Sequence[tuple[Case, Values]]) -> None:
-    fair = [(case, likely) for case, likely in judged if case.right.any()]
+    fair = [(case, likely) for case, likely in judged if case.choice.right.any()]
     for threshold in (0.05, 0.1, 0.2):
         shown = [_shown(likely, threshold) for _, likely in fair]
-        carrying = [float(case.right[at].sum()) for (case, _), at in zip(fair, shown, strict=True)]
+        carrying = [float(case.choice.right[at].sum()) for (case, _), at in zip(fair, shown, strict=True)]
         silent = {
             kind: [not len(_shown(likely, threshold)) for case, likely in judged if _kind(case) == kind]
             for kind in ("unanswerable", _TASK)
@@ -317,7 +272,7 @@ def _report(name: str, judged: Sequence[tuple[Case, Values]]) -> None:
 
 
 def _kind(case: Case) -> str:
-    return _TASK if case.category == _TASK else "question" if case.right.any() else "unanswerable"
+    return _TASK if case.category == _TASK else "question" if case.choice.right.any() else "unanswerable"
 
 
 def _shown(likely: Values, threshold: float) -> Values:
@@ -336,7 +291,7 @@ def main() -> None:
     if options.check:
         _check(found)
         return
-    model = train(found)
+    model = _learn(found)
     weights = {
         kind: {name: round(float(weight), 4) for name, weight in zip(names, values, strict=True)}
         for kind, names, values in zip(

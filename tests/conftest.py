@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import httpx
 import psycopg
 import pytest
 from psycopg import sql
@@ -30,6 +31,7 @@ from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 
 if TYPE_CHECKING:
+    from graph.turns.runner import TurnRunner
     from tests.support.milvus_server import MilvusServer
 
 TEMPLATE = "anamnesis"
@@ -114,12 +116,13 @@ def database_name(postgres: EmbeddedPostgres) -> Iterator[str]:
 
 
 @pytest.fixture
-def engines(postgres: EmbeddedPostgres, database_name: str) -> Engines:
-    """Where the test's stores are; nothing listens where Milvus should be."""
+def engines(request: pytest.FixtureRequest, postgres: EmbeddedPostgres, database_name: str) -> Engines:
+    """Where the test's stores are; nothing listens where Milvus should be, unless the test is marked `indexed`."""
+    indexed = request.node.get_closest_marker("indexed")
     return Engines(
         database_url=postgres.url(SERVICE_ROLE, database_name),
         owner_url=postgres.url(OWNER_ROLE, database_name),
-        milvus_uri=f"http://127.0.0.1:{free_port()}",
+        milvus_uri=request.getfixturevalue("milvus_uri") if indexed else f"http://127.0.0.1:{free_port()}",
     )
 
 
@@ -190,6 +193,32 @@ def milvus_server(tmp_path: Path) -> Iterator["MilvusServer"]:
 async def remembering(settings: Settings, engines: Engines, milvus_uri: str) -> AsyncIterator[Services]:
     """All services, with an index."""
     async with open_services(settings, replace(engines, milvus_uri=milvus_uri)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def runner(services: Services) -> AsyncIterator["TurnRunner"]:
+    """A turn runner over the services."""
+    from tests.support.application import running_turns  # unit tests do without the application
+
+    async with running_turns(services) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def url(services: Services, runner: "TurnRunner") -> AsyncIterator[str]:
+    """Address of the application, served in this process."""
+    from tests.support.application import served
+
+    async with served(services, runner) as address:
+        yield address
+
+
+@pytest.fixture
+async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """An HTTP client of the application."""
+    # Plain HTTP: to load the certificates would take longer than most tests.
+    async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened:
         yield opened
 
 

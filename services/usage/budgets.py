@@ -3,7 +3,6 @@
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 from uuid import UUID
 
 import structlog
@@ -18,8 +17,6 @@ _KNOWN_S = 5.0
 _MOST_KNOWN = 10_000
 
 log = structlog.get_logger(__name__)
-
-Standing = Literal["free", "saving", "exhausted"]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Literal, LiteralString, get_args
+from typing import Any, Literal, LiteralString
 from uuid import UUID
 
 import structlog
@@ -27,7 +27,6 @@ _OF_TENANT = "usage_tenant_id_fkey"
 log = structlog.get_logger(__name__)
 
 Dimension = Literal["day", "user", "expert", "purpose", "model"]
-DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 # A user or expert that was removed meanwhile is nobody in particular.
 _WRITE: LiteralString = """

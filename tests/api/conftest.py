@@ -2,43 +2,17 @@
 
 import asyncio
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
-from graph.turns.runner import TurnRunner
-from services.bootstrap import Services
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from tests.conftest import free_port
-from tests.support.application import running_turns, served
 from tests.support.folders import new_folder
 from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess
-
-
-@pytest.fixture
-async def runner(services: Services) -> AsyncIterator[TurnRunner]:
-    """A turn runner over the services."""
-    async with running_turns(services) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def url(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
-    """Address of the application, served in this process."""
-    async with served(services, runner) as address:
-        yield address
-
-
-@pytest.fixture
-async def client(url: str) -> AsyncIterator[httpx.AsyncClient]:
-    """An HTTP client of the application."""
-    # Plain HTTP: to load the certificates would take longer than most tests.
-    async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Episodes over HTTP: hostile texts and names, strangers who guess ids, and recall before anything is indexed."""
 
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -16,7 +15,7 @@ from tests.support.model_server import ModelServer
 from tests.support.service_process import ServiceProcess, answer_of, chat
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 NASTY = (
     '" or 1==1 --',
@@ -29,12 +28,6 @@ NASTY = (
     "%s %(user_id)s",
     "id in [1, 2]",
 )
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 async def _search(client: httpx.AsyncClient, user: str, **body: Any) -> httpx.Response:

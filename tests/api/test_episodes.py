@@ -1,7 +1,6 @@
 """Episodes over HTTP."""
 
 import json
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,19 +9,12 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.engines import Engines
 from services.memory.operations import Trigger
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 EPISODES = "/api/v1/users/u-1/episodes"
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 async def _search(client: httpx.AsyncClient, query: str, **more: Any) -> list[dict[str, Any]]:

@@ -1,13 +1,11 @@
 """Knowledge bases over HTTP: made, filled, searched, changed, removed; and the sources of an answer."""
 
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.engines import Engines
 from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 from services.identity.tenants import DEFAULT_TENANT, Tenants
@@ -16,7 +14,7 @@ from tests.support.issuer import bearer
 from tests.support.knowledge import a_base, pdf, put, word
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 BASES = "/api/v1/knowledge-bases"
 DOCUMENTS = f"{BASES}/handbook/documents"
@@ -31,12 +29,6 @@ SOURCE = {
     "page": None,
     "score": 1.0,
 }
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With an index."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Memory is asked what it knows of a user, over HTTP."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -9,7 +8,6 @@ import pytest
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
-from services.engines import Engines
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.platform.settings import Settings, load_settings
@@ -17,15 +15,9 @@ from tests.conftest import UNHURRIED_MS
 from tests.support.model_server import ModelServer, Received, Reply
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 ASK = "/api/v1/users/u-1/memory/ask"
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 async def _ask(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:

@@ -1,24 +1,16 @@
 """What was said in one conversation is in the prompt of another: over HTTP, every prompt read."""
 
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.engines import Engines
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 _HEADINGS = ("From earlier conversations", "以往对话中可能")
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 async def _say(http: httpx.AsyncClient, session: str, message: str, **more: Any) -> dict[str, Any]:

@@ -1,18 +1,16 @@
 """Messages find their knowledge base by themselves: what the stream tells, and what the model is sent."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.engines import Engines
 from tests.support.knowledge import a_base, put
 from tests.support.model_server import ModelServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 COFFEE = """# Care
 
@@ -25,12 +23,6 @@ Pour one sachet of descaler and 900 ml of water into the tank.
 Vacuum it.
 """
 HANDBOOK = "# 考勤与休假\n\n## 年假\n\n入职满一年有五天年假。\n\n## 病假\n\n病假要交医院证明。"
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With an index."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 @pytest.fixture

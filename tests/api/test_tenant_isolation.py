@@ -4,7 +4,6 @@ import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +18,6 @@ from websockets.asyncio.client import connect
 from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
-from services.engines import Engines
 from services.experiments.assignment import Variant
 from services.experiments.experiments import NewExperiment
 from services.identity.api_keys import ApiKeys
@@ -53,18 +51,12 @@ from tests.support.walk import (
     wrongly_stored,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 TENANTS = 10
 OPERATIONS = 600
 MANY_OPERATIONS = 14_000
 AT_ONCE = 64
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With an index that everybody shares."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 @pytest.fixture

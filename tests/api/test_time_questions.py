@@ -1,7 +1,6 @@
 """Questions about days: answered from what was prepared, in the user's own zone; every prompt read."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,7 +9,6 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.visits.schedule import SUMMARISE_DAYS
 from tests.services.summaries.test_daily_summaries import written
@@ -18,16 +16,10 @@ from tests.support.jobs import statuses
 from tests.support.model_server import ModelServer, Reply
 from tests.support.visits import import_lines, said
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 HEADINGS = ("The user asks about what was said", "The user refers to", "用户问的是", "用户提到的是")
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 def _days_ago(days: int, hour: int = 12, zone: ZoneInfo = SHANGHAI) -> datetime:

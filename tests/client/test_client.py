@@ -11,26 +11,12 @@ import httpx
 import pytest
 
 from anamnesis.client import Anamnesis, AsyncAnamnesis, ServiceError, TurnFailed, Unreachable
-from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from tests.conftest import free_port
-from tests.support.application import running_turns, served
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def runner(services: Services) -> AsyncIterator[TurnRunner]:
-    async with running_turns(services) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def url(services: Services, runner: TurnRunner) -> AsyncIterator[str]:
-    async with served(services, runner) as address:
-        yield address
 
 
 @pytest.fixture

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.test_client import runner, url
 from tests.support.fork_server import ROOT
-
-__all__ = ["runner", "url"]
 
 pytestmark = pytest.mark.anyio
 

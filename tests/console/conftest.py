@@ -1,14 +1,11 @@
-"""The application over real HTTP, as the tests of the API have it, and a browser."""
+"""A browser for the application over real HTTP."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Browser
 
-from tests.api.conftest import client, runner, url
 from tests.console.browser import chromium
-
-__all__ = ["client", "runner", "url"]
 
 
 @pytest.fixture(scope="package")

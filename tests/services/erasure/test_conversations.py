@@ -29,13 +29,7 @@ from tests.support.application import running_turns
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import events_of, exchange, remember
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 
 async def _erase(services: Services, turn: OpenTurn, **options: Any) -> ErasedConversation:

@@ -35,7 +35,7 @@ from tests.support.milvus_server import MilvusServer, of_user
 from tests.support.model_server import ModelServer, Reply
 from tests.support.turns import events_of, exchange, first_token, new_turn, remember
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.indexed]
 
 OTHER = UUID("0190a000-0000-7000-8000-0000000000aa")
 
@@ -66,12 +66,6 @@ WHERE c.relkind IN ('r', 'p', 'm') AND c.relnamespace = 'public'::regnamespace A
   AND (a.attname IN ('tenant_id', 'user_id', 'conversation_id', 'turn_id', 'message_id')
        OR a.attname LIKE '%\\_message\\_id')
 """
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 async def _rows(database: Database, table: str) -> int:

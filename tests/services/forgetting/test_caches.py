@@ -16,7 +16,7 @@ from tests.support.jobs import until
 from tests.support.retracting import WHOLE
 from tests.support.turns import exchange
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 
 async def _recall(services: Services, owner: Owner) -> int:

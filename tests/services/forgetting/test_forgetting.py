@@ -21,7 +21,7 @@ from tests.support.model_server import ModelServer, Reply
 from tests.support.retracting import SECRET, WHOLE, repeating
 from tests.support.turns import exchange, new_turn
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 USER = "/api/v1/users/u-1"
 

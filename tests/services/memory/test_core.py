@@ -180,8 +180,11 @@ def test_what_cannot_be_kept_as_it_is_is_refused(content: dict[str, Any]) -> Non
     assert refused.value.field == "content"
 
 
-def test_what_can_be_kept_is_accepted() -> None:
-    check_values({"a": [None, True, 1.5, 2**53, "😀\n"], "b": _deep(3), "k" * 128: {}})
+async def test_what_can_be_kept_is_read_back_as_it_was(services: Services) -> None:
+    owner = await _owner(services)
+    content = {"a": [None, True, 1.5, 2**53, "😀\n"], "b": _deep(3), "k" * 128: {}}
+    await services.memory.core.update(owner, "human", content, AGENT)
+    assert await _contents(services, owner) == {"human": content}
 
 
 @pytest.mark.parametrize("section", ["", "a b", "a-b", "人", "a" * 65, "a\n", "a.b", "\x00"])

@@ -1,8 +1,6 @@
 """What is forgotten is in none of the texts that were made of it, for this user alone, until that is undone."""
 
 import json
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -14,7 +12,6 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
-from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT, Tenants
 from services.memory.blocks import Owner
 from services.memory.episodes.index import Scope
@@ -23,7 +20,6 @@ from services.platform.settings import Settings, load_settings
 from services.summaries.schedule import ARCHIVE, SUMMARISE
 from services.visits.schedule import SUMMARISE_DAYS
 from state.context import TurnContext
-from tests.support.application import running_turns, served
 from tests.support.archiving import answer, archived, topic
 from tests.support.compressing import compress, consolidated, everything, merging
 from tests.support.jobs import has_ended, statuses, until
@@ -33,7 +29,7 @@ from tests.support.talks import new_expert
 from tests.support.turns import exchange, new_turn
 from tests.support.visits import days_of, import_lines, said, talk_at, visits_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 DAY = date(2026, 3, 10)
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -47,23 +43,6 @@ def settings(settings: Settings) -> Settings:
     """Showing a model little of a transcript at a time."""
     values = {**settings.model_dump(exclude_unset=True), "memory_summary_chunk_tokens": 500}
     return load_settings(**values)
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
-
-
-@pytest.fixture
-async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the application over these services."""
-    async with (
-        running_turns(services) as runner,
-        served(services, runner) as url,
-        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened,
-    ):
-        yield opened
 
 
 def _owner(turn: OpenTurn) -> Owner:

@@ -58,7 +58,3 @@ async def test_what_takes_too_long_is_given_up(server: WeatherServer, http: Outg
 async def test_a_server_that_is_not_there(http: OutgoingHttp) -> None:
     assert await _failure(http, f"http://127.0.0.1:{free_port()}") == ("unreachable", None)
     assert await _failure(http, "http://") == ("unreachable", None)
-
-
-async def test_what_was_never_used_needs_no_closing() -> None:
-    await OutgoingHttp().close()

@@ -1,7 +1,6 @@
 """What was said in a time is found by the words for that time, in the user's zone, and word for word."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,6 @@ from langchain_core.messages import ToolCall
 
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
-from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from state.context import TurnContext
 from tests.services.summaries.test_daily_summaries import written
@@ -20,15 +18,9 @@ from tests.support.model_server import ModelServer
 from tests.support.turns import context_of, new_turn
 from tests.support.visits import import_lines, said
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.indexed]
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
-
-
-@pytest.fixture
-def engines(engines: Engines, milvus_uri: str) -> Engines:
-    """With a Milvus that answers."""
-    return replace(engines, milvus_uri=milvus_uri)
 
 
 @pytest.fixture
