@@ -17,7 +17,7 @@ from services.conversations.spaces import Spaces
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
-from services.engines import Engines
+from services.engines import Engines, make_vault
 from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
@@ -156,7 +156,7 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         database, cache, jobs = connected.database, connected.cache, connected.jobs
         models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database, default_locale=settings.default_locale)
-        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s)
+        events = EventLog(cache, CircuitBreaker("Redis"), keep_s=settings.turn_events_keep_s, vault=database.vault)
         memory = _make_memory(settings, database, cache, connected.milvus, embedder, jobs)
         summaries = _make_summaries(settings, connected, memory)
         stack.push_async_callback(memory.working_sets.close)
@@ -273,7 +273,7 @@ class _Connected:
 
 
 async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> _Connected:
-    database = Database(engines.database_url, direct_url=engines.direct_url)
+    database = Database(engines.database_url, direct_url=engines.direct_url, vault=make_vault(settings))
     stack.push_async_callback(database.close)
     await database.open()
     cache = redis.connect(settings.redis_url)

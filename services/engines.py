@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from services.platform.data_folder import held, unusable
 from services.platform.embedded_milvus import EmbeddedMilvus
@@ -11,6 +12,9 @@ from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, Embedd
 from services.platform.migrate import migrate, role_of
 from services.platform.postgres import Database
 from services.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from services.encryption.vault import Vault
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,19 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:
             await asyncio.to_thread(migrate, owner_url, role_of(database_url))
-        database = Database(database_url, direct_url=direct_url(settings))
+        database = Database(database_url, direct_url=direct_url(settings), vault=make_vault(settings))
         try:
             await database.open()
             yield database
         finally:
             await database.close()
+
+
+def make_vault(settings: Settings) -> "Vault | None":
+    """Return what encrypts users' words as the settings say; None = nothing does."""
+    if not settings.encryption:
+        return None
+    from services.encryption.key_store import KeyStore  # noqa: PLC0415 — needed only with encryption
+    from services.encryption.vault import Vault  # noqa: PLC0415
+
+    return Vault(KeyStore(settings.keys_folder, settings.encryption_key_file))

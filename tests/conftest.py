@@ -21,7 +21,7 @@ from psycopg import sql
 from redis import Redis
 
 from services.bootstrap import Services, open_services
-from services.engines import Engines
+from services.engines import Engines, make_vault
 from services.platform.embedded_milvus import EmbeddedMilvus
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tests.support.milvus_server import MilvusServer
 
 TEMPLATE = "anamnesis"
+ENCRYPTED = os.environ.get("TEST_ENCRYPTION") == "on"
+"""Run the tests with encryption on, which by default is off."""
 UNHURRIED_MS = 5_000
 """For recall: a machine under load must not decide what a prompt holds. Tests of its budget set their own."""
 gc.disable()  # until all tests are collected: a fifth of that time, and nothing is found
@@ -87,6 +89,9 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
             monkeypatch.delenv(name)
     monkeypatch.setenv("ANAMNESIS_DEFAULT_TIMEZONE", "Asia/Shanghai")  # and not this machine's
     monkeypatch.setenv("ANAMNESIS_MEMORY_AGENT_PAUSE_S", "0")
+    if ENCRYPTED:
+        monkeypatch.setenv("ANAMNESIS_ENCRYPTION", "on")
+        monkeypatch.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(tmp_path / "keys"))
     monkeypatch.chdir(tmp_path)
 
 
@@ -129,7 +134,7 @@ def engines(request: pytest.FixtureRequest, postgres: EmbeddedPostgres, database
 @pytest.fixture
 async def database(engines: Engines) -> AsyncIterator[Database]:
     """The test's database, as the service sees it."""
-    opened = Database(engines.database_url)
+    opened = Database(engines.database_url, vault=make_vault(load_settings()))
     await opened.open()
     yield opened
     await opened.close()

@@ -13,6 +13,7 @@ from uuid_utils.compat import uuid7
 from services.compression import sql
 from services.compression.models import Member, MergedText, Report
 from services.compression.run import Fading, LostRun, Reason, Run, StoredRun
+from services.encryption.marks import Words, WordsInJson
 from services.errors import NotFound
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
@@ -120,7 +121,7 @@ class CompressionStore:
         values = {
             **run.values,
             "draft_id": uuid7(),
-            "content": refined.text,
+            "content": Words(refined.text),
             "made_by": Jsonb(made_by(actor="compression", run_id=run.id)),
             "ids": [member.id for member, _ in outcomes],
             "outcomes": [outcome for _, outcome in outcomes],
@@ -245,5 +246,5 @@ def _count(report: Report, made: Sequence[Any]) -> None:
     ]
 
 
-def _stored(report: Report) -> Jsonb:
-    return Jsonb(asdict(report))
+def _stored(report: Report) -> WordsInJson:
+    return WordsInJson(asdict(report), clear=["by"])

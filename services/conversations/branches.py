@@ -4,7 +4,7 @@ Messages on a branch are in no prompt, recall, summary or day. The conversation'
 a branch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
@@ -81,12 +81,15 @@ _LIST: LiteralString = """
 SELECT b.id, b.after_turn_id, b.reason, b.created_at, first.turn_id AS first_turn_id, first.content AS begins_with,
        (SELECT count(*) FROM messages m WHERE m.branch_id = b.id) AS messages
 FROM conversation_branches b CROSS JOIN LATERAL (
-    SELECT turn_id, left(content, 200) AS content FROM messages m
+    SELECT turn_id, CASE WHEN starts_with(content, '~[1.') THEN content ELSE left(content, 200) END AS content
+    FROM messages m
     WHERE m.branch_id = b.id ORDER BY m.created_at, m.id LIMIT 1
 ) AS first
 WHERE b.conversation_id = %(conversation_id)s AND b.tenant_id = %(tenant_id)s
 ORDER BY b.created_at, b.id
 """
+
+_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,8 @@ class Branches:
     async def list(self, tenant_id: UUID, conversation_id: UUID) -> Sequence[Branch]:
         """Return the branches of a conversation, in the order in which they were put aside."""
         values = {"tenant_id": tenant_id, "conversation_id": conversation_id}
-        return await self._database.fetch(tenant_id, _LIST, values, class_row(Branch))
+        found = await self._database.fetch(tenant_id, _LIST, values, class_row(Branch))
+        return [replace(branch, begins_with=branch.begins_with[:_SHOWN_CHARACTERS]) for branch in found]
 
     async def following(self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID | None) -> UUID | None:
         """Return the turn that follows another one on the current course; after None, the first."""

@@ -7,7 +7,7 @@ was presumed dead and goes on writing. Redis may lose all of it: the turn itself
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
@@ -18,6 +18,9 @@ from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.redis import RedisClient, is_away
 from state.events import TurnEvent
+
+if TYPE_CHECKING:
+    from services.encryption.vault import Vault
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +33,11 @@ _WHILE_IT_RUNS_S = 3600
 class EventLog:
     """Writes and reads turns' events in Redis."""
 
-    def __init__(self, redis: RedisClient, breaker: CircuitBreaker, *, keep_s: int) -> None:
+    def __init__(
+        self, redis: RedisClient, breaker: CircuitBreaker, *, keep_s: int, vault: "Vault | None" = None
+    ) -> None:
+        """Take how many seconds events stay after a turn's end, and what encrypts them; None = nothing."""
+        self._vault = vault
         self._redis = redis
         self._breaker = breaker
         self._keep_s = keep_s
@@ -61,11 +68,13 @@ class EventLog:
             key = _key(turn_id)
             body = [event for event in events if not event.is_last]
             if body:
-                pipeline.execute_command("XADD", key, f"{body[-1].sequence}-0", "events", _encode(body))
+                pipeline.execute_command(
+                    "XADD", key, f"{body[-1].sequence}-0", "events", self._encode(turn_id, body)
+                )
             if events[0].sequence == 1 and not events[-1].is_last:
                 pipeline.expire(key, _WHILE_IT_RUNS_S)
             if events[-1].is_last:
-                pipeline.execute_command("XADD", key, _END, "events", _encode(events[-1:]))
+                pipeline.execute_command("XADD", key, _END, "events", self._encode(turn_id, events[-1:]))
                 pipeline.expire(key, self._keep_s)
         try:
             async with self._breaker.use():
@@ -91,7 +100,7 @@ class EventLog:
             raise Unavailable("Redis does not answer.") from error
         events: list[TurnEvent] = []
         for _, fields in entries:
-            for event in _decode(fields["events"]):
+            for event in self._decode(fields["events"]):
                 if event.sequence > after or event.is_last:
                     events.append(event)
                     after = max(after, event.sequence)
@@ -112,14 +121,19 @@ class EventLog:
         except (RedisError, OSError, TimeoutError) as error:
             raise Unavailable("Redis does not answer.") from error
 
+    def _encode(self, turn_id: UUID, events: Sequence[TurnEvent]) -> bytes | str:
+        batch = orjson.dumps([(event.sequence, event.status, event.content) for event in events])
+        if self._vault is None:
+            return batch
+        key = self._vault.key_of_turn(turn_id)
+        if key is None:
+            raise Unavailable("The user of the turn was erased.")
+        return key.seal(batch)
+
+    def _decode(self, batch: str) -> list[TurnEvent]:
+        opened = batch if self._vault is None else self._vault.open_bytes(batch)
+        return [TurnEvent(*event) for event in orjson.loads(opened)] if opened is not None else []
+
 
 def _key(turn_id: UUID) -> str:
     return f"turn:{turn_id}:events"
-
-
-def _encode(events: Sequence[TurnEvent]) -> bytes:
-    return orjson.dumps([(event.sequence, event.status, event.content) for event in events])
-
-
-def _decode(batch: str) -> list[TurnEvent]:
-    return [TurnEvent(*event) for event in orjson.loads(batch)]

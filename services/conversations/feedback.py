@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row, dict_row, tuple_row
 
+from services.encryption.marks import all_words, words
 from services.errors import Conflict, NotFound
 from services.experiments.assignment import NAMES_OF_TURN
 from services.platform.metrics import EXPERIMENT_FEEDBACK, FEEDBACK
@@ -96,8 +97,8 @@ class TurnFeedback:
             "tenant_id": tenant_id,
             "message_id": turn["message_id"],
             "score": 1 if rating == "up" else -1,
-            "comment": comment,
-            "tags": list(dict.fromkeys(tags)),
+            "comment": words(comment),
+            "tags": all_words(dict.fromkeys(tags)),
         }
         rows = await self._database.fetch(tenant_id, _PUT, values, dict_row)
         if not rows:

@@ -9,6 +9,7 @@ from psycopg.rows import tuple_row
 
 from services.conversations.messages import message_digest
 from services.conversations.resent_history import StoredMessage
+from services.encryption.marks import WordsDigest
 from services.platform.postgres import Database
 
 _COLUMNS: LiteralString = """
@@ -141,7 +142,12 @@ class KnownConversations:
 
         With `space`, only one that belongs to it.
         """
-        values = {"user": user, "expert": expert, "space": space, "answers": list(answers[-_MOST_ANSWERS:])}
+        values = {
+            "user": user,
+            "expert": expert,
+            "space": space,
+            "answers": [WordsDigest(each) for each in answers[-_MOST_ANSWERS:]],
+        }
         return await self._one(tenant_id, _WITH_ANSWERS, values, messages)
 
     async def place_of(

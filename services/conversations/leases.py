@@ -185,6 +185,8 @@ class TurnLeases:
         )
         if running := running_experiments(found.experiments):
             turn = turn.given(assign(tenant_id, found.user_id, found.expert, running))
+        if self._database.vault is not None:
+            self._database.vault.know(turn_id, tenant_id, found.external_id)
         images = [part["image_url"]["url"] for part in found.parts]
         return AdoptedTurn(turn, found.external_id, found.session_key, found.content, images, found.request)
 

@@ -7,6 +7,7 @@ from uuid_utils.compat import uuid7
 
 from services.conversations.messages import message_digest, message_tokens
 from services.conversations.turn import TURN_IMPORTANCE, TurnOutcome
+from services.encryption.marks import Words, WordsByKey, WordsDigest, WordsJson, words_in_json, words_json
 from state.prompt import Epoch, Tone
 
 _EPOCH_VALUES = (
@@ -24,6 +25,8 @@ _EPOCH_VALUES = (
     "epoch_core_versions",
     "epoch_persona_card",
 )
+_CLEAR_IN_REPORTS = ("parts", "strategy", "epoch_reason", "digest", "section", "reason", "left_out")
+"""Keys of a report under which our own words stand."""
 _TONE_VALUES = ("tone_message_scores", "tone_scores", "tone_dominant", "tone_empathy", "tone_pace")
 
 
@@ -36,17 +39,17 @@ def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
         "recalled": list(outcome.recalled),
         "episode_importance": TURN_IMPORTANCE,
         "held": outcome.held,
-        "content": content,
+        "content": Words(content),
         "token_count": message_tokens(content),
-        "digest": message_digest("assistant", content) if content else None,
-        "route_decision": _jsonb(outcome.route_decision),
+        "digest": WordsDigest(message_digest("assistant", content)) if content else None,
+        "route_decision": words_json(outcome.route_decision),
         "usage": _jsonb(outcome.usage),
         "timings": _jsonb(outcome.timings),
         "degraded": Jsonb(list(outcome.degraded)),
-        "context_report": _jsonb(outcome.context_report),
-        "prompt": _jsonb(outcome.prompt),
+        "context_report": words_in_json(outcome.context_report, clear=_CLEAR_IN_REPORTS),
+        "prompt": words_json(outcome.prompt),
         "error": _jsonb(outcome.error),
-        "memory_changes": Jsonb([each["change"] for each in outcome.memory]),
+        "memory_changes": WordsJson([each["change"] for each in outcome.memory]),
         "messages": 2 if content and completed else 1,
         **_epoch_values(outcome.epoch),
         **_tone_values(outcome.tone if completed else None),
@@ -62,15 +65,15 @@ def _epoch_values(epoch: Epoch | None) -> dict[str, Any]:
         epoch["strategy"],
         epoch["reason"],
         epoch["begun_at"],
-        epoch["summary"],
+        Words(epoch["summary"]),
         epoch["summary_version"],
-        Jsonb(epoch["topics"]),
+        WordsJson(epoch["topics"]),
         from_at,
         from_id,
-        Jsonb(epoch["prefix"]),
-        Jsonb(epoch["core_memory"]),
+        WordsJson(epoch["prefix"]),
+        WordsByKey(epoch["core_memory"]),
         Jsonb(epoch["core_versions"]),
-        epoch["persona_card"],
+        Words(epoch["persona_card"]),
     )
     return dict(zip(_EPOCH_VALUES, values, strict=True))
 

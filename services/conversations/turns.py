@@ -31,6 +31,7 @@ from services.conversations.turn import (
     TurnOutcome,
     TurnStatus,
 )
+from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson
 from services.errors import Conflict, InvalidInput, NotFound
 from services.experiments.assignment import RunningExperiment, assign, running_experiments
 from services.jobs.queue import JobQueue
@@ -451,20 +452,20 @@ def _values(new: NewTurn, turn_id: UUID, message_id: UUID) -> dict[str, Any]:
         "new_space_id": uuid7(),
         "timezone": new.timezone,
         "locale": new.locale,
-        "title": title_of(content),
+        "title": Words(title_of(content)),
         "new_user_id": uuid7(),
         "new_conversation_id": uuid7(),
         "turn_id": turn_id,
         "message_id": message_id,
-        "content": content,
-        "parts": Jsonb([image_part(image) for image in new.images]),
+        "content": Words(content),
+        "parts": WordsJson([image_part(image) for image in new.images]),
         "token_count": message_tokens(content) + IMAGE_TOKENS * len(new.images),
-        "digest": message_digest("user", content, new.images),
+        "digest": WordsDigest(message_digest("user", content, new.images)),
         "message_external_id": new.external_id,
         "idempotency_key": new.idempotency_key,
         "on_conflict": new.on_conflict,
         "most_waiting": MOST_WAITING,
-        "request": Jsonb(new.request),
+        "request": WordsInJson(new.request, clear=["answer_external_id"]),
         "lease": new.lease,
     }
 

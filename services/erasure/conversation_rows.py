@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
-from psycopg.types.json import Jsonb
 
+from services.encryption.marks import WordsJson, words_json
 from services.erasure import conversation_sql as sql
 from services.erasure.traces import remove_jobs
 from services.errors import NotFound
@@ -152,10 +152,10 @@ class ConversationRows:
         content = kept[-1].new if kept else None
         if content:
             for each in kept:
-                old = None if each.old is None else Jsonb(each.old)
-                await self._run(sql.REWRITE_VERSION, **values, number=each.number, old=old, new=Jsonb(each.new))
+                rewritten = {"old": words_json(each.old), "new": words_json(each.new)}
+                await self._run(sql.REWRITE_VERSION, **values, number=each.number, **rewritten)
             await self._run(sql.REMOVE_VERSIONS, **values, numbers=dropped)
-            await self._run(sql.REWRITE_SECTION, **values, version=first.version + 1, content=Jsonb(content))
+            await self._run(sql.REWRITE_SECTION, **values, version=first.version + 1, content=WordsJson(content))
         else:
             await self._run(sql.REMOVE_SECTION, **values)
         await self._run(
@@ -164,7 +164,7 @@ class ConversationRows:
             expert_id=first.expert_id,
             space_id=first.space_id,
             everywhere=self._shares_human and first.section == SHARED_SECTION,
-            content=Jsonb(content) if content else None,
+            content=WordsJson(content) if content else None,
             since=min(each.at for each in history if each.is_dropped),
         )
 

@@ -4,6 +4,7 @@ PostgreSQL in one transaction, which also defers the job that removes what is el
 down at this moment does not keep an erasure from being completed. The same is tried at once, too.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
@@ -163,6 +164,9 @@ class Erasure:
             await connection.execute(_REMOVE_USER, values)
             await self._defer(connection, tenant_id, user_id, turns, experts)
             await connection.execute(TELL_FORGOTTEN, values)
+            # Before the commit: whoever writes for the user meanwhile finds no row, and comes back with a new key.
+            if (vault := self._stores.database.vault) is not None:
+                await asyncio.to_thread(vault.keys.destroy, tenant_id, user)
         self._on_erased(user_id)
         assert counts is not None  # noqa: S101 — a SELECT without FROM has one row
         removed = {"postgresql": dict(zip(TABLES, counts, strict=True)), "queue": {"jobs": jobs}}

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
-from services.engines import direct_url
+from services.engines import direct_url, make_vault
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
 from services.erasure.stores import ErasureStores
@@ -33,7 +33,7 @@ async def open_erasure(
         DatabaseUnavailable: the database does not answer.
     """
     async with AsyncExitStack() as stack:
-        database = Database(database_url, direct_url=direct_url(settings))
+        database = Database(database_url, direct_url=direct_url(settings), vault=make_vault(settings))
         stack.push_async_callback(database.close)
         await database.open()
         cache = redis.connect(settings.redis_url)

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
+from services.encryption.marks import WordsJson, all_words
 from services.erasure.conversation_sql import SCRUB_COMMANDS_ABOUT
 from services.forgetting import purge_sql as sql
 from services.forgetting.targets import TargetPlan
@@ -46,7 +45,7 @@ class Purge:
             "user_id": plan.user_id,
             "operation_ids": list(operation_ids),
             "message_ids": list(plan.messages),
-            "texts": list(plan.messages.values()),
+            "texts": all_words(plan.messages.values()),
             "whole_ids": plan.whole,
         }
 
@@ -144,8 +143,8 @@ def without_values(content: Mapping[str, Any], gone: Iterable[tuple[str, str]]) 
     return {name: value for name, value in kept.items() if value not in ({}, []) or content[name] == value}
 
 
-def _jsonb(content: Mapping[str, Any] | None, gone: Gone) -> Jsonb | None:
-    return None if content is None else Jsonb(without_values(content, gone))
+def _jsonb(content: Mapping[str, Any] | None, gone: Gone) -> WordsJson | None:
+    return None if content is None else WordsJson(without_values(content, gone))
 
 
 def _speaks_of(subject: Subject | None, value: tuple[str, str]) -> bool:

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.encryption.marks import WordsJson, words_json
 from services.errors import InvalidInput
 from services.memory import core_sql
 from services.memory.cache import StoredCoreMemory
@@ -141,8 +142,8 @@ class SectionChange:
             **vars(self.owner),
             "id": uuid7(),
             "section": self._section,
-            "content": Jsonb(new),
-            "old": None if old is None else Jsonb(old),
+            "content": WordsJson(new),
+            "old": words_json(old),
             "version": self.version + 1,
             "whole": whole,
             "message_id": trigger.message_id,

@@ -8,7 +8,7 @@ change; and who asks names the generation that it must at least be, so that what
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
@@ -18,6 +18,10 @@ from services.errors import Unavailable
 from services.platform.breaker import CircuitBreaker
 from services.platform.redis import RedisClient
 from state.prompt import CoreMemorySections
+
+if TYPE_CHECKING:
+    from services.encryption.data_key import DataKey
+    from services.encryption.vault import Vault
 
 KEEP_S = 3600
 _WITHIN_S = 0.2
@@ -43,8 +47,16 @@ class StoredCoreMemory:
 class CoreMemoryCache:
     """Reads and writes core memory in Redis. Losing it costs a query of PostgreSQL and nothing else."""
 
-    def __init__(self, redis: RedisClient, breaker: CircuitBreaker, *, shares_human: bool = False) -> None:
+    def __init__(
+        self,
+        redis: RedisClient,
+        breaker: CircuitBreaker,
+        *,
+        shares_human: bool = False,
+        vault: "Vault | None" = None,
+    ) -> None:
         """With `shares_human` generations count otherwise (`CoreMemory`), so that what is cached is kept apart."""
+        self._vault = vault
         self._redis = redis
         self._breaker = breaker
         self._shares_human = shares_human
@@ -58,15 +70,30 @@ class CoreMemoryCache:
         except (RedisError, OSError, TimeoutError, Unavailable):
             return None
         generation, sections = found
-        return StoredCoreMemory(int(generation), orjson.loads(sections)) if generation and sections else None
+        if not generation or not sections:
+            return None
+        if self._vault is not None and (sections := self._vault.open_bytes(sections)) is None:
+            return None
+        return StoredCoreMemory(int(generation), orjson.loads(sections))
 
     async def put(
-        self, user_id: UUID, expert_id: UUID, memory: StoredCoreMemory, space_id: UUID | None = None
+        self,
+        user_id: UUID,
+        expert_id: UUID,
+        memory: StoredCoreMemory,
+        space_id: UUID | None = None,
+        *,
+        key: "DataKey | None" = None,
     ) -> bool:
-        """Cache it, unless something newer is there; whether it is cached now."""
+        """Cache it, encrypted with the user's key if there is one, unless something newer is there.
+
+        Returns:
+            Whether it is cached now.
+        """
+        sections = orjson.dumps(memory.sections)
         values: list[int | bytes | str] = [
             memory.generation,
-            orjson.dumps(memory.sections),
+            key.seal(sections) if key else sections,
             KEEP_S,
             *_fields(space_id),
         ]

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row, dict_row, tuple_row
 
+from services.encryption.marks import Words
 from services.errors import Conflict, NotFound
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
@@ -67,6 +68,8 @@ UPDATE episodes SET content = %(content)s, importance = %(importance)s, episode_
     indexed_at = NULL
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s
 """
+
+_SCANNED_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,22 @@ class EpisodeCatalog:
             "limit": limit,
         }
         statement = as_of(_PAGE) if wanted.as_of else _PAGE
-        return await self._database.fetch(tenant_id, statement, values, class_row(CatalogEntry))
+        if wanted.contains is None or self._database.vault is None:
+            return await self._database.fetch(tenant_id, statement, values, class_row(CatalogEntry))
+        return await self._scan(tenant_id, statement, values, wanted.contains, limit)
+
+    async def _scan(
+        self, tenant_id: UUID, statement: LiteralString, values: dict[str, Any], contains: str, limit: int
+    ) -> list[CatalogEntry]:
+        """Search page by page for a text that the database cannot read."""
+        found: list[CatalogEntry] = []
+        values |= {"contains": None, "limit": _SCANNED_AT_ONCE}
+        while page := await self._database.fetch(tenant_id, statement, values, class_row(CatalogEntry)):
+            found += [entry for entry in page if contains.lower() in entry.content.lower()]
+            if len(found) >= limit or len(page) < _SCANNED_AT_ONCE:
+                break
+            values |= {"after_at": page[-1].created_at, "after_id": page[-1].id}
+        return found[:limit]
 
     async def get(self, tenant_id: UUID, user: str, episode_id: UUID) -> tuple[CatalogEntry, list[Source]]:
         """One episode, with the messages it comes from.
@@ -197,7 +215,7 @@ class EpisodeCatalog:
             changed = [name for name, value in new.items() if value != old[name]]
             if not changed:
                 return
-            await connection.execute(_EDIT, {**owner, **new})
+            await connection.execute(_EDIT, {**owner, **new, "content": Words(new["content"])})
             operation = Operation(
                 "episode_update",
                 field=str(episode_id),

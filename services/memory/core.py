@@ -116,7 +116,8 @@ class CoreMemory:
         stored = stored_of(await self._rows(owner, visible=True))
         if stored is None:
             return {}
-        await self._cache.put(owner.user_id, owner.expert_id, stored, owner.space_id)
+        key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
+        await self._cache.put(owner.user_id, owner.expert_id, stored, owner.space_id, key=key)
         return stored.sections
 
     async def update(self, owner: Owner, section: str, patch: dict[str, Any], trigger: Trigger) -> Block:
@@ -263,7 +264,9 @@ class CoreMemory:
     async def _keep(self, changing: SectionChange) -> None:
         """Cache what was changed, unless it is a space's: turns there read what is shared as well."""
         if changing.owner.space_id is None:
-            await self._cache.put(changing.owner.user_id, changing.owner.expert_id, changing.stored)
+            owner = changing.owner
+            key = await self._database.user_key(owner.tenant_id, user_id=owner.user_id)
+            await self._cache.put(owner.user_id, owner.expert_id, changing.stored, key=key)
 
     async def _locked(self, connection: Connection, owner: Owner, section: str) -> SectionChange:
         """Lock the core memory that holds a section, for the rest of the transaction."""

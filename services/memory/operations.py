@@ -7,9 +7,9 @@ from typing import Any, Literal
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
-from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.encryption.marks import WordsInJson, WordsJson, words, words_in_json, words_json
 from services.errors import NotFound
 from services.platform import span_names as names
 from services.platform.postgres import Connection, Database
@@ -39,6 +39,9 @@ WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s
   AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
 """
+
+_CLEAR = ("actor", "by", "call", "state")
+"""Keys under which our own words stand, by which statements look for operations."""
 
 
 @dataclass(frozen=True)
@@ -132,11 +135,11 @@ class OperationLog:
             "turn_id": trigger.turn_id,
             "type": operation.type,
             "field": operation.field,
-            "old_value": _jsonb(operation.old_value),
-            "new_value": _jsonb(operation.new_value),
-            "query": operation.query,
-            "results": _jsonb(operation.results),
-            "trigger": Jsonb(why),
+            "old_value": logged_value(operation.type, operation.old_value),
+            "new_value": logged_value(operation.type, operation.new_value),
+            "query": words(operation.query),
+            "results": words_in_json(operation.results, clear=_CLEAR),
+            "trigger": words_in_json(why, clear=_CLEAR),
         }
         about = {
             names.OPERATION: (kind := _span_kind(operation)),
@@ -191,5 +194,6 @@ def _span_kind(operation: Operation) -> str:
     return next((kind for ending, kind in _SPANS.items() if operation.type.endswith(ending)), "update_memory")
 
 
-def _jsonb(value: Any) -> Jsonb | None:
-    return None if value is None else Jsonb(value)
+def logged_value(kind: str, value: Any) -> WordsJson | WordsInJson | None:
+    """Return a value of the log as it is stored: no statement looks into what a section holds."""
+    return words_json(value) if kind.startswith("core_memory_") else words_in_json(value, clear=_CLEAR)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
+from services.encryption.marks import WordsInJson, all_words
 from services.jobs.queue import JobQueue
 from services.memory import retraction_sql as sql
 from services.memory.blocks import Owner
@@ -86,7 +85,7 @@ class Retraction:
             "user_id": owner.user_id,
             "operation_id": UUID(operation_id),
             "message_ids": list(texts),
-            "texts": list(texts.values()),
+            "texts": all_words(texts.values()),
             "off_record": [off_the_record and each in own for each in texts],
             "episode_ids": [UUID(each) for each in planned["episodes"]],
         }
@@ -104,7 +103,7 @@ class Retraction:
         but = exchange.conversation_id if exchange else None
         removes = any(each["action"] != "add" for each in planned["items"])
         await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
-        await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": Jsonb(old)})
+        await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
 
     async def remake(

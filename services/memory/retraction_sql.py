@@ -251,10 +251,14 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)
 RETURNING id
 """
 
+LOCK_EPISODE: LiteralString = """
+SELECT content FROM episodes
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s FOR UPDATE
+"""
+
 CHANGE_BACK: LiteralString = """
 UPDATE episodes SET content = %(old)s, indexed_at = NULL
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s AND content = %(new)s
-RETURNING id
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s
 """
 
 USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"

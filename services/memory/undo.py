@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
+from services.encryption.marks import WordsInJson, words
 from services.errors import Conflict, NotFound
 from services.memory import retraction_sql as sql
 from services.memory.blocks import Owner
@@ -128,8 +129,8 @@ class Undo:
             **vars(owner),
             "operation_id": operation.id,
             "message_ids": [UUID(each["id"]) for each in messages],
-            "messages": Jsonb(messages),
-            "voices": Jsonb(before.get("voices", [])),
+            "messages": WordsInJson(messages),
+            "voices": WordsInJson(before.get("voices", [])),
             "unmerged": Jsonb(before.get("unmerged", [])),
             "episode_ids": [UUID(each) for each in before.get("written", [])],
         }
@@ -166,14 +167,12 @@ class Undo:
         values = {
             **vars(owner),
             "episode_id": operation.field,
-            "old": old.get("content"),
-            "new": new.get("content"),
+            "old": words(old.get("content")),
         }
-        if (
-            old.get("content") is None
-            or await (await connection.execute(sql.CHANGE_BACK, values)).fetchone() is None
-        ):
+        row = await (await connection.execute(sql.LOCK_EPISODE, values)).fetchone()
+        if old.get("content") is None or row is None or row[0] != new.get("content"):
             raise Conflict(_CHANGED_SINCE)
+        await connection.execute(sql.CHANGE_BACK, values)
 
     async def _undo_supersede(self, connection: Connection, owner: Owner, operation: _Logged) -> None:
         values = {**vars(owner), "episode_id": operation.field, "by": operation.new["superseded_by"]}

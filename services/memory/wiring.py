@@ -1,6 +1,7 @@
 """Memory, made once: the services of this package with one another."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from services.jobs.queue import JobQueue
@@ -30,6 +31,9 @@ from services.platform.settings import Settings
 from services.search.parameters import RankingParameters
 from services.text.caches import drop_texts
 
+if TYPE_CHECKING:
+    from services.encryption.vault import Vault
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -52,11 +56,14 @@ class Memory:
     editor: MemoryEditor
     proposals: Proposals
     exclusions: Exclusions
+    vault: "Vault | None" = None
 
     def drop_cached(self, user_id: UUID) -> None:
         """Drop what this process holds of a user in memory, and every text that it has looked at lately."""
         self.working_sets.forget(user_id)
         drop_texts()
+        if self.vault is not None:
+            self.vault.keys.drop_cached()
 
 
 def make_memory(
@@ -70,9 +77,16 @@ def make_memory(
 ) -> Memory:
     """Wire it, and register the jobs of the index; `remaking` names those that make again what is withdrawn."""
     operations = OperationLog(database)
-    core_cache = CoreMemoryCache(cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human)
+    core_cache = CoreMemoryCache(
+        cache, CircuitBreaker("Redis"), shares_human=settings.memory_share_human, vault=database.vault
+    )
     episodes = EpisodeStore(database, jobs)
-    index = EpisodeIndex(milvus, model=embedder.model, dimension=embedder.dimension)
+    index = EpisodeIndex(
+        milvus,
+        model=embedder.model,
+        dimension=embedder.dimension,
+        key_of=database.user_key if database.vault else None,
+    )
     working_sets = WorkingSets(
         database,
         index,
@@ -112,4 +126,5 @@ def make_memory(
         resolution=resolution,
         retraction=retraction,
         exclusions=Exclusions(database),
+        vault=database.vault,
     )

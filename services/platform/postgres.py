@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -17,6 +17,7 @@ from psycopg.abc import PQGen
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
+from services.encryption.state import check_encryption
 from services.errors import DatabaseContended, DatabaseUnavailable
 from services.platform.database_checks import (
     DATABASE_URL_IS_POOLED,
@@ -25,6 +26,10 @@ from services.platform.database_checks import (
     check_role,
     check_schema,
 )
+
+if TYPE_CHECKING:
+    from services.encryption.data_key import DataKey
+    from services.encryption.vault import LookUp, Vault
 
 Connection = AsyncConnection[TupleRow]
 Returned = TypeVar("Returned")
@@ -106,7 +111,14 @@ class Query(Generic[Row]):
 class Database:
     """The service's connections, as a role that owns nothing and bypasses nothing."""
 
-    def __init__(self, url: str, *, direct_url: str | None = None, statement_s: float = _STATEMENT_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        direct_url: str | None = None,
+        statement_s: float = _STATEMENT_S,
+        vault: "Vault | None" = None,
+    ) -> None:
         """Take the addresses.
 
         Args:
@@ -115,7 +127,9 @@ class Database:
             direct_url: address of the same database past the pooler, for what needs a session: notifications
                 and locks that outlast a transaction. None = `url` is direct.
             statement_s: seconds for one round trip.
+            vault: seals and opens users' words; None = they are stored as they are.
         """
+        self.vault = vault
         self._pooled = direct_url is not None
         self._direct_url = direct_url or url
         self._set_tenant: LiteralString = _SET_TENANT + (_SET_LIMITS_LOCALLY if self._pooled else "")
@@ -152,6 +166,7 @@ class Database:
                     await check_direct(connection, DATABASE_URL_IS_POOLED)
                 await check_role(connection)
                 await check_schema(connection)
+                await check_encryption(connection, self.vault)
             if self._pooled:
                 async with self._direct_connection() as connection:
                     await check_direct(connection, DIRECT_URL_IS_POOLED)
@@ -161,6 +176,8 @@ class Database:
         if self._under_way:
             await asyncio.wait(self._under_way, timeout=2)
         await self.pool.close(timeout=2)
+        if self.vault is not None:
+            self.vault.close()
 
     @asynccontextmanager
     async def tenant(self, tenant_id: UUID, *, statement_s: float | None = None) -> AsyncIterator[Connection]:
@@ -223,6 +240,8 @@ class Database:
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
 
+        values = await self._sealed(tenant_id, values)
+
         async def fetched() -> list[Row]:
             async with (
                 self._connection() as connection,
@@ -263,6 +282,31 @@ class Database:
                 return await _all_rows(first), await _all_rows(second)
 
         return await self._to_its_end(fetched())
+
+    async def user_key(self, tenant_id: UUID, **named: UUID | str) -> "DataKey | None":
+        """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+            Unavailable: the keys cannot be read or written.
+        """
+        if self.vault is None:
+            return None
+        return await self.vault.key({"tenant_id": tenant_id, **named}, self._look_up(tenant_id))
+
+    async def _sealed(self, tenant_id: UUID, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.vault is None:
+            return values
+        if self.pool.closed:
+            raise DatabaseUnavailable
+        return await self.vault.seal({"tenant_id": tenant_id, **values}, self._look_up(tenant_id))
+
+    def _look_up(self, tenant_id: UUID) -> "LookUp":
+        async def look_up(statement: LiteralString, values: Mapping[str, Any]) -> TupleRow | None:
+            rows = await self.fetch(tenant_id, statement, values, tuple_row)
+            return rows[0] if rows else None
+
+        return look_up
 
     async def _to_its_end(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run it in a task that is never cancelled; a cancelled caller returns at once.
@@ -368,6 +412,8 @@ class Database:
         await connection.set_autocommit(True)
         if not self._pooled:
             await connection.execute(_SET_LIMITS)
+        if self.vault is not None:
+            self.vault.adapt(connection)
 
     @asynccontextmanager
     async def _direct_connection(self) -> AsyncIterator[Connection]:

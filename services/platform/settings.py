@@ -50,6 +50,18 @@ class Settings(BaseSettings):
     """Sign receipts of forgetting with this key. Unset, it is receipt_key.pem in the data folder, which is made
     when it is first needed; several machines need the same key.
     """
+    encryption: bool = Field(False, description="on or off")
+    """Encrypt what users say, and what is made of it, with a key for each user; erasing a user destroys the key.
+    It is switched on for an empty database; see docs/trust.md.
+    """
+    encryption_keys_dir: Path | None = Field(
+        None, description="path of a folder; unset = beside the data folder, its name with -keys"
+    )
+    """Keep users' keys in this folder. A backup that is to forget with them must not hold it."""
+    encryption_key_file: Path | None = Field(None, description="path of a file with 32 bytes in base64")
+    """Wrap users' keys with this master key. Unset, it is master.key in the folder of keys, which is made when it
+    is first needed.
+    """
     host: str = Field("127.0.0.1", description="address to listen on; only loopback while AUTH=none")
     """Listen on this address. While AUTH=none requests are answered under localhost, 127.0.0.1 and [::1] alone.
     """
@@ -507,6 +519,11 @@ class Settings(BaseSettings):
         if given is None:
             return None if self.auth == "none" else usual
         return given or None
+
+    @property
+    def keys_folder(self) -> Path:
+        """The folder of users' keys."""
+        return self.encryption_keys_dir or self.data_dir.with_name(f"{self.data_dir.name}-keys")
 
     @property
     def operations_protected(self) -> bool:

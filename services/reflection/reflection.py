@@ -15,6 +15,7 @@ from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 from pydantic import BaseModel, StringConstraints
 
+from services.encryption.marks import WordsJson
 from services.errors import BadModelOutput, ModelFailed
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
@@ -130,7 +131,7 @@ class Reflection:
             "message_id": message_id,
             "conversation_id": conversation_id,
             "retracted_at": retracted_at,
-            "voice": Jsonb(voice.model_dump()),
+            "voice": WordsJson(voice.model_dump()),
             "made_by": Jsonb(made_by(turn_id=turn_id)),
         }
         async with self._database.tenant(tenant_id) as connection:

@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
+from services.encryption.marks import Words, WordsInJson
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.platform.authorship import made_by
@@ -275,9 +276,10 @@ class DayStore:
             **_conversations([visit]),
             "id": visit.id,
             "tenant_id": tenant_id,
+            "user_id": visit.user_id,
             "message_count": visit.message_count,
-            "summary": summary,
-            "key_topics": Jsonb(list(key_topics)),
+            "summary": Words(summary),
+            "key_topics": WordsInJson(list(key_topics)),
             "made_by": Jsonb(made_by()),
         }
         return bool(await self._database.fetch(tenant_id, _SUMMARISED, values, tuple_row))
@@ -289,8 +291,8 @@ class DayStore:
             **_ids(owner),
             "date": day.date,
             "timezone": day.timezone,
-            "summary": day.summary,
-            "key_topics": Jsonb(list(day.key_topics)),
+            "summary": Words(day.summary),
+            "key_topics": WordsInJson(list(day.key_topics)),
             "session_count": len(day.visits),
             "message_count": sum(visit.message_count for visit in day.visits),
             "visit_ids": [visit.id for visit in day.visits],

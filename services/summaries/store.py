@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
+from services.encryption.marks import Words
 from services.platform.authorship import made_by
 from services.platform.postgres import Database
 
@@ -254,7 +255,7 @@ class SummaryStore:
         """
         values: dict[str, Any] = {
             **_ids(tenant_id, conversation_id),
-            "summary": new.summary,
+            "summary": Words(new.summary),
             "expected": new.expected,
             "at": new.through[0],
             "message_id": new.through[1],
@@ -293,7 +294,7 @@ class SummaryStore:
         values = {
             **_ids(tenant_id, conversation_id),
             "part": number,
-            "summary": part.summary,
+            "summary": Words(part.summary),
             "at": part.through_created_at,
             "message_id": part.through_message_id,
             "count": part.message_count,

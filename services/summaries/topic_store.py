@@ -10,6 +10,7 @@ from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.encryption.marks import Words, WordsInJson
 from services.errors import Conflict
 from services.platform.authorship import made_by
 from services.platform.postgres import Connection, Database, Query
@@ -180,7 +181,7 @@ class TopicStore:
             if unchanged is not None and not unchanged[0]:
                 raise Conflict("Something in the conversation was retracted since its messages were read.")
             for topic in topics:
-                values = _values(conversation_id, topic)
+                values = {"tenant_id": tenant_id, **_values(conversation_id, topic)}
                 await connection.execute(_ADD, values)
                 linked = await connection.execute(_LINK, values)
                 if linked.rowcount != len(topic.messages):
@@ -214,9 +215,9 @@ def _values(conversation_id: UUID, topic: NewTopic) -> dict[str, Any]:
     return {
         "id": uuid7(),
         "conversation_id": conversation_id,
-        "title": topic.title,
-        "summary": topic.summary,
-        "keywords": Jsonb(list(topic.keywords)),
+        "title": Words(topic.title),
+        "summary": Words(topic.summary),
+        "keywords": WordsInJson(list(topic.keywords)),
         "count": len(topic.messages),
         "first_id": first.id,
         "last_id": last.id,

@@ -69,7 +69,7 @@ SELECT p.id, x.name AS expert, z.name AS space, c.session_key, p.episode_type, p
        coalesce((
            SELECT jsonb_agg(jsonb_build_object(
                'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
-               'role', m.role, 'sha256', encode(sha256(convert_to(m.content, 'UTF8')), 'hex')
+               'role', m.role, 'content', m.content
            ) ORDER BY s.place)
            FROM unnest(p.source_message_ids) WITH ORDINALITY AS s (id, place)
            JOIN messages m ON m.id = s.id JOIN conversations k ON k.id = m.conversation_id
@@ -101,11 +101,11 @@ WITH excluded AS (
 )
 SELECT x.session_key,
        CASE WHEN e.id IS NOT NULL THEN jsonb_build_object(
-           'created_at', e.created_at, 'sha256', encode(sha256(convert_to(e.content, 'UTF8')), 'hex')
+           'created_at', e.created_at, 'content', e.content
        ) END AS memory,
        CASE WHEN m.id IS NOT NULL THEN jsonb_build_object(
            'session_id', k.session_key, 'external_id', m.external_id, 'created_at', m.created_at,
-           'role', m.role, 'sha256', encode(sha256(convert_to(m.content, 'UTF8')), 'hex')
+           'role', m.role, 'content', m.content
        ) END AS message
 FROM (SELECT DISTINCT ON (session_key, message_id, episode_id) * FROM excluded) AS x
 LEFT JOIN episodes e ON e.id = x.episode_id AND e.superseded_by IS NULL AND e.retracted_at IS NULL

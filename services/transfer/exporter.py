@@ -20,6 +20,7 @@ from services.transfer.export_store import (
     ExportedUser,
     ExportStore,
 )
+from services.transfer.messages import digest_of
 
 
 class Exporter:
@@ -171,7 +172,7 @@ def _exclusion_line(user: ExportedUser, exclusion: ExportedExclusion) -> str:
         "exclusion",
         user,
         session_id=exclusion.session_key,
-        memory={"created_at": moment, "sha256": memory["sha256"]},
+        memory={"created_at": moment, "sha256": digest_of(memory["content"]).hex()},
     )
 
 
@@ -183,7 +184,7 @@ def _source(source: dict[str, Any]) -> dict[str, Any]:
         "session_id": source["session_id"],
         "created_at": moment,
         "role": source["role"],
-        "sha256": source["sha256"],
+        "sha256": digest_of(source["content"]).hex(),
     }
 
 

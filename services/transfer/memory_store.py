@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.encryption.marks import Words, WordsJson
 from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, SourceLine
-from services.transfer.messages import import_key
+from services.transfer.messages import digest_of, import_key, stored_key
 from services.transfer.statements import BatchStatements
 
 # The history of a section begins with the import. The generation tells caches that theirs is old.
@@ -35,35 +35,35 @@ WITH block AS (
 SELECT id FROM block
 """
 
+# What was written is compared by the caller: in the database it may be encrypted.
 _KNOWN_EPISODES: LiteralString = """
-SELECT g.number
+SELECT g.number, stored.content
 FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
-            %(types)s::text[], %(contents)s::text[], %(ats)s::timestamptz[], %(space_ids)s::uuid[])
-    AS g (number, user_id, expert_id, conversation_id, episode_type, content, at, space_id)
+            %(types)s::text[], %(ats)s::timestamptz[], %(space_ids)s::uuid[])
+    AS g (number, user_id, expert_id, conversation_id, episode_type, at, space_id)
 CROSS JOIN LATERAL (
-    SELECT FROM episodes e
+    SELECT e.content FROM episodes e
     WHERE e.user_id = g.user_id AND e.created_at = g.at AND e.expert_id = g.expert_id
       AND e.conversation_id IS NOT DISTINCT FROM g.conversation_id
       AND e.space_id IS NOT DISTINCT FROM g.space_id AND e.episode_type = g.episode_type
-      AND e.content = g.content LIMIT 1
+      AND e.content IS NOT NULL
 ) AS stored
 """
 
 # As with messages: those of a turn are known by time, role and content.
 _SOURCES: LiteralString = """
-SELECT g.number, coalesce(imported.id, said.id)
+SELECT g.number, g.place, imported.id, said.id, said.content
 FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(session_keys)s::text[], %(keys)s::text[],
-            %(ats)s::timestamptz[], %(roles)s::text[], %(digests)s::bytea[])
-    WITH ORDINALITY AS g (number, user_id, session_key, key, at, role, digest, place)
+            %(ats)s::timestamptz[], %(roles)s::text[])
+    WITH ORDINALITY AS g (number, user_id, session_key, key, at, role, place)
 JOIN conversations c
     ON c.tenant_id = %(tenant_id)s AND c.user_id = g.user_id AND c.session_key = g.session_key
 LEFT JOIN LATERAL (
     SELECT m.id FROM messages m WHERE m.conversation_id = c.id AND m.import_key = g.key LIMIT 1
 ) AS imported ON true
 LEFT JOIN LATERAL (
-    SELECT m.id FROM messages m
+    SELECT m.id, m.content FROM messages m
     WHERE m.conversation_id = c.id AND m.created_at = g.at AND m.role = g.role AND m.import_key IS NULL
-      AND sha256(convert_to(m.content, 'UTF8')) = g.digest LIMIT 1
 ) AS said ON true
 WHERE imported.id IS NOT NULL OR said.id IS NOT NULL
 ORDER BY g.place
@@ -83,11 +83,9 @@ FROM unnest(%(ids)s::uuid[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(con
 
 
 _WRITTEN: LiteralString = """
-SELECT g.number, e.id
-FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(ats)s::timestamptz[], %(digests)s::bytea[])
-    AS g (number, user_id, at, digest)
+SELECT g.number, e.id, e.content
+FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(ats)s::timestamptz[]) AS g (number, user_id, at)
 JOIN episodes e ON e.user_id = g.user_id AND e.created_at = g.at AND e.episode_type <> 'turn'
-    AND sha256(convert_to(e.content, 'UTF8')) = g.digest
 """
 
 _ADD_EXCLUSIONS: LiteralString = """
@@ -153,7 +151,7 @@ class ImportedMemory(BatchStatements):
             "expert_ids": [each.expert_id for each in sections],
             "space_ids": [each.space_id for each in sections],
             "sections": [each.line.section for each in sections],
-            "contents": [Jsonb(each.line.content) for each in sections],
+            "contents": [WordsJson(each.line.content) for each in sections],
             "ats": [each.line.updated_at for each in sections],
         }
         return len(await self._rows(_ADD_SECTIONS, values))
@@ -163,7 +161,9 @@ class ImportedMemory(BatchStatements):
 
         A source that is not stored is left out.
         """
-        known = {row[0] for row in await self._rows(_KNOWN_EPISODES, _values(episodes))}
+        contents = {each.number: each.line.content for each in episodes}
+        stored = await self._rows(_KNOWN_EPISODES, _values(episodes))
+        known = {number for number, content in stored if content == contents[number]}
         first_of = {_identity(each): each for each in reversed(episodes)}
         new = [each for each in episodes if each.number not in known and first_of[_identity(each)] is each]
         sources = await self._sources(
@@ -171,6 +171,7 @@ class ImportedMemory(BatchStatements):
         )
         values = {
             **_values(new),
+            "contents": [Words(each.line.content) for each in new],
             "ids": [each.id for each in new],
             "importances": [each.line.importance for each in new],
             "origins": [each.line.origin for each in new],
@@ -194,9 +195,13 @@ class ImportedMemory(BatchStatements):
             "numbers": [each.number for each, _ in named],
             "user_ids": [each.user_id for each, _ in named],
             "ats": [memory.created_at for _, memory in named],
-            "digests": [bytes.fromhex(memory.sha256) for _, memory in named],
         }
-        memories: dict[int, UUID] = dict(await self._rows(_WRITTEN, values)) if named else {}
+        digests = {each.number: bytes.fromhex(memory.sha256) for each, memory in named}
+        memories: dict[int, UUID] = {
+            number: episode_id
+            for number, episode_id, content in (await self._rows(_WRITTEN, values) if named else [])
+            if digest_of(content) == digests[number]
+        }
         found = [each for each in exclusions if each.number in messages or each.number in memories]
         values = {
             "numbers": [each.number for each in found],
@@ -214,15 +219,19 @@ class ImportedMemory(BatchStatements):
             "numbers": [number for number, _, _ in named],
             "user_ids": [user_id for _, user_id, _ in named],
             "session_keys": [source.session_id for _, _, source in named],
-            "keys": [_key_of(source) for _, _, source in named],
+            "keys": [stored_key(_key_of(source)) for _, _, source in named],
             "ats": [source.created_at for _, _, source in named],
             "roles": [source.role for _, _, source in named],
-            "digests": [source.sha256 and bytes.fromhex(source.sha256) for _, _, source in named],
         }
-        found: dict[int, list[UUID]] = {}
-        for number, message_id in await self._rows(_SOURCES, values):
-            found.setdefault(number, []).append(message_id)
-        return found
+        found: dict[tuple[int, int], UUID] = {}
+        for number, place, imported, said, content in await self._rows(_SOURCES, values):
+            is_said = content is not None and digest_of(content).hex() == named[place - 1][2].sha256
+            if imported is not None or is_said:
+                found.setdefault((number, place), imported or said)
+        of_line: dict[int, list[UUID]] = {}
+        for (number, _), message_id in found.items():
+            of_line.setdefault(number, []).append(message_id)
+        return of_line
 
 
 def _values(episodes: Sequence[ImportedEpisode]) -> dict[str, Any]:
@@ -233,7 +242,6 @@ def _values(episodes: Sequence[ImportedEpisode]) -> dict[str, Any]:
         "space_ids": [each.space_id for each in episodes],
         "conversation_ids": [each.conversation_id for each in episodes],
         "types": [each.line.episode_type for each in episodes],
-        "contents": [each.line.content for each in episodes],
         "ats": [each.line.created_at for each in episodes],
     }
 

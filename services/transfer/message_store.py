@@ -5,34 +5,33 @@ from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
 from services.conversations.messages import message_digest
 from services.conversations.turn import TURN_IMPORTANCE
-from services.transfer.messages import Exchange, ImportedMessage
+from services.encryption.marks import Words, WordsDigest, WordsInJson, WordsJson, all_words
+from services.transfer.messages import Exchange, ImportedMessage, stored_key
 from services.transfer.statements import BatchStatements
 
 # A message of a turn has no key: it is known by the client's id, or by its time, role and content, when an export
 # comes back.
 _KNOWN: LiteralString = """
-SELECT g.number
+SELECT g.number, g.place, imported.found OR named.found, said.content
 FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(keys)s::text[], %(ats)s::timestamptz[],
-            %(roles)s::text[], %(digests)s::bytea[]) AS g (number, conversation_id, key, at, role, digest)
+            %(roles)s::text[]) WITH ORDINALITY AS g (number, conversation_id, key, at, role, place)
 LEFT JOIN LATERAL (
     SELECT true AS found FROM messages m
     WHERE m.conversation_id = g.conversation_id AND m.import_key = g.key LIMIT 1
 ) AS imported ON true
 LEFT JOIN LATERAL (
-    SELECT true AS found FROM messages m
+    SELECT m.content FROM messages m
     WHERE m.conversation_id = g.conversation_id AND m.created_at = g.at AND m.role = g.role
-      AND m.import_key IS NULL AND sha256(convert_to(m.content, 'UTF8')) = g.digest LIMIT 1
+      AND m.import_key IS NULL
 ) AS said ON g.key LIKE 'sha256:%%'
 LEFT JOIN LATERAL (
     SELECT true AS found FROM messages m
     WHERE m.conversation_id = g.conversation_id AND m.external_id = substr(g.key, length('external:') + 1)
       AND m.role = g.role LIMIT 1
 ) AS named ON g.key LIKE 'external:%%'
-WHERE imported.found OR said.found OR named.found
+WHERE imported.found OR said.content IS NOT NULL OR named.found
 """
 
 # The turn whose last message stands right before an answer.
@@ -158,12 +157,16 @@ class ImportedMessages(BatchStatements):
         values = {
             "numbers": [each.number for each in messages],
             "conversation_ids": [each.conversation_id for each in messages],
-            "keys": [each.key for each in messages],
+            "keys": [stored_key(each.key) for each in messages],
             "ats": [each.at for each in messages],
             "roles": [each.line.role for each in messages],
-            "digests": [each.digest for each in messages],
         }
-        return {row[0] for row in await self._rows(_KNOWN, values)}
+        # What was said at that moment is compared here: in the database it may be encrypted.
+        return {
+            number
+            for number, place, found, said in await self._rows(_KNOWN, values)
+            if found or said == messages[place - 1].line.content
+        }
 
     async def add(self, exchanges: Sequence[Exchange], *, episodes: bool) -> None:
         """Store exchanges; with `episodes`, each becomes one, or goes on with the one that it answers."""
@@ -175,19 +178,21 @@ class ImportedMessages(BatchStatements):
             "conversation_ids": [message.conversation_id for message, _ in pairs],
             "turn_ids": [turn_id for _, turn_id in pairs],
             "roles": [message.line.role for message, _ in pairs],
-            "contents": [message.line.content for message, _ in pairs],
-            "parts": [Jsonb(message.parts) for message, _ in pairs],
+            "contents": [Words(message.line.content) for message, _ in pairs],
+            "parts": [WordsJson(message.parts) for message, _ in pairs],
             "completed": [message.line.completed for message, _ in pairs],
             "token_counts": [message.token_count for message, _ in pairs],
             "ats": [message.at for message, _ in pairs],
             "external_ids": [message.line.external_id for message, _ in pairs],
-            "speakers": [message.line.speaker for message, _ in pairs],
-            "keys": [message.key for message, _ in pairs],
+            "speakers": all_words(message.line.speaker for message, _ in pairs),
+            "keys": [stored_key(message.key) for message, _ in pairs],
             "retracted": [message.line.retracted for message, _ in pairs],
-            "memory_texts": [message.line.memory_text for message, _ in pairs],
+            "memory_texts": all_words(message.line.memory_text for message, _ in pairs),
             "message_digests": [
-                message_digest(
-                    message.line.role, message.line.content, [p.image_url.url for p in message.line.parts]
+                WordsDigest(
+                    message_digest(
+                        message.line.role, message.line.content, [p.image_url.url for p in message.line.parts]
+                    )
                 )
                 for message, _ in pairs
             ],
@@ -231,14 +236,15 @@ class ImportedMessages(BatchStatements):
                 taken.add(turn_id)
 
     async def _add_feedback(self, messages: Sequence[ImportedMessage]) -> None:
-        rated = [(message.id, given) for message in messages if (given := message.line.feedback)]
+        rated = [(message, given) for message in messages if (given := message.line.feedback)]
         if not rated:
             return
         values = {
-            "message_ids": [message_id for message_id, _ in rated],
+            "message_ids": [message.id for message, _ in rated],
+            "conversation_ids": [message.conversation_id for message, _ in rated],
             "ratings": [1 if given.rating == "up" else -1 for _, given in rated],
-            "comments": [given.comment for _, given in rated],
-            "tags": [Jsonb(given.tags) for _, given in rated],
+            "comments": all_words(given.comment for _, given in rated),
+            "tags": [WordsInJson(given.tags) for _, given in rated],
             "ats": [given.updated_at for _, given in rated],
         }
         await self._run(_ADD_FEEDBACK, values)

@@ -12,6 +12,7 @@ from uuid import UUID, uuid5
 from uuid_utils.compat import uuid7
 
 from services.conversations.messages import image_part, message_tokens
+from services.encryption.marks import Fingerprint
 from services.llm.tokens import IMAGE_TOKENS
 from services.transfer.lines import MessageLine
 
@@ -32,6 +33,11 @@ def import_key(
         return f"external:{external_id}"
     stated = json.dumps([session_id, at.isoformat() if at else None, role, sha256])
     return f"sha256:{hashlib.sha256(stated.encode()).hexdigest()}"
+
+
+def stored_key(key: str) -> str:
+    """Return a key as it is stored: one made of a message's words is replaced where these are encrypted."""
+    return Fingerprint(key) if key.startswith("sha256:") else key
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
+from services.encryption.marks import all_words
 from services.transfer.statements import BatchStatements
 
 DEFAULT_EXPERT = "default"
@@ -153,7 +154,7 @@ class Owners(BatchStatements):
             "expert_ids": [new.expert_id for new in news.values()],
             "space_ids": [new.space_id for new in news.values()],
             "keys": [new.session[1] for new in news.values()],
-            "titles": [new.title for new in news.values()],
+            "titles": all_words(new.title for new in news.values()),
             "created_ats": [new.created_at for new in news.values()],
         }
         await self._run(_MAKE_CONVERSATIONS, values)

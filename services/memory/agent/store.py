@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -67,7 +67,8 @@ ORDER BY turn_id LIMIT %(limit)s
 """
 
 _EARLIER = """
-SELECT m.role, left(m.content, 1000) AS content FROM remembered_messages m
+SELECT m.role, CASE WHEN starts_with(m.content, '~[1.') THEN m.content ELSE left(m.content, 1000) END AS content
+FROM remembered_messages m
 WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
   AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = %(message_id)s)
 ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
@@ -95,6 +96,8 @@ ORDER BY at, id
 _FINISH = """
 UPDATE memory_operations SET new_value = NULL WHERE id = %(id)s AND tenant_id = %(tenant_id)s
 """
+
+_SHOWN_CHARACTERS = 1000
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,7 @@ class AgentStore:
         """
         values = {**vars(exchange), "limit": limit}
         found = await self._database.fetch(exchange.tenant_id, _EARLIER, values, class_row(EarlierMessage))
-        return found[::-1]
+        return [replace(each, content=each.content[:_SHOWN_CHARACTERS]) for each in reversed(found)]
 
     async def last_call(self, exchange: Exchange) -> datetime | None:
         """Return when the model was last asked about the user; None if never.

@@ -52,11 +52,13 @@ WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_com
   AND field IN ('forget', 'do_not_remember', 'correct') AND undone_at IS NULL AND query IS NOT NULL
 """
 
-# The last operation that contains an item is the one that removed it. A removed section leaves no values.
+# The last operation that contains an item is the one that removed it. A removed section leaves no values. An
+# encrypted value is a string, and is compared by the caller.
 _CHANGES: LiteralString = """
 SELECT at, type, old_value FROM memory_operations
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type LIKE 'core\\_memory\\_%%' AND at >= %(since)s
-  AND field = %(section)s AND (type = 'core_memory_delete' OR old_value::text ILIKE ANY(%(patterns)s))
+  AND field = %(section)s AND (type = 'core_memory_delete' OR jsonb_typeof(old_value) = 'string'
+      OR old_value::text ILIKE ANY(%(patterns)s))
 ORDER BY at DESC, id DESC LIMIT 300
 """
 

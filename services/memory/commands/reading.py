@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
+from services.encryption.search import like_any
 from services.memory.blocks import Owner
 from services.memory.commands import statements as sql
 from services.memory.commands.holdings import CoreContent, CoreSections, Holdings, items_of
@@ -21,6 +22,8 @@ from state.memory import Command, Recognised
 
 _MOST_MENTIONS = 300
 _MOST_FOR_NEWS = 60
+_MOST_SCANNED = 10_000
+"""Newest statements that are searched where the database cannot read them."""
 _ANYTHING = ["%"]
 _SHORTEST_STEM = 5
 _RECENT = 8
@@ -96,7 +99,13 @@ class CommandReader:
             "patterns": patterns,
             "most": most,
         }
-        return await self._database.fetch(asking.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
+        if self._database.vault is not None:  # what is encrypted is searched here
+            values |= {"patterns": _ANYTHING, "most": most if patterns == _ANYTHING else _MOST_SCANNED}
+        found = await self._database.fetch(asking.owner.tenant_id, sql.MENTIONS, values, class_row(Stored))
+        if self._database.vault is None or patterns == _ANYTHING:
+            return found[:most]
+        is_meant = like_any(patterns)
+        return [each for each in found if is_meant(each.content)][:most]
 
     async def before(self, asking: ResolutionRequest) -> list[Stored]:
         """The messages before this one in its conversation, the newest first."""

@@ -8,10 +8,10 @@ A user's units are in one of `SHARDS` collections, so that a search scans few us
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from services.memory.blocks import Owner
@@ -19,6 +19,9 @@ from services.memory.episodes.index_row import IndexRow, as_entity, held_by, mil
 from services.platform.milvus import CollectionMissing, Milvus
 from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
 from services.search.vector_index import Hits, VectorIndex, any_of
+
+if TYPE_CHECKING:
+    from services.encryption.data_key import DataKey
 
 PREFIX = "conversation_episodes"
 NAME = PREFIX + "_{shard:02d}"
@@ -29,6 +32,12 @@ _MANY_ROWS = 200
 """Number of rows from which they are decoded in a thread."""
 _ALL_S = 30.0
 """Seconds for reading all of a user's rows in the background."""
+
+
+class KeyOfUser(Protocol):
+    """Returns the key of a user; None = there is no encryption."""
+
+    async def __call__(self, tenant_id: UUID, *, user_id: UUID) -> "DataKey | None": ...
 
 
 @dataclass(frozen=True)
@@ -102,8 +111,9 @@ def shard_of(user_id: UUID) -> int:
 class EpisodeIndex:
     """Adds, finds and removes units."""
 
-    def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
-        """Take the embedding model and its dimensions."""
+    def __init__(self, milvus: Milvus, *, model: str, dimension: int, key_of: KeyOfUser | None = None) -> None:
+        """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
+        self._key_of = key_of
         self._milvus = milvus
         self._vectors = VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
 
@@ -151,7 +161,7 @@ class EpisodeIndex:
         words, meaning = await self._vectors.search(
             _name(scope.user_id),
             _filter(scope),
-            [" ".join(each) for each in terms],
+            [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)],
             vectors,
             (limit, dense_limit or limit),
             ("episode_id", "terms"),
@@ -229,9 +239,26 @@ class EpisodeIndex:
             Unavailable: Milvus does not answer.
         """
         for shard in sorted({shard_of(row.user_id) for row in rows}):
-            mine = [as_entity(row) for row in rows if shard_of(row.user_id) == shard]
+            mine = await self.entities([row for row in rows if shard_of(row.user_id) == shard])
             of_shard = partial(lost, shard) if lost is not None else None
             await self._vectors.upsert(NAME.format(shard=shard), mine, lost=of_shard)
+
+    async def entities(self, rows: Sequence[IndexRow]) -> list[dict[str, Any]]:
+        """Return units in the form in which the index stores them."""
+        if self._key_of is None:
+            return [as_entity(row) for row in rows]
+        hidden = [
+            replace(row, terms=(await self._stored_terms(row.tenant_id, row.user_id, [row.terms]))[0])
+            for row in rows
+        ]
+        return [as_entity(row) for row in hidden]
+
+    async def _stored_terms(
+        self, tenant_id: UUID, user_id: UUID, terms: Sequence[Sequence[str]]
+    ) -> Sequence[Sequence[str]]:
+        """Return lists of terms as the index stores them: with encryption each is hidden by a keyed digest."""
+        key = await self._key_of(tenant_id, user_id=user_id) if self._key_of else None
+        return terms if key is None else [[key.hidden_term(term) for term in each] for each in terms]
 
     async def flush(self, shard: int) -> None:
         """Flush a shard's newest rows into its indexes.

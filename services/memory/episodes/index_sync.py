@@ -21,7 +21,7 @@ from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import UnitToIndex
 from services.memory.episodes.index import SHARDS, EpisodeIndex
-from services.memory.episodes.index_row import IndexRow, as_entity
+from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
 from services.platform.postgres import Database
@@ -209,7 +209,7 @@ class EpisodeIndexSync:
             done: list[tuple[UUID, dict[UUID, _Written]]] = []
             for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
                 async for units in self._of_user(tenant_id, user_id):
-                    await fresh.add([as_entity(row) for row in await self._rows(tenant_id, units)])
+                    await fresh.add(await self._index.entities(await self._rows(tenant_id, units)))
                     done.append((tenant_id, _written(units)))
                     on_progress(len(done[-1][1]))
             await fresh.put_in_place()

@@ -36,8 +36,13 @@ LEFT JOIN remembered_messages q ON m.role = 'assistant' AND q.id = ANY(e.source_
     AND q.id = e.source_message_ids[1]
 """
 
+# Of what is encrypted no part can be opened.
+_QUESTION_TEXT: LiteralString = """
+CASE WHEN starts_with(q.content, '~[1.') THEN q.content ELSE left(q.content, 200) END
+"""
+
 UNINDEXED: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, left(q.content, 200) AS question
+SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM (
     SELECT * FROM episodes e WHERE e.indexed_at IS NULL AND {VISIBLE}
     ORDER BY e.created_at DESC, e.id DESC LIMIT %(most)s
@@ -50,7 +55,7 @@ ORDER BY coalesce(m.created_at, e.created_at), coalesce(m.id, e.id)
 
 # With their texts: a working set already knows the order of messages.
 SHOWN: LiteralString = f"""
-SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, left(q.content, 200) AS question
+SELECT {UNIT}, NULL::uuid AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
 JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
 LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed
@@ -59,7 +64,7 @@ WHERE (m.id IS NOT NULL OR (e.content IS NOT NULL AND e.id = hit.unit_id)) AND {
 """  # noqa: S608 — our own text only
 
 FOUND: LiteralString = f"""
-SELECT {UNIT}, previous.id AS previous_id, q.id AS question_id, left(q.content, 200) AS question
+SELECT {UNIT}, previous.id AS previous_id, q.id AS question_id, {_QUESTION_TEXT} AS question
 FROM unnest(%(unit_ids)s::uuid[], %(episode_ids)s::uuid[]) AS hit(unit_id, episode_id)
 JOIN episodes e ON e.id = hit.episode_id AND {VISIBLE}
 LEFT JOIN remembered_messages m ON m.id = hit.unit_id AND m.id = ANY(e.source_message_ids) AND m.completed

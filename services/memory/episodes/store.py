@@ -9,6 +9,7 @@ from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 from uuid_utils.compat import uuid7
 
+from services.encryption.marks import Words
 from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.memory.as_of import as_of
@@ -93,7 +94,7 @@ class EpisodeStore:
             "id": episode_id,
             "conversation_id": new.conversation_id,
             "episode_type": new.episode_type,
-            "content": checked_content(new.content),
+            "content": Words(checked_content(new.content)),
             "importance": new.importance,
             "origin": new.origin,
             "source_message_ids": list(new.source_message_ids),
@@ -123,7 +124,7 @@ class EpisodeStore:
             "id": episode_id,
             "tenant_id": tenant_id,
             "user_id": user_id,
-            "content": checked_content(content),
+            "content": Words(checked_content(content)),
             "importance": importance,
             "source_message_ids": list(source_message_ids),
         }

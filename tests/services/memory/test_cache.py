@@ -50,7 +50,9 @@ async def cache(request: pytest.FixtureRequest) -> AsyncIterator[RedisClient]:
 
 
 def _core(database: Database, client: RedisClient) -> CoreMemory:
-    return CoreMemory(database, CoreMemoryCache(client, CircuitBreaker("Redis")), OperationLog(database))
+    return CoreMemory(
+        database, CoreMemoryCache(client, CircuitBreaker("Redis"), vault=database.vault), OperationLog(database)
+    )
 
 
 async def _owner(services: Services) -> Owner:
@@ -77,7 +79,9 @@ async def test_a_slow_reader_does_not_put_back_what_it_read_before_a_change(
     slow.may_go_on.set()
     assert _contents(await reading) == {"human": {"name": "Wang"}}, "it had read that before"
     await slow.close()
-    cached = await CoreMemoryCache(cache, CircuitBreaker("Redis")).get(owner.user_id, owner.expert_id)
+    cached = await CoreMemoryCache(cache, CircuitBreaker("Redis"), vault=services.database.vault).get(
+        owner.user_id, owner.expert_id
+    )
     assert cached is not None
     assert (cached.generation, _contents(cached.sections)) == (2, {"human": {"name": "Li"}})
 
@@ -86,7 +90,7 @@ async def test_writes_that_reach_redis_in_the_wrong_order_leave_the_newer(
     services: Services, cache: RedisClient
 ) -> None:
     owner = await _owner(services)
-    one, other = (CoreMemoryCache(cache, CircuitBreaker("Redis")) for _ in range(2))
+    one, other = (CoreMemoryCache(cache, CircuitBreaker("Redis"), vault=services.database.vault) for _ in range(2))
 
     def memory(generation: int) -> StoredCoreMemory:
         block = CoreMemoryBlock(content={"generation": generation}, version=generation, rewritten_version=0)
@@ -167,7 +171,12 @@ async def test_who_has_none_costs_no_question(services: Services, cache: RedisCl
 async def test_switched_off_turns_know_of_none(services: Services, cache: RedisClient) -> None:
     owner = await _owner(services)
     log = OperationLog(services.database)
-    off = CoreMemory(services.database, CoreMemoryCache(cache, CircuitBreaker("Redis")), log, on=False)
+    off = CoreMemory(
+        services.database,
+        CoreMemoryCache(cache, CircuitBreaker("Redis"), vault=services.database.vault),
+        log,
+        on=False,
+    )
     await off.update(owner, "human", {"name": "Wang"}, AGENT)
     assert await off.for_turn(owner, 1) == {}
     assert len(await off.read(owner)) == 1

@@ -28,7 +28,9 @@ CRITIC = NewExpert("critic", "You judge films.", "", None, "summary", 32_000, No
 @pytest.fixture
 async def core(services: Services) -> CoreMemory:
     """Core memory that shares, as the service has it after a restart with the setting changed."""
-    cache = CoreMemoryCache(services.redis, CircuitBreaker("Redis"), shares_human=True)
+    cache = CoreMemoryCache(
+        services.redis, CircuitBreaker("Redis"), shares_human=True, vault=services.database.vault
+    )
     return CoreMemory(services.database, cache, services.memory.operations, shares_human=True)
 
 

@@ -1,0 +1,174 @@
+"""The key of one user: seals texts and JSON into tokens, and digests into blocks.
+
+A token is `~[1.` + base64url of the key's id (8 bytes), a nonce (12) and AES-256-GCM over one byte of flags and
+the content + `]~`. It is text that every store and every JSON takes as it is, and that can be found within longer
+text.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import ECB
+
+from services.encryption.marks import is_id
+
+KEY_BYTES = 64
+"""Bytes of a user's key: 32 for contents, 32 for digests and terms."""
+ID_BYTES = 8
+_NONCE_BYTES = 12
+_TERM_BYTES = 5
+"""Of 10,000 terms of a user no two are likely to be the same."""
+_JSON, _COMPRESSED = 1, 2
+_COMPRESSED_FROM = 1000
+"""Bytes from which a content is compressed, since what is encrypted cannot be."""
+BEGINNING = "~[1."
+_END = "]~"
+TOKEN = re.compile(r"~\[1\.([A-Za-z0-9_-]{50,})\]~")
+DIGEST_MARK = b"\x7fA1"
+"""Stands before the key's id and the encrypted block of a digest."""
+UNREADABLE = "[unreadable]"
+"""In place of a content whose key was destroyed."""
+
+
+class DataKey:
+    """Seals and opens what belongs to one user."""
+
+    def __init__(self, key_id: bytes, secret: bytes) -> None:
+        """Take the key's id and its bytes."""
+        self.id = key_id
+        self._contents = AESGCM(secret[:32])
+        self._mac = hmac.new(secret[32:], digestmod=hashlib.sha256)
+        # One block each, of a digest that is uniformly distributed: nothing is chained.
+        self._digests = Cipher(AES256(hashlib.sha256(b"digests" + secret[32:]).digest()), ECB())  # noqa: S305
+
+    def seal(self, content: bytes, *, is_json: bool = False) -> str:
+        """Return a token of a content."""
+        flags = _JSON if is_json else 0
+        if len(content) >= _COMPRESSED_FROM:
+            content, flags = zlib.compress(content, 1), flags | _COMPRESSED
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = self._contents.encrypt(nonce, bytes((flags,)) + content, self.id)
+        return BEGINNING + base64.urlsafe_b64encode(self.id + nonce + sealed).rstrip(b"=").decode() + _END
+
+    def seal_text(self, text: str) -> str:
+        """Return a token of a text; an empty one stays empty."""
+        return self.seal(text.encode("utf-8", "surrogatepass")) if text else text
+
+    def seal_json(self, value: Any) -> Any:
+        """Return a token of a value as a whole; one that is empty stays as it is."""
+        if value is None or value in ("", [], {}):
+            return value
+        return self.seal(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"), is_json=True)
+
+    def seal_leaves(self, value: Any, clear: frozenset[str]) -> Any:
+        """Seal every text in a value but ids, and what stands under the keys of `clear`."""
+        if isinstance(value, str):
+            return value if is_id(value) else self.seal_text(value)
+        if isinstance(value, dict):
+            return {key: each if key in clear else self.seal_leaves(each, clear) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.seal_leaves(each, clear) for each in value]
+        return value
+
+    def open(self, raw: bytes) -> tuple[bytes, bool]:
+        """Return what a token's bytes hold, and whether it is JSON.
+
+        Raises:
+            InvalidTag: it was not sealed with this key.
+        """
+        nonce, sealed = raw[ID_BYTES : ID_BYTES + _NONCE_BYTES], raw[ID_BYTES + _NONCE_BYTES :]
+        opened = self._contents.decrypt(nonce, sealed, self.id)
+        flags, content = opened[0], opened[1:]
+        return (zlib.decompress(content) if flags & _COMPRESSED else content), bool(flags & _JSON)
+
+    def seal_digest(self, digest: bytes) -> bytes:
+        """Return the same block for the same digest of 16 bytes."""
+        encryptor = self._digests.encryptor()
+        return DIGEST_MARK + self.id + encryptor.update(digest) + encryptor.finalize()
+
+    def open_digest(self, sealed: bytes) -> bytes:
+        """Return the digest of a block."""
+        decryptor = self._digests.decryptor()
+        return decryptor.update(sealed[len(DIGEST_MARK) + ID_BYTES :]) + decryptor.finalize()
+
+    def hidden_term(self, term: str) -> str:
+        """Return a word that stands for a term in an index of words, the same each time."""
+        mac = self._mac.copy()
+        mac.update(term.encode("utf-8", "surrogatepass"))
+        return base64.b32encode(mac.digest()[:_TERM_BYTES]).decode().lower()
+
+    def fingerprint(self, text: str) -> str:
+        """Return a keyed digest of a text, 128 bits in hexadecimal digits."""
+        mac = self._mac.copy()
+        mac.update(text.encode("utf-8", "surrogatepass"))
+        return mac.hexdigest()[:32]
+
+
+KeyOf = Callable[[bytes], DataKey | None]
+"""Returns the key of an id; None = it was destroyed."""
+
+
+def open_text(text: str, key_of: KeyOf) -> str:
+    """Replace every token in a text by its content."""
+    return TOKEN.sub(lambda found: _opened(found, key_of)[0].decode("utf-8", "surrogatepass"), text)
+
+
+def open_json(value: Any, key_of: KeyOf) -> Any:
+    """Replace every token in a JSON value by its content."""
+    if isinstance(value, str):
+        if BEGINNING not in value:
+            return value
+        whole = TOKEN.fullmatch(value)
+        if whole is None:
+            return open_text(value, key_of)
+        content, is_json = _opened(whole, key_of)
+        return json.loads(content) if is_json else content.decode("utf-8", "surrogatepass")
+    if isinstance(value, dict):
+        return {key: open_json(each, key_of) for key, each in value.items()}
+    if isinstance(value, list):
+        return [open_json(each, key_of) for each in value]
+    return value
+
+
+def open_token(token: str, key_of: KeyOf) -> bytes | None:
+    """Return what a whole token holds; None = its key was destroyed, or it is no token."""
+    whole = TOKEN.fullmatch(token)
+    if whole is None:
+        return None
+    content, _ = _opened(whole, key_of)
+    return None if content == UNREADABLE.encode() else content
+
+
+def open_digest(sealed: bytes, key_of: KeyOf) -> bytes:
+    """Return the digest that a column holds, sealed or not."""
+    if not sealed.startswith(DIGEST_MARK):
+        return sealed
+    key = key_of(sealed[len(DIGEST_MARK) : len(DIGEST_MARK) + ID_BYTES])
+    return sealed if key is None else key.open_digest(sealed)
+
+
+def _opened(found: "re.Match[str]", key_of: KeyOf) -> tuple[bytes, bool]:
+    """Return a token's content; what looks like a token and is none stays as it is."""
+    encoded = found[1]
+    try:
+        raw = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    except ValueError:
+        return found[0].encode(), False
+    key = key_of(raw[:ID_BYTES])
+    if key is None:
+        return UNREADABLE.encode(), False
+    try:
+        return key.open(raw)
+    except InvalidTag:
+        return UNREADABLE.encode(), False

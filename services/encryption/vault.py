@@ -1,0 +1,266 @@
+"""Seals what statements write and opens what they read: the boundary between the service and its stores.
+
+Nothing above the database knows of it but for the marks (`marks.py`) on parameters. The user whose key seals a
+parameter is found from the statement's other parameters: a user, a conversation, a turn or a message.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+from psycopg.rows import TupleRow
+from psycopg.types.json import Jsonb, JsonbLoader, JsonLoader
+from psycopg.types.string import ByteaLoader
+
+from services.encryption.data_key import (
+    BEGINNING,
+    DIGEST_MARK,
+    DataKey,
+    open_digest,
+    open_json,
+    open_text,
+    open_token,
+)
+from services.encryption.key_store import KeyStore
+from services.encryption.marks import (
+    Fingerprint,
+    Words,
+    WordsByKey,
+    WordsDigest,
+    WordsInJson,
+    WordsJson,
+    is_marked,
+)
+
+LookUp = Callable[[LiteralString, Mapping[str, Any]], Awaitable[Sequence[Any] | None]]
+"""Runs a statement in the tenant's transaction and returns its first row."""
+
+_MOST_KNOWN = 20_000
+_BEGINNING = BEGINNING.encode()
+
+_USER: LiteralString = "SELECT external_id FROM users WHERE id = %(id)s AND tenant_id = %(tenant_id)s"
+_CONVERSATION: LiteralString = """
+SELECT u.external_id FROM conversations c JOIN users u ON u.id = c.user_id
+WHERE c.id = %(id)s AND c.tenant_id = %(tenant_id)s
+"""
+_TURN: LiteralString = """
+SELECT u.external_id FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN users u ON u.id = c.user_id
+WHERE t.id = %(id)s AND t.tenant_id = %(tenant_id)s
+"""
+_MESSAGE: LiteralString = """
+SELECT u.external_id FROM messages m JOIN conversations c ON c.id = m.conversation_id
+JOIN users u ON u.id = c.user_id
+WHERE m.id = %(id)s AND m.tenant_id = %(tenant_id)s
+"""
+_OWNERS: tuple[tuple[str, LiteralString], ...] = (
+    ("user_id", _USER),
+    ("conversation_id", _CONVERSATION),
+    ("turn_id", _TURN),
+    ("message_id", _MESSAGE),
+)
+"""Parameters that say whose words a statement writes, the first that is there, each with what finds the user."""
+_NAMES = ("external_id", "user")
+"""Parameters that hold the caller's own name for the user."""
+_REMEMBERED = ("user_id", "conversation_id", "turn_id")
+
+
+@dataclass(frozen=True)
+class _Owner:
+    tenant_id: UUID
+    user: str
+    """The caller's own name for the user."""
+
+
+class Vault:
+    """Seals and opens with the keys of a store."""
+
+    def __init__(self, keys: KeyStore) -> None:
+        self.keys = keys
+        self._owners: OrderedDict[UUID, _Owner] = OrderedDict()
+        self._cursor = type("SealingCursor", (_SealingCursor,), {"vault": self})
+        self._loaders: tuple[tuple[str, type[Loader]], ...] = (
+            ("text", type("OpeningTextLoader", (_OpeningTextLoader,), {"key_of": staticmethod(keys.of_id)})),
+            ("varchar", type("OpeningTextLoader", (_OpeningTextLoader,), {"key_of": staticmethod(keys.of_id)})),
+            ("json", type("OpeningJsonLoader", (_OpeningJsonLoader,), {"key_of": staticmethod(keys.of_id)})),
+            ("jsonb", type("OpeningJsonbLoader", (_OpeningJsonbLoader,), {"key_of": staticmethod(keys.of_id)})),
+            ("bytea", type("OpeningByteaLoader", (_OpeningByteaLoader,), {"key_of": staticmethod(keys.of_id)})),
+        )
+
+    def close(self) -> None:
+        """Drop all keys, and close their store."""
+        self.keys.close()
+        self._owners.clear()
+
+    def adapt(self, connection: AsyncConnection[TupleRow]) -> None:
+        """Have a connection open what it reads, and seal what its cursors write."""
+        connection.cursor_factory = self._cursor
+        for name, loader in self._loaders:
+            connection.adapters.register_loader(name, loader)
+
+    async def seal(self, values: Mapping[str, Any], look_up: LookUp) -> Mapping[str, Any]:
+        """Return a statement's parameters with those sealed that are marked.
+
+        Raises:
+            LookupError: they do not say whose words they are.
+            Unavailable: the keys cannot be read or written.
+        """
+        marked = {name: value for name, value in values.items() if is_marked(value)}
+        if not marked:
+            return values
+        if (own := await self._one_owner(values, look_up)) is not None:
+            key = await self._key(own)
+            sealed: dict[str, Any] = {
+                name: [_sealed(each, key) for each in value] if isinstance(value, list) else _sealed(value, key)
+                for name, value in marked.items()
+            }
+        else:
+            keys = await self._key_of_each(values, look_up)
+            sealed = {
+                name: [_sealed(each, key) for each, key in zip(value, keys, strict=True)]
+                for name, value in marked.items()
+            }
+        return {**values, **sealed}
+
+    async def key(self, values: Mapping[str, Any], look_up: LookUp) -> DataKey:
+        """Return the key of the user whom parameters name; raises as `seal`."""
+        owner = await self._one_owner(values, look_up)
+        if owner is None:
+            raise LookupError(f"Whose words are they? The parameters are {', '.join(values)}.")
+        return await self._key(owner)
+
+    def open_bytes(self, content: str | bytes) -> str | bytes | None:
+        """Return what a token holds, and anything else as it is; None = its key was destroyed."""
+        text = content if isinstance(content, str) else content.decode()
+        return open_token(text, self.keys.of_id) if text.startswith(BEGINNING) else content
+
+    def know(self, turn_id: UUID, tenant_id: UUID, user: str) -> None:
+        """Remember whose turn it is, so that its events can be sealed without asking the database."""
+        self._remember({"turn_id": turn_id}, _Owner(tenant_id, user))
+
+    def key_of_turn(self, turn_id: UUID) -> DataKey | None:
+        """Return the key of a turn's user, if this process has opened, adopted or ended the turn."""
+        owner = self._owners.get(turn_id)
+        return self.keys.of_owner(owner.tenant_id, owner.user) if owner else None
+
+    async def _one_owner(self, values: Mapping[str, Any], look_up: LookUp) -> _Owner | None:
+        """Return the user whom the parameters of a statement name; None = they name several."""
+        tenant_id = values.get("tenant_id")
+        for name in _NAMES:
+            if tenant_id is not None and isinstance(user := values.get(name), str):
+                owner = _Owner(tenant_id, user)
+                self._remember(values, owner)
+                return owner
+        for name, statement in _OWNERS:
+            if isinstance(found := values.get(name), UUID):
+                owner = await self._owner_by(statement, tenant_id, found, look_up)
+                self._remember(values, owner)
+                return owner
+        return None
+
+    async def _key_of_each(self, values: Mapping[str, Any], look_up: LookUp) -> list[DataKey]:
+        """Return the keys of parallel lists, one of which names users or conversations."""
+        for name, statement in _OWNERS:
+            if isinstance(ids := values.get(f"{name}s"), list):
+                tenant_id = values.get("tenant_id")
+                keys = {
+                    each: await self._key(await self._owner_by(statement, tenant_id, each, look_up))
+                    for each in dict.fromkeys(ids)
+                }
+                return [keys[each] for each in ids]
+        raise LookupError(f"Whose words are they? The parameters are {', '.join(values)}.")
+
+    async def _owner_by(self, statement: LiteralString, tenant_id: Any, found: UUID, look_up: LookUp) -> _Owner:
+        known = self._owners.get(found)
+        if known is not None:
+            return known
+        row = await look_up(statement, {"id": found, "tenant_id": tenant_id})
+        if row is None:
+            # Its user was erased: what is sealed now falls with the statement.
+            return _Owner(tenant_id, f"\0{found}")
+        owner = _Owner(tenant_id, row[0])
+        self._owners[found] = owner
+        return owner
+
+    def _remember(self, values: Mapping[str, Any], owner: _Owner) -> None:
+        for name in _REMEMBERED:
+            if isinstance(found := values.get(name), UUID):
+                self._owners[found] = owner
+        while len(self._owners) > _MOST_KNOWN:
+            self._owners.popitem(last=False)
+
+    async def _key(self, owner: _Owner) -> DataKey:
+        key = self.keys.of_owner(owner.tenant_id, owner.user)
+        if key is None:
+            key = await asyncio.to_thread(self.keys.make_for, owner.tenant_id, owner.user)
+        return key
+
+
+def _sealed(value: Any, key: DataKey) -> Any:
+    way = _WAYS.get(type(value))
+    return value if way is None else way(value, key)
+
+
+_WAYS: dict[type, Callable[[Any, DataKey], Any]] = {
+    Words: lambda text, key: key.seal_text(text),
+    WordsJson: lambda value, key: Jsonb(key.seal_json(value.obj)),
+    WordsInJson: lambda value, key: Jsonb(key.seal_leaves(value.obj, value.clear)),
+    WordsByKey: lambda value, key: Jsonb({name: key.seal_json(each) for name, each in value.obj.items()}),
+    WordsDigest: lambda digest, key: key.seal_digest(bytes(digest)),
+    Fingerprint: lambda name, key: f"{name.partition(':')[0]}:{key.fingerprint(name)}",
+}
+"""How each mark is sealed."""
+
+
+class _SealingCursor(AsyncCursor[Any]):
+    """Seals marked parameters of statements within a transaction."""
+
+    vault: Vault
+
+    async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
+        if isinstance(params, Mapping) and any(map(is_marked, params.values())):
+            params = await self.vault.seal(params, self._first)
+        return await super().execute(query, params, **options)
+
+    async def _first(self, statement: LiteralString, values: Mapping[str, Any]) -> Sequence[Any] | None:
+        async with AsyncCursor(self.connection) as cursor:
+            return await (await cursor.execute(statement, values)).fetchone()
+
+
+class _OpeningTextLoader(Loader):
+    """Texts; of those without a token nothing but their beginning is looked for."""
+
+    key_of: Callable[[bytes], DataKey | None]
+
+    def load(self, data: Buffer) -> str:
+        text = bytes(data).decode("utf-8")
+        return open_text(text, self.key_of) if BEGINNING in text else text
+
+
+class _OpeningJsonbLoader(JsonbLoader):
+    key_of: Callable[[bytes], DataKey | None]
+
+    def load(self, data: Buffer) -> Any:
+        value = super().load(data)
+        return open_json(value, self.key_of) if _BEGINNING in bytes(data) else value
+
+
+class _OpeningJsonLoader(JsonLoader):
+    key_of: Callable[[bytes], DataKey | None]
+
+    def load(self, data: Buffer) -> Any:
+        value = super().load(data)
+        return open_json(value, self.key_of) if _BEGINNING in bytes(data) else value
+
+
+class _OpeningByteaLoader(ByteaLoader):
+    key_of: Callable[[bytes], DataKey | None]
+
+    def load(self, data: Buffer) -> bytes:
+        value = bytes(super().load(data))
+        return open_digest(value, self.key_of) if value.startswith(DIGEST_MARK) else value

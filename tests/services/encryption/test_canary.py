@@ -1,0 +1,128 @@
+"""With encryption a word of a user is in no file of any store, and without the user's key no copy can be read."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from psycopg import sql
+from pydantic import SecretStr
+
+from services.bootstrap import Services
+from services.encryption.data_key import TOKEN, UNREADABLE, open_text
+from services.encryption.key_store import KeyStore
+from services.engines import Engines
+from services.forgetting.canary import CanarySearch
+from services.identity.tenants import DEFAULT_TENANT
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.migrate import migrate
+from services.platform.settings import Settings
+from tests.support.application import running_turns, served
+from tests.support.derived import derive_everything
+from tests.support.folders import new_folder
+from tests.support.milvus_server import MilvusServer
+from tests.support.model_server import ModelServer
+from tests.support.retracting import SECRET
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+_TEXTS = """
+SELECT format('SELECT coalesce(string_agg(t::text, E''\\n''), '''') FROM %%I t', relname) FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY relname
+"""
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddedPostgres]:
+    """A server of the test's own, with its files and its write-ahead log written as in service."""
+    with new_folder() as folder:
+        started = EmbeddedPostgres(Path(folder))
+        await started.start()
+        await asyncio.to_thread(migrate, started.url(OWNER_ROLE), SERVICE_ROLE)
+        yield started
+        await started.stop()
+
+
+@pytest.fixture
+def engines(server: EmbeddedPostgres, milvus_server: MilvusServer) -> Engines:
+    """Stores of the test's own, whose files are searched."""
+    return Engines(server.url(SERVICE_ROLE), server.url(OWNER_ROLE), milvus_server.uri)
+
+
+@pytest.fixture
+def settings(settings: Settings, redis_server: str, tmp_path: Path) -> Settings:
+    """With encryption, and a Redis of its own process."""
+    return settings.model_copy(
+        update={
+            "encryption": True,
+            "encryption_keys_dir": tmp_path / "keys",
+            "redis_url": SecretStr(redis_server),
+        }
+    )
+
+
+@pytest.fixture
+async def client(services: Services) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the application over these services."""
+    async with (
+        running_turns(services) as runner,
+        served(services, runner) as url,
+        httpx.AsyncClient(base_url=url, timeout=30, verify=False) as opened,
+    ):
+        yield opened
+
+
+def _copy_of(server: EmbeddedPostgres) -> str:
+    """Everything that the database holds, as a backup would take it."""
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+        statements = connection.execute(_TEXTS.replace("%%", "%")).fetchall()
+        return "\n".join(str((connection.execute(sql.SQL(row[0])).fetchone() or ("",))[0]) for row in statements)
+
+
+async def _redis_folder(services: Services) -> Path:
+    """The folder into which Redis has just written everything."""
+    await services.redis.save()
+    found = await services.redis.config_get("dir")
+    return Path(str(found["dir"]))
+
+
+async def test_a_word_is_in_no_file_and_a_copy_cannot_be_read_once_the_key_is_destroyed(
+    services: Services,
+    client: httpx.AsyncClient,
+    model_server: ModelServer,
+    server: EmbeddedPostgres,
+    milvus_server: MilvusServer,
+    settings: Settings,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    await derive_everything(services, client, model_server)
+    await services.memory.indexing.index_waiting()
+    copy = await asyncio.to_thread(_copy_of, server)
+    folders = [Path(server._parent), Path(milvus_server.folder), settings.keys_folder]
+    folders.append(await _redis_folder(services))
+    search = CanarySearch(services.database, services.memory.index, services.redis)
+    for word in (SECRET, "Hamburg"):
+        found = await search.search(DEFAULT_TENANT, "u-1", word, folders)
+        assert found.unreachable == []
+        assert [(each.store, each.place, each.columns) for each in found.findings] == []
+    assert SECRET not in "".join(capfd.readouterr()).lower()
+
+    # Who has the key reads everything, also in the copy.
+    exported = await client.get("/api/v1/users/u-1/export")
+    assert SECRET in exported.text.lower()
+    keys = KeyStore(settings.keys_folder)
+    keys.open(make=False)
+    tokens = {found[0] for found in TOKEN.finditer(copy)}
+    assert len(tokens) > 100
+    assert SECRET in open_text(copy, keys.of_id).lower()
+    assert all(open_text(token, keys.of_id) != UNREADABLE for token in tokens)
+
+    response = await client.delete("/api/v1/users/u-1")
+    assert response.status_code == 200, response.text
+    keys.drop_cached()
+    assert {open_text(token, keys.of_id) for token in tokens} == {UNREADABLE}
+    assert keys.count() == 0
+    keys.close()
