@@ -76,7 +76,8 @@ class Floor:
 
     def admits_beside_another(self, ranked: Ranked) -> bool:
         """Whether the unit is shown where another one is shown by itself."""
-        return ranked.likelihood >= _BESIDE_ANOTHER * self.likelihood or self._is_near(ranked)
+        least = min(self.likelihood, max(_BESIDE_ANOTHER * self.likelihood, _LIKELY_OF_THE_PAST))
+        return ranked.likelihood >= least or self._is_near(ranked)
 
     def _is_near(self, ranked: Ranked) -> bool:
         return self.cosine is not None and ranked.cosine is not None and ranked.cosine >= self.cosine
