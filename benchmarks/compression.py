@@ -64,7 +64,7 @@ class Planted:
 
 
 def planted(episodes: int, seed: int) -> Planted:
-    """So many episodes."""
+    """Number of episodes."""
     chance = Random(seed)
     made = Planted()
     while len(made.contents) < episodes:

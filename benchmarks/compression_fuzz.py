@@ -17,7 +17,7 @@ from tests.support.compression_faults import Tally, one_case
 
 
 async def run(runs: int, seed: int) -> Tally:
-    """So many runs, or a few more."""
+    """Number of runs, or a few more."""
     tally = Tally()
     rigged = compressing(memory_compression_similarity=0.5, memory_compression_cluster=2)
     async with rigged as (services, server):

@@ -12,7 +12,7 @@ from tests.support.compression_nights import Night, nights
 
 
 async def run(number: int, seed: int) -> tuple[list[Night], list[str]]:
-    """The course of so many nights, and what went wrong."""
+    """The course of the nights, and what went wrong."""
     async with compressing() as (services, server):
         return await nights(services, server, number, seed)
 

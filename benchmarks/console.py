@@ -2,7 +2,7 @@
 
 `python -m benchmarks.console [--tokens 500]`
 
-Against the service in a process of its own, with a scripted model, in the system's Chromium without a window.
+Against the service in a separate process, with a scripted model, in the system's Chromium without a window.
 A second client reads the same turn over plain HTTP: how much later than there a token is in a painted frame is
 what the browser and the console add.
 """

@@ -27,7 +27,7 @@ _SENTENCES = [
 ]
 _NUMBER = re.compile(r"^\[(\d+)\] ", re.MULTILINE)
 _TOPIC_MESSAGES = 10
-"""A topic has so many messages at least."""
+"""Messages that a topic has at least."""
 
 
 def message_of(seed: int, turn: int, scale: float = 1.0) -> str:

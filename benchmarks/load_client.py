@@ -27,7 +27,7 @@ _WITHOUT_RECALL = re.compile(rb'"degraded": ?\[[^\]]*"recall"')
 class Load:
     """Turns to be sent. A lane's turns follow one another; `concurrency` lanes are served at a time.
 
-    With a `rate` so many lanes begin in a second, however many are under way, and turns may be refused.
+    With a `rate`, that many lanes begin each second, however many are under way, and turns may be refused.
     """
 
     port: int

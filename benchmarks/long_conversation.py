@@ -32,7 +32,7 @@ _SAME_BUDGET_WINDOW = 5715
 
 @dataclass(frozen=True)
 class Aim:
-    """Something that is to hold; no `holds` = it is told, and not judged."""
+    """Something that is to hold; no `holds` = it is reported but not judged."""
 
     name: str
     measured: str

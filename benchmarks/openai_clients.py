@@ -91,7 +91,7 @@ def cpu_per_turn(turns: int, rounds: int) -> dict[str, list[float]]:
 
 
 async def reconciling_ms(messages: int) -> dict[str, list[float]]:
-    """Milliseconds to find the place of a message behind so many, named and unnamed."""
+    """Milliseconds to find the place of a message after this many others, named and unnamed."""
     with tempfile.TemporaryDirectory(prefix="anamnesis-bench-", ignore_cleanup_errors=True) as folder:
         os.chmod(folder, 0o755)  # root's embedded PostgreSQL runs under another account
         settings = load_settings(data_dir=Path(folder) / "data", log_level="warning")

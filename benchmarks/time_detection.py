@@ -72,7 +72,7 @@ def recall(verdicts: Sequence[Verdict]) -> float:
 
 
 def rightness(verdicts: Sequence[Verdict], key: str) -> float:
-    """The share, of those found rightly, of which `range` or `detail` is told rightly."""
+    """Of the references found, the share whose `range` or `detail` is right."""
     return _share([right for verdict in verdicts if (right := verdict.right(key)) is not None])
 
 
@@ -83,7 +83,7 @@ def tasks(verdicts: Sequence[Verdict]) -> float:
 
 
 def main(options: Sequence[str]) -> None:
-    """Print the figures, and with `--misses` what is told wrongly."""
+    """Print the figures, and with `--misses` every wrong answer."""
     print(f"{'':10}{'sentences':>10}{'precision':>10}{'recall':>8}{'range':>7}{'detail':>8}{'tasks':>7}{'µs':>6}")
     for language in LANGUAGES:
         all_of = sentences(language)

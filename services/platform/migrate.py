@@ -54,7 +54,7 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
 def _require_direct(connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
     """Refuse a pooler: the lock belongs to a session, and a migration may take longer than a pooler waits."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
-    if row is None or row[0] != connection.info.backend_pid:  # a pooler makes up a number of its own
+    if row is None or row[0] != connection.info.backend_pid:  # a pooler reports a number it made up
         raise ConfigurationError(
             "ANAMNESIS_MIGRATION_DATABASE_URL leads through a connection pooler; it must be the address of the "
             "server itself"

@@ -17,7 +17,7 @@ _SATURATION = 0.9
 _SMALLEST_STORE = 100
 """Where less was found, terms are weighed as if there were this many units: among five of them, what a question
 is about may well be in most."""
-# So many pairs for each unit are expected in a talk of which a question finds a part.
+# Pairs to expect for each unit of a conversation of which a question finds a part.
 _COMMON_PAIRS = 0.25
 
 

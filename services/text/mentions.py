@@ -288,7 +288,7 @@ def tells_of_another(clause: str, matter: frozenset[str]) -> bool:
 
 
 def _matters(text: str) -> frozenset[str]:
-    """What a text tells of, but for amounts and those of whom more may be told."""
+    """What a text mentions, except amounts and people of whom more may follow."""
     return frozenset(concepts(text)) - (AMOUNTS - {"health"}) - BEINGS
 
 

@@ -49,7 +49,7 @@ def test_every_vendors_archive_is_counted_imported_and_known_again(
     assert titles == {"Bruno 🐕", "Where I live", "Colours", "Music"}
     memories = {line["content"] for line in lines if line["kind"] == "episode"}
     assert memories == {"Is allergic to peanuts", "Prefers trains"}
-    # What an export says of instructions is told in its conversation, and nowhere else.
+    # Instructions in an export stay in its conversation and go nowhere else.
     assert [line["kind"] for line in lines if INSTRUCTION in json.dumps(line)] == ["message"]
     assert "core_memory" not in {line["kind"] for line in lines}
 

@@ -33,7 +33,7 @@ def _stand_in(received: Received) -> Reply:
 
 
 async def _play(http: httpx.AsyncClient, services: Services, turns: int) -> list[dict[str, Any]]:
-    """Play so many turns, each when the job of the one before has ended; return their ends."""
+    """Play this many turns, each after the job of the one before; return their final events."""
     ends = []
     for number in range(turns):
         fact = f"I remember fact-{number} well. " if number % 10 == 0 else ""

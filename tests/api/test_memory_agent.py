@@ -39,7 +39,7 @@ async def _say(client: httpx.AsyncClient, message: str, session: str) -> dict[st
 
 
 async def _filed(services: Services, jobs: int) -> None:
-    """Wait until so many turns were looked at."""
+    """Wait until the agent has looked at this many turns."""
 
     async def done() -> bool:
         return await statuses(services.database, REMEMBER) == ["succeeded"] * jobs

@@ -27,7 +27,7 @@ def _days_ago(days: int, hour: int = 12, zone: ZoneInfo = SHANGHAI) -> datetime:
 
 
 async def _tell(services: Services, days: int, *facts: str, zone: str = "Asia/Shanghai", **values: Any) -> None:
-    """So many days ago the user told this, and was answered."""
+    """Store an exchange of this many days ago."""
     begun = _days_ago(days, zone=ZoneInfo(zone))
     user = {"kind": "user", "user_id": values.get("user_id", "u-1"), "timezone": zone}
     lines = [
@@ -50,7 +50,7 @@ async def _ask(http: httpx.AsyncClient, message: str, session: str = "now", **mo
 
 
 def _told(model_server: ModelServer) -> str:
-    """What the newest prompt tells of the days that are asked for."""
+    """What the newest prompt says about the days in question."""
     shown = [text for role, text in model_server.requests[-1].prompt if any(each in text for each in HEADINGS)]
     return shown[0] if shown else ""
 

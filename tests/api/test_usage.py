@@ -33,7 +33,7 @@ async def _usage(http: httpx.AsyncClient, services: Services, **query: Any) -> l
 
 
 async def _spend(services: Services, tokens: int) -> None:
-    """Let the user u-1 have spent so many tokens."""
+    """Record that the user u-1 spent this many tokens."""
     ((user_id,),) = await services.database.fetch(
         DEFAULT_TENANT, "SELECT id FROM users WHERE external_id = 'u-1'", {}, psycopg.rows.tuple_row
     )

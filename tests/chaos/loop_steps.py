@@ -155,7 +155,7 @@ class Rig:
         return b"\n".join(lines)
 
     async def read_all(self, user: str) -> None:
-        """Read what there is of the user."""
+        """Read everything stored about the user."""
         found = (await self._http.get("/api/v1/conversations", params={"user_id": user})).json()["items"]
         for conversation in found:
             path = f"/api/v1/conversations/{conversation['id']}/messages"

@@ -10,6 +10,6 @@ from tests.console.browser import chromium
 
 @pytest.fixture(scope="package")
 async def browser() -> AsyncIterator[Browser]:
-    """One browser for all tests of a process; each test has a profile of its own."""
+    """One browser for all tests of a process; each test has its own profile."""
     async with chromium() as opened:
         yield opened

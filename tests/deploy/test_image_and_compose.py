@@ -1,4 +1,4 @@
-"""Image and compose file: what linters and schemas say, and that both name what there is."""
+"""Image and compose file: what linters and schemas say, and that everything they name exists."""
 
 import re
 import shutil

@@ -82,7 +82,7 @@ def _said(update: ConversationState) -> list[str]:
 
 
 def _window(services: Services, besides_tools: int) -> int:
-    """A context window that holds so many tokens beside the tools and the rules, at a threshold of 0.7."""
+    """A context window with room for this many tokens beside the tools and the rules, at a threshold of 0.7."""
     rules = rules_text("en", remembers=True, tools=True)
     return round(besides_tools + (count_tokens(services.tools.described) + count_tokens(rules)) / 0.7)
 

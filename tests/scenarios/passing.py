@@ -17,7 +17,7 @@ _FAR = timedelta(days=200_000)
 
 
 async def let_pass(superuser_url: str, tenant_id: UUID, time: timedelta) -> None:
-    """Make every time that is stored of the tenant's users so much earlier, and have its episodes indexed anew.
+    """Move every stored time of the tenant's users back by this much, and index the episodes again.
 
     Dates of days move by whole days.
     """

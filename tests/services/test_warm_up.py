@@ -64,7 +64,7 @@ def test_commands_and_a_start_without_a_model_import_nothing_that_they_do_not_ne
     commands, start, threads, warm = _lines(_WITHOUT_A_MODEL)
     assert commands == ""
     assert start == ""
-    assert threads == "0", "numpy has threads of its own, which spin"
+    assert threads == "0", "numpy started worker threads, which spin"
     assert warm == "pymilvus,jieba,opencc"
 
 

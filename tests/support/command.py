@@ -1,4 +1,4 @@
-"""A command of `anamnesis`, which knows no settings but the test's: in this process, or as one of its own."""
+"""A command of `anamnesis` with only the test's settings: in this process, or in a new one."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def start_command(*arguments: str, variables: Mapping[str, str]) -> ForkedProces
 def run_command(
     *arguments: str, variables: Mapping[str, str], typed: str | bytes = ""
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end: in a thread of this process, or in one of its own where it is typed to."""
+    """Run a command to its end: in a thread of this process, or in a new process where input is typed."""
     if not typed and not _OWN_PROCESS.intersection(arguments[:1]):
         with ThreadPoolExecutor(1) as thread:  # this one may have a loop already
             return thread.submit(_invoke, arguments, variables).result(PATIENCE_S)

@@ -127,7 +127,7 @@ async def one_case(services: Services, server: ModelServer, seed: int, tally: Ta
 async def _broken_run(services: Services, owner: Owner, chance: Random, tally: Tally) -> set[UUID]:
     compression = services.compression
     async with services.database.tenant(owner.tenant_id) as connection:
-        await connection.execute(_EXPIRE, [owner.user_id])  # whoever had crashed is gone for long
+        await connection.execute(_EXPIRE, [owner.user_id])  # the crashed process is long gone
     state = await everything(services, owner)
     run = await compression.request(owner, job=False)
     running = asyncio.create_task(compression.carry_out(owner.tenant_id, run.id))

@@ -43,7 +43,7 @@ class Night:
 async def nights(
     services: Services, server: ModelServer, number: int, seed: int = 1
 ) -> tuple[list[Night], list[str]]:
-    """So many nights of one user; how it stands after each, and what is wrong."""
+    """Play this many nights of one user; return the state after each, and what is wrong."""
     chance = Random(seed)
     server.default = lambda received: _sometimes(received, chance)
     owner = await someone(services, f"nights-{seed}")

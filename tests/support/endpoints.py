@@ -492,7 +492,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/api/v1/ui/chat"): Entry(_ui_chat, GONE, GONE, GONE),
     ("POST", "/api/v1/ui/ag-ui"): Entry(_ag_ui, GONE, GONE, GONE),
     ("GET", "/api/v1/ui/chat/{chat_id}/stream"): Entry(_ui_chat_stream, STREAMED, STREAMED, STREAMED),
-    # Another tenant's names are one's own names, too; a token's own user counts, whoever is named.
+    # Another tenant's names are one's own names, too; the token's user counts, whatever name is sent.
     ("POST", "/v1/chat/completions"): Entry(_completion, ANSWERED, ANSWERED, ANSWERED, weight=3),
     ("POST", "/v1/responses"): Entry(_response, GONE, GONE, GONE),
     ("GET", "/v1/responses/{response_id}"): Entry(_response_of, OK, GONE, GONE),

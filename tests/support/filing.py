@@ -1,4 +1,4 @@
-"""What the memory agent is told by a scripted model, and what it has filed of whom."""
+"""What a scripted model answers the memory agent, and what the agent filed about whom."""
 
 import json
 from typing import Any

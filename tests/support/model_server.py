@@ -110,7 +110,7 @@ DEFAULT = Reply(["Certainly", ", ", "here ", "is ", "the ", "answer", "."])
 
 @dataclass(frozen=True)
 class EmbeddingsScript:
-    """How the embeddings endpoint answers, until it is told otherwise."""
+    """How the embeddings endpoint answers by default."""
 
     status: int = 200
     delay_s: float = 0.0

@@ -49,7 +49,7 @@ class Chat:
         await self._ask()
 
     def back_to(self, count: int) -> None:
-        """Show only so many messages."""
+        """Show only this many messages."""
         del self.messages[count:]
 
     async def _ask(self) -> None:

@@ -98,7 +98,7 @@ PARAGRAPHS = (*CHINESE, *ENGLISH, *MIXED)
 
 _DIFFERING = ((5, 1, 1), (1, 5, 1), (2, 2, 4))
 _ALIKE = ((2, 2, 3), (3, 2, 2), (3, 2, 2))
-"""So many Chinese, English and mixed paragraphs in each prompt."""
+"""Numbers of Chinese, English and mixed paragraphs in each prompt."""
 
 
 def draw_prompts(random: Random, *, differing: bool) -> tuple[list[list[str]], list[list[str]]]:

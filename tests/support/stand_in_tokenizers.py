@@ -13,7 +13,7 @@ _WORD_PIECES = re.compile(rf"(?P<cjk>[{_CJK}])|(?P<word>[^\W\d{_CJK}]+)|(?P<digi
 
 
 def by_rates(of_cjk: float, of_other: float, noise: float = 0.2) -> Tokenizer:
-    """So many tokens a CJK character and another one, more or less: each word has its own deviation."""
+    """Tokens per CJK character and per other character; each word deviates a little."""
 
     def count(text: str) -> int:
         tokens = 0.0

@@ -24,7 +24,7 @@ def new_expert(name: str, **values: Any) -> NewExpert:
 
 
 async def talk(turns: Turns, session: str, exchanges: int, **values: Any) -> UUID:
-    """A conversation of so many exchanges; each message names the session and a number."""
+    """A conversation with this many exchanges; each message names the session and a number."""
     for number in range(1, exchanges + 1):
         question, answer = f"In {session} I say {number}.", f"In {session} I answer {number}."
         turn = await exchange(turns, question, answer, session_key=session, **values)

@@ -103,7 +103,7 @@ class Walk:
     """The ids that each party was shown and had not named itself, and in which answer, by its canary."""
 
     def plan(self, parties: Sequence[Party], number: int, chance: Random) -> Iterable[Operation]:
-        """So many operations, over every endpoint of the table in every kind."""
+        """This many operations, over every endpoint of the table in every kind."""
         endpoints = list(self.table)
         weights = [entry.weight for entry in self.table.values()]
         for place in range(number):

@@ -97,7 +97,7 @@ class WeatherServer:
         self._runner: web.AppRunner | None = None
 
     def hold(self, name: str) -> None:
-        """Let whoever asks for a place of this name wait until it is released."""
+        """Hold requests for a place of this name until it is released."""
         self._held[name] = asyncio.Event()
 
     def release(self, name: str) -> None:

@@ -58,7 +58,7 @@ class Archive:
             return sum(archive.getinfo(name).file_size for name in self._names(archive))
 
     def records(self, read: Callable[[int], None]) -> Iterator[tuple[Place, Any]]:
-        """Every record with its place; `read` is told of bytes as they are read.
+        """Every record with its place; `read` is called with the bytes as they are read.
 
         Raises:
             InvalidInput: the file cannot be read, or breaks off; the message names it and the record.
@@ -106,7 +106,7 @@ class Archive:
 
 
 class _Counted:
-    """A file that tells of what is read, and can be looked into from its beginning."""
+    """A file that reports what is read, and whose beginning can be inspected."""
 
     def __init__(self, source: IO[bytes], read: Callable[[int], None]) -> None:
         self._source = source

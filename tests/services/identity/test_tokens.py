@@ -73,7 +73,7 @@ FORGED = {
     "public key as a shared secret": _unsigned({"alg": "HS256", "kid": "rsa"}, public_pem("rsa")),
     "public JWK as a shared secret": _unsigned({"alg": "HS256", "kid": "rsa"}, json.dumps(jwk("rsa")).encode()),
     "an algorithm of another kind of key": _unsigned({"alg": "ES256", "kid": "rsa"}, b"x"),
-    "key of its own": jwt.encode(
+    "embedded key": jwt.encode(
         claims(), PRIVATE["stranger"], "RS256", {"kid": "stranger", "jwk": jwk("stranger")}
     ),
     "cut off": token()[:-4],

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Scripted(Embeddings):
-    """Answers with what it is told to."""
+    """Answers as the test says."""
 
     def __init__(self, vectors: list[list[float]] | Exception) -> None:
         self.vectors = vectors

@@ -15,7 +15,7 @@ NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
 def likelihoods(question: str, *texts: str) -> dict[str, float]:
-    """The probability of each text of a user, each said in a conversation of its own."""
+    """The probability of each text of a user, each said in a separate conversation."""
     units = []
     for place, text in enumerate(texts):
         seen = marked(indexed_terms(text, None, "user"), text, None, "user")

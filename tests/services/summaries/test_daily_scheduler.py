@@ -39,7 +39,7 @@ async def _as_if_then(services: Services) -> None:
 
 
 async def _work(services: Services) -> None:
-    """Run the jobs that wait, as a worker would that makes no rounds of its own: it would go by the real clock."""
+    """Run the jobs that wait, as a worker without periodic rounds would: those go by the real clock."""
     jobs = JobQueue(services.database)
     DailyScheduler(services.database, services.daily, jobs, on=False)
     await jobs.open()

@@ -1,4 +1,4 @@
-"""The summary of a local day is told from the visits that began on it."""
+"""The summary of a local day is written from the visits that began on it."""
 
 import json
 from collections.abc import AsyncIterator

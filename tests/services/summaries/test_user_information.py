@@ -1,4 +1,4 @@
-"""What a model tells of the user when it archives topics: filed once, and nothing removed is brought back."""
+"""What a model says about the user when it archives topics is filed once, and nothing removed comes back."""
 
 import asyncio
 from dataclasses import replace

@@ -34,7 +34,7 @@ def said(text: str, now: datetime = NOW) -> list[str]:
         ("the day after tomorrow", "2026-11-23"),
         ("in 3 days", "2026-11-24"),
         ("three days from now", "2026-11-24"),
-        # so many of them
+        # counted units
         ("the last 3 days", "2026-11-18..2026-11-21"),
         ("past two weeks", "2026-11-07..2026-11-21"),
         ("over the past few months", "2026-04-21..2026-11-21"),
