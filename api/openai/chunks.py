@@ -26,8 +26,10 @@ def completion(asked: StartedTurn, last: TurnEvent) -> dict[str, Any]:
     return {**_head(asked, "chat.completion"), "choices": [choice], "usage": usage_view(content), **_note(asked)}
 
 
-async def chunks(asked: StartedTurn, events: TurnEvents, *, with_usage: bool) -> AsyncIterator[bytes]:
-    """Yield the turn's events as chunks, without the tools that the service runs itself."""
+async def chunks(
+    asked: StartedTurn, events: TurnEvents, *, with_usage: bool, with_own: bool = False
+) -> AsyncIterator[bytes]:
+    """Yield the turn's events as chunks; only `with_own` events also the tools that the service runs itself."""
     head = orjson.dumps(_head(asked, "chat.completion.chunk"))[:-1]
     usage = b',"usage":null' if with_usage else b""
     before = b"data: " + head + b',"choices":[{"index":0,"delta":{"content":'
@@ -37,10 +39,22 @@ async def chunks(asked: StartedTurn, events: TurnEvents, *, with_usage: bool) ->
     async with aclosing(events):
         async for batch in events:
             frames = [before + orjson.dumps(event.content) + after for event in batch if event.status == "token"]
+            if with_own:
+                frames = [
+                    before + orjson.dumps(e.content) + after if e.status == "token" else _own(e) for e in batch
+                ]
             if batch[-1].is_last:
                 frames += _end(head, batch[-1], usage, with_usage=with_usage)
             if frames:
                 yield b"".join(frames)
+
+
+def _own(event: TurnEvent) -> bytes:
+    """An event of the service under its own name; the last one without the answer."""
+    content = event.content
+    if event.is_last:
+        content = {name: value for name, value in content.items() if name != "answer"}
+    return b"event: anamnesis.%s\ndata: %s\n\n" % (event.status.encode(), orjson.dumps(content))
 
 
 def _end(head: bytes, last: TurnEvent, usage: bytes, *, with_usage: bool) -> list[bytes]:

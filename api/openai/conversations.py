@@ -17,6 +17,7 @@ from api.openai.messages import read_all
 from api.openai.models import expert_of
 from api.openai.reconciliation import import_lines, lines_of
 from api.openai.response_schemas import messages_of_items
+from api.openai.responses import forget_message
 from api.openai.sessions import ids_of, uuid_in
 from services.bootstrap import Services
 from services.conversations.known_conversations import UNNAMED
@@ -141,10 +142,26 @@ async def item(
 ) -> Response:
     """One message of a conversation."""
     found = await _find(services, caller, conversation_id)
-    message = await services.transcript.message(
-        caller.tenant_id, uuid_in("item", "msg", item_id, missing=NotFound), conversation_id=found.id
-    )
-    return JSONResponse(_item(message))
+    return JSONResponse(_item(await _message(services, caller, found, item_id)))
+
+
+@router.delete("/{conversation_id}/items/{item_id}", response_class=JSONResponse)
+async def delete_item(
+    conversation_id: ConversationId, item_id: str, services: ServicesOf, caller: MemoryWriter
+) -> Response:
+    """Forget a message for good, with what memory made of it; with a message of the user its answer as well."""
+    found = await _find(services, caller, conversation_id)
+    message = await _message(services, caller, found, item_id)
+    await forget_message(services, caller, found.user_id, message.id)
+    return JSONResponse(_view(found))
+
+
+async def _message(services: Services, caller: Caller, found: Conversation, item_id: str) -> Message:
+    message_id = uuid_in("item", "msg", item_id, missing=NotFound)
+    message = await services.transcript.message(caller.tenant_id, message_id, conversation_id=found.id)
+    if not message.content:
+        raise NotFound(f"The item {item_id} was deleted.")
+    return message
 
 
 async def _find(services: Services, caller: Caller, conversation_id: str) -> Conversation:
@@ -166,7 +183,7 @@ def _view(conversation: Conversation) -> dict[str, Any]:
 
 
 def _list(messages: Sequence[Message], *, has_more: bool) -> dict[str, Any]:
-    shown = [_item(message) for message in messages]
+    shown = [_item(message) for message in messages if message.content]  # of a deleted one the row stays
     return {
         "object": "list",
         "data": shown,

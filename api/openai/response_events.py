@@ -6,7 +6,7 @@ run: so a stream can be taken up again from any number, in any process.
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -45,6 +45,8 @@ class ResponseHead:
     background: bool = False
     note: Mapping[str, str] | None = None
     """Why nothing is remembered, where that is so."""
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request that its response repeats."""
 
     def view(
         self,
@@ -80,6 +82,7 @@ class ResponseHead:
             "top_p": None,
             "truncation": "disabled",
             "usage": usage,
+            **self.echo,
             **({"anamnesis": dict(self.note)} if self.note else {}),
         }
 

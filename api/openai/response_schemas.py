@@ -109,6 +109,15 @@ class ResponseRequest(BaseModel):
         taken = {field for field, name in _PARAMETERS.items() if name in passed}
         return ignored_parameters(self, _EFFECTIVE | taken)
 
+    @property
+    def echo(self) -> dict[str, Any]:
+        """Fields that the response repeats."""
+        names = ("instructions", "metadata", "previous_response_id", "temperature", "top_p", "max_output_tokens")
+        given = {name: getattr(self, name) for name in names}
+        if self.text is not None and self.text.format is not None:
+            given["text"] = {"format": self.text.format}
+        return {name: value for name, value in given.items() if value is not None}
+
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may.
 

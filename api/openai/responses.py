@@ -1,12 +1,15 @@
 """`/v1/responses`: turns as responses, returned at once, as a stream, or later from the log of their events."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from api.access import Chatter, RunnerOf, ServicesOf, TurnStarter
+from api.access import Chatter, MemoryWriter, RunnerOf, ServicesOf, TurnStarter
 from api.end_user import EndUser, end_user_of
 from api.openai.chat import ERRORS
 from api.openai.errors import error_of_turn
@@ -22,11 +25,14 @@ from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sampling import passed_parameters
 from api.openai.sessions import ClientIds, ids_of, uuid_in
 from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn
+from api.openai.utility_answers import utility_turn
+from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
-from api.streams import EventStream, last_event
+from api.streams import EventStream, TurnEvents, last_event
 from services.bootstrap import Services
 from services.conversations.turn import StoredTurn
-from services.errors import InvalidInput, NotFound
+from services.errors import NotFound
+from services.forgetting.targets import Target
 from services.identity.caller import Caller
 
 router = APIRouter(prefix="/v1/responses", tags=["openai"], responses=ERRORS)
@@ -52,14 +58,19 @@ async def create(
     body.refuse_unsupported()
     passed = passed_parameters(services.settings)
     sampling = body.sampling(passed)
+    messages = body.messages()
+    if by := is_utility(messages, connection.headers):
+        asked, events = await utility_turn(services, starter, body.model, messages, sampling, by)
+        return await _answer(bool(body.stream), ResponseHead(asked.turn_id, asked.model), asked, events)
     caller = starter.caller
     named = (("safety_identifier", body.safety_identifier), ("user", body.user))
     speaker = end_user_of(caller, connection.headers, services.settings, *named)
     ids = ids_of(connection.headers, body.metadata)
+    speaker, ids = await _in_conversation(services, caller, speaker, body, ids)
     asking = ReadRequest(
         model=body.model,
-        request=read_messages(body.messages(), "input"),
-        ids=await _in_conversation(services, caller, speaker, body, ids),
+        request=read_messages(messages, "input"),
+        ids=ids,
         speaker=speaker,
         keeps=body.store is not False,
         headers=body.ignored(passed),
@@ -67,14 +78,23 @@ async def create(
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
     background = bool(body.background)
-    head = await _head_of(services, asked, background=background)
-    events = runner.follow(asked.tenant_id, asked.turn_id)
-    if body.stream:
-        stop = None if asked.stored else partial(runner.stop, asked.tenant_id, asked.turn_id)
-        return EventStream(response_stream(head, events), stop, asked.headers)
-    if background:
+    head = replace(await _head_of(services, asked, background=background), echo=body.echo)
+    if background and not body.stream:
         stored = await services.turns.get(asked.tenant_id, asked.turn_id)
         return JSONResponse(response_of_stored(head, stored), headers=asked.headers)
+    stop = None if asked.stored else partial(runner.stop, asked.tenant_id, asked.turn_id)
+    return await _answer(bool(body.stream), head, asked, runner.follow(asked.tenant_id, asked.turn_id), stop)
+
+
+async def _answer(
+    stream: bool,
+    head: ResponseHead,
+    asked: StartedTurn,
+    events: TurnEvents,
+    stop: Callable[[], Awaitable[object]] | None = None,
+) -> Response:
+    if stream:
+        return EventStream(response_stream(head, events), stop, asked.headers)
     last = await last_event(events)
     if last.status == "error" and "answer" not in last.content:
         retry = {"Retry-After": "1"} if last.content["retryable"] else {}
@@ -121,6 +141,15 @@ async def cancel(response_id: ResponseId, services: ServicesOf, caller: Chatter,
     return JSONResponse(response_of_stored(head, await runner.stop(caller.tenant_id, turn.id)))
 
 
+@router.delete("/{response_id}", response_class=JSONResponse)
+async def delete(response_id: ResponseId, services: ServicesOf, caller: MemoryWriter) -> Response:
+    """Forget a response for good, with the message that it answers and what memory made of both."""
+    turn = await _turn(services, caller, response_id)
+    conversation = await services.transcript.conversation(caller.tenant_id, turn.conversation_id)
+    await forget_message(services, caller, conversation.user_id, turn.user_message_id)
+    return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+
+
 @router.get("/{response_id}/input_items", response_class=JSONResponse)
 async def input_items(response_id: ResponseId, services: ServicesOf, caller: Chatter) -> Response:
     """The message that a response answers."""
@@ -138,31 +167,55 @@ async def input_items(response_id: ResponseId, services: ServicesOf, caller: Cha
     )
 
 
+async def forget_message(services: Services, caller: Caller, user_id: str, message_id: UUID) -> None:
+    """Forget a message for good and delete its words; with a message of the user its answer as well."""
+    by = f"user {caller.user_id}" if caller.user_id else "operator"
+    target = Target(message_id=message_id)
+    await services.forgetting.forget(caller.tenant_id, user_id, target, by=by, delete_messages=True)
+
+
 async def _in_conversation(
     services: Services, caller: Caller, speaker: EndUser, body: ResponseRequest, ids: ClientIds
-) -> ClientIds:
-    """The ids with the conversation that the body names, which must be the user's."""
+) -> tuple[EndUser, ClientIds]:
+    """The user and the ids with the conversation that the body names, which must be the user's.
+
+    A request that names a conversation and nobody is its user's; a caller bound to a user names that one always.
+
+    Raises:
+        NotFound: there is no such conversation, or it is another user's.
+    """
     named = body.conversation.id if isinstance(body.conversation, ConversationReference) else body.conversation
     if named is None and body.previous_response_id is None:
-        return ids
-    if speaker.user_id is None:
-        raise InvalidInput("user", "a stored conversation belongs to a user; name one")
+        return speaker, ids
     turn_id = None
     if named is not None:
         conversation_id = uuid_in("conversation", "conv", named)
     else:
         turn_id = uuid_in("previous_response_id", "resp", str(body.previous_response_id))
-        turn = await services.turns.get(caller.tenant_id, turn_id, user_id=speaker.user_id)
+        turn = await _stored(services, caller, turn_id, speaker.user_id)
         conversation_id = turn.conversation_id
     conversation = await services.transcript.conversation(
         caller.tenant_id, conversation_id, user_id=speaker.user_id
     )
-    return ids.within(conversation.session_id, after_turn=turn_id)
+    speaker = replace(speaker, user_id=conversation.user_id)
+    return speaker, ids.within(conversation.session_id, after_turn=turn_id)
 
 
 async def _turn(services: Services, caller: Caller, response_id: str) -> StoredTurn:
     turn_id = uuid_in("response", "resp", response_id, missing=NotFound)
-    return await services.turns.get(caller.tenant_id, turn_id, user_id=caller.user_id)
+    return await _stored(services, caller, turn_id, caller.user_id)
+
+
+async def _stored(services: Services, caller: Caller, turn_id: UUID, user_id: str | None) -> StoredTurn:
+    missing = f"There is no response resp_{turn_id}; one that was not stored, or was deleted, cannot be found."
+    try:
+        turn = await services.turns.get(caller.tenant_id, turn_id, user_id=user_id)
+    except NotFound:
+        raise NotFound(missing) from None
+    question = await services.transcript.message(caller.tenant_id, turn.user_message_id)
+    if not question.content:  # of a deleted one the row stays, without its words
+        raise NotFound(missing)
+    return turn
 
 
 async def _head(services: Services, caller: Caller, turn: StoredTurn) -> ResponseHead:

@@ -85,6 +85,12 @@ def _item(me: Party, ids: Names, more: Names, chance: Random) -> Ask:
     return Ask({**_v1_conversation(me, ids, more, chance).path, "item_id": item})
 
 
+def _remove_response(me: Party, ids: Names, __: Names, chance: Random) -> Ask:
+    """Nobody's: what was said in the walk must all be found in the end."""
+    kind = "turn" if _is_anothers(me, ids) else "conversation"
+    return Ask({"response_id": f"resp_{ids.pick(kind, chance)}"})
+
+
 def _models(_: Party, __: Names, ___: Names, ____: Random) -> Ask:
     return Ask()
 
@@ -496,6 +502,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("POST", "/v1/chat/completions"): Entry(_completion, ANSWERED, ANSWERED, ANSWERED, weight=3),
     ("POST", "/v1/responses"): Entry(_response, GONE, GONE, GONE),
     ("GET", "/v1/responses/{response_id}"): Entry(_response_of, OK, GONE, GONE),
+    ("DELETE", "/v1/responses/{response_id}"): Entry(_remove_response, GONE, GONE, GONE),
     ("POST", "/v1/responses/{response_id}/cancel"): Entry(_cancel_response, OK, GONE, GONE),
     ("GET", "/v1/responses/{response_id}/input_items"): Entry(_response_of, OK, GONE, GONE),
     ("POST", "/v1/conversations"): Entry(_make_conversation, OK, OK | GONE, OK | GONE),
@@ -504,6 +511,7 @@ TABLE: dict[Endpoint, Entry] = {
     ("GET", "/v1/conversations/{conversation_id}/items"): Entry(_v1_conversation, OK, GONE, GONE),
     ("POST", "/v1/conversations/{conversation_id}/items"): Entry(_add_items, OK, GONE, GONE),
     ("GET", "/v1/conversations/{conversation_id}/items/{item_id}"): Entry(_item, GONE, GONE, GONE),
+    ("DELETE", "/v1/conversations/{conversation_id}/items/{item_id}"): Entry(_item, GONE, GONE, GONE),
     ("GET", "/v1/models"): Entry(_models, OK, OK, OK),
     ("GET", "/v1/models/{model}"): Entry(_model, OK, GONE, OK),
     # Another tenant's names are one's own names, too; another's expert is refused.

@@ -52,6 +52,20 @@ async def test_tools_of_the_service_are_never_shown_as_calls(sdk: Any, model_ser
     assert "".join(delta.content or "" for delta in deltas) == "It is noon."
 
 
+async def test_a_client_that_asks_for_them_gets_the_services_own_events(
+    url: str, model_server: ModelServer
+) -> None:
+    model_server.script(Reply(tool_calls=[ToolCall("get_current_time", {})]), Reply(["It is noon."]))
+    body = {"model": "default", "messages": HELLO, "user": "u-1", "stream": True}
+    async with httpx.AsyncClient(base_url=url, verify=False, timeout=30) as client:
+        answered = await client.post("/v1/chat/completions", json=body, headers={"X-Anamnesis-Events": "on"})
+    named = [line.removeprefix("event: ") for line in answered.text.splitlines() if line.startswith("event: ")]
+    assert named == [
+        f"anamnesis.{status}" for status in ("turn", "route_decision", "tool_call", "tool_result", "done")
+    ]
+    assert answered.text.rstrip().endswith("data: [DONE]")
+
+
 async def test_what_one_conversation_said_another_one_knows(sdk: Any, model_server: ModelServer) -> None:
     await sdk.chat.completions.create(model="default", messages=HELLO, user="u-1")
     question = [{"role": "user", "content": "What is my dog called?"}]

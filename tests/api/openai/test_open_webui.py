@@ -1,7 +1,10 @@
 """Open WebUI in front: what its release 0.12.4 sends with users in headers, its tools and no message ids."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
+import jwt
 import openai
 import pytest
 from openai import AsyncOpenAI
@@ -16,6 +19,8 @@ from tests.support.openai_clients import contents
 
 pytestmark = pytest.mark.anyio
 
+Names = Callable[[str], dict[str, str]]
+SECRET = "open-webuis-secret-of-forty-characters-.."
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "…", "parameters": {"type": "object"}}}
     for name in ("get_current_timestamp", "ask_user", "search_memories", "add_memory")
@@ -32,23 +37,32 @@ TASKS = {
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
     """With keys and a small model."""
-    changed = {"auth": "api_key", "small_llm_model": "small"}
+    changed = {"auth": "api_key", "small_llm_model": "small", "openwebui_jwt_secret": SECRET}
     return load_settings(**{**settings.model_dump(exclude_unset=True), **changed})
+
+
+def _named(user: str) -> dict[str, str]:
+    return {
+        "X-OpenWebUI-User-Name": "Ann%20Admin",
+        "X-OpenWebUI-User-Id": user,
+        "X-OpenWebUI-User-Email": f"{user}@example.com",
+        "X-OpenWebUI-User-Role": "user",
+    }
+
+
+def _signed(user: str) -> dict[str, str]:
+    now = int(time.time())
+    claims = {"sub": user, "name": "Ann", "email": f"{user}@example.com", "role": "user"}
+    times = {"iss": "open-webui", "iat": now, "exp": now + 300}
+    return {"X-OpenWebUI-User-Jwt": jwt.encode({**claims, **times}, SECRET, algorithm="HS256")}
 
 
 class OpenWebUi:
     """A tab of Open WebUI: it shows the whole chat with each message, and names user and chat in headers."""
 
-    def __init__(self, sdk: AsyncOpenAI, user: str, chat: str) -> None:
+    def __init__(self, sdk: AsyncOpenAI, user: str, chat: str, *, names: Names = _named) -> None:
         self._sdk: Any = sdk
-        self._headers = {
-            "X-OpenWebUI-Auth-Type": "jwt",
-            "X-OpenWebUI-User-Name": "Ann%20Admin",
-            "X-OpenWebUI-User-Id": user,
-            "X-OpenWebUI-User-Email": f"{user}@example.com",
-            "X-OpenWebUI-User-Role": "user",
-            "X-OpenWebUI-Chat-Id": chat,
-        }
+        self._headers = {"X-OpenWebUI-Auth-Type": "jwt", "X-OpenWebUI-Chat-Id": chat, **names(user)}
         self.shown: list[dict[str, str]] = []
 
     async def say(self, text: str, *, wrapped: str | None = None) -> str:
@@ -69,6 +83,43 @@ class OpenWebUi:
         )
 
 
+class WithResponses(OpenWebUi):
+    """The same over a connection of the type *responses*, with signed users."""
+
+    def __init__(self, sdk: AsyncOpenAI, user: str, chat: str) -> None:
+        super().__init__(sdk, user, chat, names=_signed)
+
+    async def say(self, text: str, *, wrapped: str | None = None) -> str:
+        """Send a message as a stream and show the answer."""
+        sent = [*self.shown, {"role": "user", "content": wrapped or text}]
+        stream = await self._sdk.responses.create(
+            model="default", input=_items(sent), stream=True, tools=TOOLS, extra_headers=self._headers
+        )
+        answer = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+        self.shown += [{"role": "user", "content": text}, {"role": "assistant", "content": answer}]
+        return answer
+
+    async def task(self, prompt: str) -> None:
+        """Ask for a title or the like."""
+        said = _items([{"role": "user", "content": prompt}])
+        answer = await self._sdk.responses.create(
+            model="default", input=said, stream=False, max_output_tokens=1000, extra_headers=self._headers
+        )
+        assert answer.output_text == "{}"
+
+
+def _items(messages: list[dict[str, str]]) -> list[dict[str, Any]]:
+    kinds = {"user": "input_text", "assistant": "output_text"}
+    return [
+        {
+            "type": "message",
+            "role": each["role"],
+            "content": [{"type": kinds[each["role"]], "text": each["content"]}],
+        }
+        for each in messages
+    ]
+
+
 @pytest.fixture
 async def sdk(sdk: AsyncOpenAI, services: Services, model_server: ModelServer) -> AsyncOpenAI:
     """The connection of Open WebUI, with a key that acts for its users."""
@@ -82,10 +133,11 @@ async def sdk(sdk: AsyncOpenAI, services: Services, model_server: ModelServer) -
     return sdk.with_options(api_key=key)
 
 
+@pytest.mark.parametrize("connection", [OpenWebUi, WithResponses])
 async def test_a_chat_is_stored_as_its_page_shows_it(
-    sdk: AsyncOpenAI, services: Services, model_server: ModelServer
+    sdk: AsyncOpenAI, services: Services, model_server: ModelServer, connection: type[OpenWebUi]
 ) -> None:
-    tab = OpenWebUi(sdk, "ann", "chat-1")
+    tab = connection(sdk, "ann", "chat-1")
     await tab.task(TASKS["title"])  # before the first message is answered
     await tab.say("My dog is called Bruno.")
     for prompt in TASKS.values():

@@ -155,3 +155,35 @@ async def test_an_empty_conversation_belongs_to_the_user_that_it_names(sdk: Any)
 async def test_many_at_once_are_many_turns(sdk: Any) -> None:
     asked = (sdk.responses.create(model="default", input=f"Number {n}", user=f"u-{n}") for n in range(5))
     assert len({response.id for response in await asyncio.gather(*asked)}) == 5
+
+
+async def test_a_response_repeats_what_it_was_asked(sdk: Any) -> None:
+    first = await sdk.responses.create(model="default", input="First", user="u-1", metadata={"topic": "a"})
+    assert (first.metadata, first.previous_response_id) == ({"topic": "a"}, None)
+    # The response before names the user.
+    second = await sdk.responses.create(
+        model="default", input="Second", previous_response_id=first.id, instructions="Be brief.", temperature=0.5
+    )
+    assert (second.previous_response_id, second.conversation) == (first.id, first.conversation)
+    assert (second.instructions, second.temperature) == ("Be brief.", 0.5)
+
+
+async def test_a_deleted_response_is_nowhere_any_more(sdk: Any, services: Services) -> None:
+    kept = await sdk.responses.create(model="default", input="My dog is called Bruno.", user="u-1")
+    gone = await sdk.responses.create(model="default", input="My code is 7741.", previous_response_id=kept.id)
+    await sdk.responses.delete(gone.id)
+    for again in (
+        sdk.responses.retrieve(gone.id),
+        sdk.responses.delete(gone.id),
+        sdk.responses.create(model="default", input="x", previous_response_id=gone.id),
+    ):
+        with pytest.raises(openai.NotFoundError, match=gone.id):
+            await again
+    items = await sdk.conversations.items.list(kept.conversation.id, order="asc")
+    assert items.data[0].content[0].text == "My dog is called Bruno."
+    assert len(items.data) == 2
+    await sdk.conversations.items.delete(items.data[0].id, conversation_id=kept.conversation.id)
+    assert (await sdk.conversations.items.list(kept.conversation.id)).data == []
+    with pytest.raises(openai.NotFoundError):
+        await sdk.conversations.items.retrieve(items.data[0].id, conversation_id=kept.conversation.id)
+    assert all(not text for _, text in await contents(services))
