@@ -12,7 +12,7 @@ from services.context.memory_commands import MemoryCommandSource
 from services.context.source import Known, PromptTurn, Source
 from services.context.sources.recall import RecallSource
 from services.llm.chat_models import ChatModels
-from services.llm.token_estimates import TokenEstimators
+from services.llm.token_estimates import TokenEstimator, TokenEstimators
 from services.summaries.topics import TopicArchive
 from services.text.language import language_of
 from services.tools.actor import owner_of
@@ -38,35 +38,11 @@ async def history(
     how the user sounds."""
     context = runtime.context
     offered = tools.with_features(state["features"], temporary=context.temporary)
-    turn = PromptTurn(
-        owner=owner_of(context),
-        conversation_id=UUID(context.conversation_id),
-        message_id=UUID(state["user_message_id"]),
-        message=state["message"],
-        language=language_of([state["message"]]),
-        now=state["now"],
-        timezone=context.timezone,
-        locale=context.locale,
-        system_prompt=state["system_prompt"],
-        policy=state["context_policy"],
+    turn = _prompt_turn(
+        state,
+        context,
         tokens=estimators.of(state.get("model") or ""),
-        features=frozenset(state["features"]),
         tools=offered.described if models.takes_tools(state.get("model")) else "",
-        images=len(state.get("images", [])),
-        begins=state.get("begins", False),
-        remembers=state.get("remembers", True),
-        reflects=state.get("reflects", True),
-        core_memory_generation=state.get("core_memory_generation"),
-        memory_generation=state.get("memory_generation"),
-        reference=state.get("time_reference"),
-        most_tokens=state.get("max_context_tokens"),
-        commands=state.get("memory_commands", Recognised()),
-        recall_limits=state.get("recall_limits"),
-        instructions=state.get("instructions", ""),
-        attached=state.get("attached", ()),
-        earlier=state.get("earlier", ()) if context.temporary else (),
-        temporary=context.temporary,
-        without=frozenset(state.get("without", ())),
     )
     known = await gather(sources, turn, conversation=conversation, topics=topics)
     update = _update(known)
@@ -87,6 +63,42 @@ async def history(
     if recalled and recalled.message_vector and (state.get("route_undecided") or state.get("use_retrieval")):
         update["message_vector"] = list(recalled.message_vector)
     return update
+
+
+def _prompt_turn(
+    state: ConversationState, context: TurnContext, *, tokens: TokenEstimator, tools: str
+) -> PromptTurn:
+    """Return what the sections are loaded for."""
+    return PromptTurn(
+        owner=owner_of(context),
+        conversation_id=UUID(context.conversation_id),
+        message_id=UUID(state["user_message_id"]),
+        message=state["message"],
+        language=language_of([state["message"]]),
+        now=state["now"],
+        timezone=context.timezone,
+        locale=context.locale,
+        system_prompt=state["system_prompt"],
+        policy=state["context_policy"],
+        tokens=tokens,
+        features=frozenset(state["features"]),
+        tools=tools,
+        images=len(state.get("images", [])),
+        begins=state.get("begins", False),
+        remembers=state.get("remembers", True),
+        reflects=state.get("reflects", True),
+        core_memory_generation=state.get("core_memory_generation"),
+        memory_generation=state.get("memory_generation"),
+        reference=state.get("time_reference"),
+        most_tokens=state.get("max_context_tokens"),
+        commands=state.get("memory_commands", Recognised()),
+        recall_limits=state.get("recall_limits"),
+        instructions=state.get("instructions", ""),
+        attached=state.get("attached", ()),
+        earlier=state.get("earlier", ()) if context.temporary else (),
+        temporary=context.temporary,
+        without=frozenset(state.get("without", ())),
+    )
 
 
 def _update(known: Known) -> ConversationState:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import httpx
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
@@ -39,6 +40,8 @@ ENCRYPTED = os.environ.get("TEST_ENCRYPTION") == "on"
 """Run the tests with encryption on, which by default is off."""
 UNHURRIED_MS = 5_000
 """For recall: a machine under load must not decide what a prompt holds. Tests of its budget set their own."""
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
+hypothesis.settings.load_profile("untimed")
 gc.disable()  # until all tests are collected: a fifth of that time, and nothing is found
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as the service does, before anything imports it
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so it is in a shell's background job, and inherited

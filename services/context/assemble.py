@@ -6,7 +6,7 @@ comes last.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -123,32 +123,40 @@ def assemble(
     report = empty_report(budget, epoch, features)
     report["tokens"], report["dropped"], report["prefix"] = sizes, dropped, shared
     report["digest"] = digest_of(sent)
+    _report_findings(report, shown)
+    return Prompt(
+        messages=messages,
+        report=report,
+        sections=[_prompt_section(each, sizes) for each in (*stable, *volatile)],
+        epoch={**epoch, "prefix": marks},
+        texts=[one.text for one in messages],
+        tools=tools,
+        overhead=MESSAGE_OVERHEAD * len(messages),
+        images=sum(map(_images_in, messages)),
+    )
+
+
+def _report_findings(report: ContextReport, shown: Iterable[_Shown]) -> None:
+    """Add what is shown of recall and of the knowledge bases."""
     for each in shown:
         if each.section.name == "recall" and each.section.data:
             report["recall"] = {**each.section.data, "shown": [item.about["episode_id"] for item in each.items]}
         if each.section.name == "knowledge":
             report["sources"] = [item.about for item in each.items]  # type: ignore[misc]
-    return Prompt(
-        messages=messages,
-        report=report,
-        sections=[
-            PromptSection(
-                name=each.section.name,
-                tokens=sizes[each.section.name],
-                stable=each.section.stable,
-                text=each.text,
-                message_ids=[item.about["message_id"] for item in each.items if item.message is not None],
-            )
-            for each in (*stable, *volatile)
-        ],
-        epoch={**epoch, "prefix": marks},
-        texts=[one.text for one in messages],
-        tools=tools,
-        overhead=MESSAGE_OVERHEAD * len(messages),
-        images=sum(
-            isinstance(part, dict) and part.get("type") == "image_url" for one in messages for part in one.content
-        ),
+
+
+def _prompt_section(shown: _Shown, sizes: Mapping[str, int]) -> PromptSection:
+    return PromptSection(
+        name=shown.section.name,
+        tokens=sizes[shown.section.name],
+        stable=shown.section.stable,
+        text=shown.text,
+        message_ids=[item.about["message_id"] for item in shown.items if item.message is not None],
     )
+
+
+def _images_in(message: BaseMessage) -> int:
+    return sum(isinstance(part, dict) and part.get("type") == "image_url" for part in message.content)
 
 
 def volatile_message(texts: Iterable[str]) -> list[BaseMessage]:

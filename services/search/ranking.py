@@ -1,7 +1,6 @@
 """The order of what recall found: lexical and dense searches fused with what the neighbours say."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,22 +9,29 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from services.search.candidates import CandidateSet, matching
-from services.search.columns import BY_ASSISTANT, OF_FEATURE, WAITING, WRITTEN, Columns
+from services.search.candidates import CandidateSet
+from services.search.columns import BY_ASSISTANT, OF_FEATURE, WRITTEN, Columns
 from services.search.duplicates import duplicates
-from services.search.hits import Leg, LegShare, Ranked, Ranking, SearchList, Unit
+from services.search.hits import LegShare, Ranked, Ranking, SearchList, Unit
+from services.search.legs import (
+    ScoredLeg,
+    Situation,
+    asked_queries,
+    echoing_units,
+    legs_of,
+    ranks_of,
+    scaled_to_best,
+)
 from services.search.likelihood import Observed, likelihood, observe
 from services.search.parameters import RankingParameters
 from services.search.queries import RecallQuery
-from services.search.question_repeats import repeated_questions
-from services.search.relevance import relevance
+from services.search.relevance import Relevance, relevance
 from services.search.sequences import Places
 from services.search.term_matrix import Values
 from services.search.versions import newer_versions
 from services.text.features import expected
 from services.text.language import Language, language_of
 from services.text.questions import asks, asks_in_general, is_about_oneself, is_about_the_assistant
-from services.text.tokenizer import terms
 
 _DEFAULT = RankingParameters()
 # Beyond these nobody asks why.
@@ -33,36 +39,8 @@ _EXPLAINED = 40
 # So far down two versions of a fact are looked for; comparing is quadratic.
 _VERSIONED = 20
 _AHEAD = 1 + 1e-6
-# Of a full match: a question whether something was asked before still finds it.
-_ECHO = 0.3
 # Terms of a message that leaves its subject to what it replies to.
 _SHORT_REPLY = 60
-
-
-@dataclass(frozen=True, slots=True)
-class _Leg:
-    """A leg's values at each place: `scaled` is 0..1, and `weight` is that of a value of 1 in the score."""
-
-    name: Leg
-    query: int | None
-    weight: float
-    scaled: Values
-    raw: Values | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A query as the legs need it: its share of all weights, its terms with their weights, the units by them."""
-
-    place: int
-    share: float
-    quality: float
-    names: tuple[str, ...]
-    weights: Values
-    matched: Values
-    """How well the best passage of each unit matches."""
-    frequencies: Values
-    """How often that passage holds each term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +52,6 @@ class _Factors:
     kind: Values
 
 
-@dataclass(frozen=True, slots=True)
-class _Situation:
-    """What all legs need: the units, how much neighbours are trusted, and which units only ask the same."""
-
-    field: CandidateSet
-    coherence: float
-    repeated_questions: NDArray[np.bool_]
-    parameters: RankingParameters
-
-
 @dataclass(frozen=True)
 class Scored:
     """What units are worth for some queries, at their places."""
@@ -93,7 +61,7 @@ class Scored:
     """What `likelihood` follows from."""
     coherence: float
     _names: tuple[str, ...]
-    _legs: Sequence[_Leg]
+    _legs: Sequence[ScoredLeg]
     _factors: _Factors
     _relevance: Values
     _cosines: Values
@@ -217,39 +185,26 @@ def score(
         parameters: weights.
     """
     field = CandidateSet(units, timedelta(minutes=parameters.visit_gap_minutes))
-    asked = _asked(queries, field, quality)
+    asked = asked_queries(queries, field, quality)
     coherence = field.coherence(parameters.coherent_at, parameters.pair_prior)
-    echoing = _echoing(queries, asked, field)
-    language = language_of([queries[0].text])
-    about = relevance(
-        queries,
-        field.passages,
-        units.concepts,
-        meanings=units.meanings,
-        previous=field.previous,
-        talks=np.unique(units.conversations, return_inverse=True)[1].astype(np.intp),
-        by_concept=parameters.of_general_questions if asks_in_general(queries[0].text) else 1.0,
-        answers_of=_answers(field) if is_about_the_assistant(queries[0].text, language) else None,
-        replies_to=_replies(field),
-    )
-    legs = _legs(asked, cosines, _Situation(field, coherence, echoing, parameters))
+    echoing = echoing_units(queries, asked, field)
+    about = _relevance_of(queries, field, parameters)
+    legs = legs_of(asked, cosines, Situation(field, coherence, echoing, parameters))
     if parameters.relevance > 0:
-        legs.append(_Leg("relevance", None, parameters.relevance, np.where(echoing, 0.0, about.met)))
+        legs.append(ScoredLeg("relevance", None, parameters.relevance, np.where(echoing, 0.0, about.met)))
     scores = sum((leg.weight * leg.scaled for leg in legs), start=np.zeros(field.size))
     if parameters.association > 0:
         everything = {name for query in asked for name in query.names}
         shared = field.association(np.where(echoing, 0.0, scores), parameters.seeds, everything)
-        legs.append(_Leg("association", None, parameters.association, _scaled(shared, shared > 0, parameters)))
+        legs.append(
+            ScoredLeg("association", None, parameters.association, scaled_to_best(shared, shared > 0, parameters))
+        )
         scores = scores + parameters.association * legs[-1].scaled
     factors = _Factors(
         importance=1 + parameters.importance * (units.importance - 0.5),
         age=_age_factors(units, now, parameters),
         kind=_kind_factors(units, queries[0].text, parameters),
     )
-    nearest = np.full(field.size, np.nan)
-    for leg in legs:
-        if leg.name == "dense" and leg.raw is not None:
-            nearest = np.fmax(nearest, leg.raw)
     final = scores * factors.importance * factors.age * factors.kind
     return Scored(
         final=final,
@@ -259,10 +214,35 @@ def score(
         _legs=legs,
         _factors=factors,
         _relevance=about.met,
-        _cosines=nearest,
+        _cosines=_nearest(legs, field.size),
         _echoing=echoing,
         _parameters=parameters,
     )
+
+
+def _relevance_of(queries: Sequence[RecallQuery], field: CandidateSet, parameters: RankingParameters) -> Relevance:
+    """How the units bear on the message, with what they answer and reply to."""
+    message, units = queries[0].text, field.units
+    return relevance(
+        queries,
+        field.passages,
+        units.concepts,
+        meanings=units.meanings,
+        previous=field.previous,
+        talks=np.unique(units.conversations, return_inverse=True)[1].astype(np.intp),
+        by_concept=parameters.of_general_questions if asks_in_general(message) else 1.0,
+        answers_of=_answers(field) if is_about_the_assistant(message, language_of([message])) else None,
+        replies_to=_replies(field),
+    )
+
+
+def _nearest(legs: Sequence[ScoredLeg], size: int) -> Values:
+    """The highest cosine of each unit; NaN where no dense leg knows it."""
+    nearest = np.full(size, np.nan)
+    for leg in legs:
+        if leg.name == "dense" and leg.raw is not None:
+            nearest = np.fmax(nearest, leg.raw)
+    return nearest
 
 
 def _answers(field: CandidateSet) -> Places:
@@ -293,105 +273,13 @@ def _newer_first(
     return found
 
 
-def _asked(queries: Sequence[RecallQuery], field: CandidateSet, quality: Mapping[Language, float]) -> list[_Asked]:
-    total = sum(query.weight for query in queries) or 1.0
-    found = []
-    for place, query in enumerate(queries):
-        counts = Counter(terms(query.text))
-        names = tuple(counts)
-        weights = np.array([counts[name] for name in names]) * field.weights(names)
-        trusted = min(1.0, max(0.0, quality.get(language_of([query.text]), 0.0)))
-        matched, table = field.matching_passages(names, weights)
-        found.append(_Asked(place, query.weight / total, trusted, names, weights, matched, table))
-    return found
-
-
-def _echoing(queries: Sequence[RecallQuery], asked: Sequence[_Asked], field: CandidateSet) -> NDArray[np.bool_]:
-    found = np.zeros(field.size, dtype=np.bool_)
-    for query in asked:
-        # What was said before it holds too much to tell.
-        if queries[query.place].kind != "context":
-            found |= repeated_questions(query.names, query.frequencies, field)
-    return found
-
-
-def _legs(asked: Sequence[_Asked], cosines: Values, at: _Situation) -> list[_Leg]:
-    field, coherence, parameters = at.field, at.coherence, at.parameters
-    window, visit = coherence * parameters.window, coherence * parameters.visit
-    dense = sum(query.share * query.quality for query in asked)
-    whole = (1.0 + dense) * (1.0 + window + visit)
-    legs: list[_Leg] = []
-    for query in asked:
-        # The index's own scores only chose the units: they are those of its segments, each with statistics of
-        # its own, and there are none of what is not indexed yet.
-        raw = query.matched
-        lexical = _scaled(raw, (raw > 0) & ~at.repeated_questions, parameters)
-        lexical[at.repeated_questions & (raw > 0)] = _ECHO
-        answering = np.where(at.repeated_questions[:, np.newaxis], 0.0, query.frequencies)
-        share = query.share / whole
-        legs.append(_Leg("lexical", query.place, share, lexical, raw))
-        if window > 0:
-            near = matching(field.with_neighbours(answering), query.weights)
-            legs.append(_Leg("window", query.place, share * window, _scaled(near, near > 0, parameters)))
-        if visit > 0:
-            around = matching(field.over_visits(answering), query.weights)
-            legs.append(_Leg("visit", query.place, share * visit, _scaled(around, around > 0, parameters)))
-        if query.quality > 0:
-            legs.extend(_dense_legs(query, cosines[query.place], lexical, whole, at))
-    return [leg for leg in legs if leg.weight > 0]
-
-
-def _dense_legs(query: _Asked, raw: Values, lexical: Values, whole: float, at: _Situation) -> list[_Leg]:
-    field, parameters = at.field, at.parameters
-    known = ~np.isnan(raw)
-    scaled = np.zeros(field.size)
-    if known.any():
-        lowest = float(raw[known].min())
-        scaled = _scaled(np.where(known, raw - lowest, 0.0), known & ~at.repeated_questions, parameters)
-    # What has no vector yet is not to suffer from it: its words stand for it.
-    waiting = field.units.are(WAITING) & ~known
-    scaled[waiting] = lexical[waiting]
-    answering = np.where(at.repeated_questions, 0.0, scaled)
-    scaled[at.repeated_questions & known] = _ECHO
-    share = query.share * query.quality / whole
-    legs = [_Leg("dense", query.place, share, scaled, raw)]
-    around = share * at.coherence * parameters.window_dense
-    if around > 0:
-        near = field.with_neighbours(answering)
-        legs.append(_Leg("window_dense", query.place, around, _scaled(near, near > 0, parameters)))
-    return legs
-
-
-def _scaled(values: Values, members: NDArray[np.bool_], how: RankingParameters) -> Values:
-    """Values of 0 or more as shares of the highest; or by rank, 1 for the first and less for each after it.
-
-    The ranks' formula is that of Cormack et al., "Reciprocal Rank Fusion", SIGIR 2009.
-    """
-    scaled = np.zeros(len(values))
-    if not members.any():
-        return scaled
-    if how.fusion == "ranks":
-        scaled[members] = (how.rrf_k + 1) / (how.rrf_k + _ranks(values[members]))
-        return scaled
-    highest = float(values[members].max())
-    scaled[members] = values[members] / highest if highest > 0 else 1.0
-    return scaled
-
-
-def _ranks(values: Values) -> Values:
-    """The rank of each value, from 1 for the highest; the first of equal ones is before the others."""
-    ranks = np.empty(len(values))
-    ranks[np.argsort(-values, kind="stable")] = np.arange(1, len(values) + 1)
-    return ranks
-
-
-def _shares(legs: Sequence[_Leg], places: Places) -> list[tuple[LegShare, ...]]:
+def _shares(legs: Sequence[ScoredLeg], places: Places) -> list[tuple[LegShare, ...]]:
     """What each leg gave to each of the places."""
     shares: list[list[LegShare]] = [[] for _ in places]
     for leg in legs:
         scaled = leg.scaled[places]
         giving = np.flatnonzero(scaled > 0)
-        ranks = _ranks(leg.scaled)[places[giving]].astype(np.intp).tolist()
+        ranks = ranks_of(leg.scaled)[places[giving]].astype(np.intp).tolist()
         given = (leg.weight * scaled[giving]).tolist()
         raw = [None] * len(given) if leg.raw is None else leg.raw[places[giving]].tolist()
         for at, rank_, known, contribution in zip(giving.tolist(), ranks, raw, given, strict=True):

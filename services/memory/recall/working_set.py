@@ -231,11 +231,11 @@ class WorkingSet:
     def by_words(self, terms: Sequence[str], mask: Mask, most: int) -> Places:
         """Return the units that match terms best, by BM25 over the whole set; those without any are left out."""
         asked = Counter(term for term in terms if term in self._vocabulary)
-        if not asked:
+        living = self._living
+        if not asked or not living.any():
             return np.zeros(0, dtype=np.intp)
         numbers = np.array([self._vocabulary[term] for term in asked], dtype=np.intp)
         places, at, counts = self._postings.of(numbers, self._terms, len(self._names))
-        living = self._living
         held = living[places]
         places, at, counts = places[held], at[held], counts[held]
         size = int(living.sum())

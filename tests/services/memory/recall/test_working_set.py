@@ -134,6 +134,15 @@ def test_it_ranks_as_one_made_at_once_after_writes_changes_and_removals(
         assert ranked(units, question) == ranked(fresh, question)
 
 
+def test_once_everything_is_gone_nothing_is_found_and_nothing_warned_of() -> None:
+    units = WorkingSet(DIMENSION)
+    stored: Stored = {}
+    take_in(units, stored, [kept(14, "My dog is called Bruno.", waiting=False, vector=3, conversation=0)], [])
+    take_in(units, stored, [], [UUID(int=14 // 2 + 7)])
+    assert len(units) == 0
+    assert [ranked(units, question) for question in QUESTIONS] == [[] for _ in QUESTIONS]
+
+
 def test_places_of_what_is_gone_are_given_up_and_nothing_else_changes() -> None:
     units = WorkingSet(DIMENSION)
     stored: Stored = {}
