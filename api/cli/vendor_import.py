@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from services.transfer.report import ImportReport
 from services.transfer.vendors.conversion import Conversion, VendorExport, vendor_named
 
 _BYTES_AT_ONCE = 256 * 1024
+_MOST_NAMES = 10
 _KEPT = "What was imported so far is kept; run the command again for the rest."
 
 
@@ -44,7 +45,7 @@ def import_vendor(
         fail(f"{error.message} {_KEPT}")
     except KeyboardInterrupt:
         fail(f"stopped. {_KEPT}")
-    _show(read, report, as_json=as_json)
+    _show(read, report, export.other_files(), as_json=as_json)
     if read.unread or (report and report.refused):
         raise typer.Exit(FAILED)
 
@@ -70,7 +71,7 @@ def _next(lines: Iterator[bytes]) -> bytes:
     return bytes(chunk)
 
 
-def _show(read: Conversion, report: ImportReport | None, *, as_json: bool) -> None:
+def _show(read: Conversion, report: ImportReport | None, others: Sequence[str], *, as_json: bool) -> None:
     errors = list(read.errors)
     if report:
         errors += [f"{read.place_of(error.line)}: {error.reason}" for error in report.errors]
@@ -78,7 +79,8 @@ def _show(read: Conversion, report: ImportReport | None, *, as_json: bool) -> No
         typer.echo(error, err=True)
     counts = {"conversations": read.conversations, "messages": read.messages, "memories": read.memories}
     if as_json:
-        found = {**counts, "left_out": read.left_out, "unread": read.unread, "errors": errors}
+        found = {**counts, "left_out": read.left_out, "other_files": others, "unread": read.unread}
+        found["errors"] = errors
         lines = {name: value for name, value in asdict(report).items() if name != "errors"} if report else None
         typer.echo(json.dumps({**found, "lines": lines}, ensure_ascii=False))
         return
@@ -87,6 +89,9 @@ def _show(read: Conversion, report: ImportReport | None, *, as_json: bool) -> No
         typer.echo(
             "Left out: " + ", ".join(f"{count} {kind}" for kind, count in read.left_out.most_common()) + "."
         )
+    if others:
+        more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
+        typer.echo(f"Files of the archive that were not read: {', '.join(others[:_MOST_NAMES])}{more}.")
     if read.unread:
         typer.echo(f"{read.unread} records could not be read.")
     if report:

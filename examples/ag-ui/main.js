@@ -1,7 +1,10 @@
 import { HttpAgent } from "@ag-ui/client";
 
+import { saidBefore } from "./history.js";
+
 const USER = "me";
-const agent = new HttpAgent({ url: "/api/v1/ui/ag-ui", threadId: "ag-ui-example" });
+const THREAD = "ag-ui-example";
+const agent = new HttpAgent({ url: "/api/v1/ui/ag-ui", threadId: THREAD });
 const said = document.getElementById("said");
 const form = document.getElementById("form");
 const field = document.getElementById("message");
@@ -10,6 +13,11 @@ function line(who) {
   const item = said.appendChild(document.createElement("li"));
   item.appendChild(document.createElement("b")).textContent = `${who}: `;
   return item.appendChild(document.createElement("span"));
+}
+
+for (const message of await saidBefore(USER, THREAD)) {
+  agent.addMessage(message);
+  line(message.role === "user" ? "You" : "Anamnesis").textContent = message.content;
 }
 
 form.addEventListener("submit", async (event) => {

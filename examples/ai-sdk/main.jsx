@@ -3,7 +3,10 @@ import { DefaultChatTransport } from "ai";
 import { useState } from "react";
 import { createRoot } from "react-dom/client";
 
+import { saidBefore } from "./history.js";
+
 const USER = "me";
+const CHAT = "ai-sdk-example";
 const transport = new DefaultChatTransport({
   api: "/api/v1/ui/chat",
   body: { user: USER },
@@ -17,10 +20,15 @@ function Part({ part }) {
   return null;
 }
 
-function Chat() {
+function Chat({ before }) {
   const [text, setText] = useState("");
   // With `resume`, a page that is loaded again takes up the answer that it was waiting for.
-  const { messages, sendMessage, regenerate, status, error } = useChat({ id: "ai-sdk-example", transport, resume: true });
+  const { messages, sendMessage, regenerate, status, error } = useChat({
+    id: CHAT,
+    messages: before,
+    transport,
+    resume: true,
+  });
   const send = (event) => {
     event.preventDefault();
     if (!text.trim()) return;
@@ -52,4 +60,6 @@ function Chat() {
   );
 }
 
-createRoot(document.getElementById("page")).render(<Chat />);
+const said = await saidBefore(USER, CHAT);
+const before = said.map(({ id, role, content }) => ({ id, role, parts: [{ type: "text", text: content }] }));
+createRoot(document.getElementById("page")).render(<Chat before={before} />);

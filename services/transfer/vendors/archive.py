@@ -73,6 +73,32 @@ class Archive:
                 with archive.open(name) as member:
                     yield from self._of(f"{self._path.name}/{name}", _Counted(member, read))
 
+    def count(self, field: str) -> int:
+        """Number of entries of another list beside the records, in an export that is one JSON object.
+
+        Raises:
+            InvalidInput: the file cannot be read.
+        """
+        with ExitStack() as stack:
+            if self._zip(stack) is not None:
+                return 0
+            source = stack.enter_context(self._path.open("rb"))
+            if source.read(_CHUNK).removeprefix(_BOM).lstrip(_SPACE).startswith(b"["):
+                return 0
+            source.seek(0)
+            return sum(1 for _ in ijson.items(source, f"{field}.item"))
+
+    def other_files(self) -> list[str]:
+        """Names of the files of an archive that hold no records.
+
+        Raises:
+            InvalidInput: the file cannot be read.
+        """
+        with ExitStack() as stack:
+            archive = self._zip(stack)
+            names = archive.namelist() if archive else []
+            return sorted(name for name in names if not name.endswith("/") and not self._members.search(name))
+
     def _zip(self, stack: ExitStack) -> zipfile.ZipFile | None:
         try:
             with self._path.open("rb") as file:
@@ -136,7 +162,8 @@ def _items(source: _Counted, lists: tuple[str, ...]) -> Iterator[Any]:
     else:
         held = next((name for name in lists if f'"{name}"'.encode() in head[:_CHUNK]), None)
         prefix = f"{held}.item" if held else ""
-    yield from ijson.items(source, prefix, use_float=True)
+    # Without a list, records may follow one another, as lines.
+    yield from ijson.items(source, prefix, use_float=True, multiple_values=not prefix)
 
 
 def _line(error: Exception) -> str:

@@ -1,13 +1,17 @@
 """ChatGPT's export: `conversations.json`, each conversation a tree of nodes with the current one named."""
 
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from services.transfer.vendors.records import (
+    FILES,
     BadRecord,
     VendorConversation,
     VendorMessage,
+    files_of,
     mapping,
     moment,
     named,
@@ -18,6 +22,9 @@ from services.transfer.vendors.records import (
 _SAID = frozenset({"text", "multimodal_text"})
 """Kinds of content that people and the model say; others are code, thoughts and what tools sent."""
 _INSTRUCTIONS = frozenset({"user_editable_context", "model_editable_context"})
+_SEPARATOR = "\ue202"
+_MARK = re.compile("\ue200([^\ue201]*)\ue201|[\ue200-\ue206]")
+"""Marks of citations and entities in a text, of private characters."""
 _HIDDEN = "is_visually_hidden_from_conversation"
 
 
@@ -39,6 +46,8 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
         if not (said := nodes[key].get("message")):
             continue
         found = _message(mapping(said, f"mapping.{key}.message"))
+        if files := _files(said):
+            left_out[FILES] += files
         if isinstance(found, str):
             left_out[found] += 1
         else:
@@ -62,9 +71,9 @@ def _message(said: Mapping[str, Any]) -> VendorMessage | str:
     parts = content.get("parts") or []
     if not isinstance(parts, list):
         raise BadRecord("content.parts is no list")
-    text = "\n".join(_text(part) for part in parts).strip()
+    text = _MARK.sub(_marked, "\n".join(filter(None, map(_text, parts)))).strip()
     if not text:
-        return "empty"
+        return "messages without text" if parts and any(parts) else "empty"
     return VendorMessage(role, text, optional(said, "id"), moment(said.get("create_time"), "create_time"))
 
 
@@ -87,6 +96,25 @@ def _text(part: Any) -> str:
     if isinstance(part, str):
         return part
     return part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else ""
+
+
+def _files(said: Mapping[str, Any]) -> int:
+    """How many images, recordings and files a message shows."""
+    content, metadata = said.get("content"), said.get("metadata")
+    parts = content.get("parts") if isinstance(content, Mapping) else None
+    shown = sum(1 for part in parts or () if isinstance(part, Mapping) and not _text(part))
+    # Images are among the attachments as well.
+    return max(shown, files_of(metadata, "attachments") if isinstance(metadata, Mapping) else 0)
+
+
+def _marked(found: "re.Match[str]") -> str:
+    """What a mark stands for: the name of an entity; a citation for nothing."""
+    kind, _, inside = (found[1] or "").partition(_SEPARATOR)
+    try:
+        named = json.loads(inside) if kind == "entity" else None
+    except ValueError:
+        return ""
+    return named[1] if isinstance(named, list) and len(named) > 1 and isinstance(named[1], str) else ""
 
 
 def _newest(nodes: Mapping[str, Any]) -> str | None:

@@ -5,12 +5,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from services.transfer.vendors.records import (
+    FILES,
     BadRecord,
     VendorConversation,
     VendorMessage,
+    files_of,
     moment,
     named,
     optional,
+    parts_of,
     path_to,
     rows,
 )
@@ -30,11 +33,14 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
     messages = []
     for each in on_path:
         role = _ROLES.get(str(each.get("sender")))
-        text = _text(each)
+        text, others = _text(each)
+        left_out += others
+        if files := files_of(each, "attachments", "files"):
+            left_out[FILES] += files
         if role is None:
             left_out["system"] += 1
         elif not text:
-            left_out["empty" if not each.get("content") else "tool"] += 1
+            left_out["empty"] += not (others or files)  # else these are counted
         else:
             at = moment(each.get("created_at"), "created_at")
             messages.append(VendorMessage(role, text, optional(each, "uuid"), at))  # type: ignore[arg-type]
@@ -58,14 +64,9 @@ def _active(record: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> lis
     return [by_id[key] for key in path_to(leaf, parents)]
 
 
-def _text(message: Mapping[str, Any]) -> str:
-    """What was said, without thoughts and calls of tools."""
-    blocks = message.get("content")
-    if isinstance(blocks, list) and blocks:
-        texts = [
-            block["text"]
-            for block in blocks
-            if isinstance(block, Mapping) and block.get("type") == "text" and isinstance(block.get("text"), str)
-        ]
-        return "\n".join(texts).strip()
-    return (optional(message, "text") or "").strip()
+def _text(message: Mapping[str, Any]) -> tuple[str, Counter[str]]:
+    """What was said, and the number of thoughts, calls of tools and the like that were not."""
+    texts, others = parts_of(message.get("content"))
+    if texts or others:
+        return "\n".join(str(each.get("text") or "") for each in texts).strip(), others
+    return (optional(message, "text") or "").strip(), others

@@ -58,7 +58,7 @@ class Conversion:
     messages: int = 0
     memories: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
-    """Messages that are not imported, by kind."""
+    """Messages and parts of messages that are not imported, by kind."""
     unread: int = 0
     """Records that could not be read."""
     errors: list[str] = field(default_factory=list)
@@ -88,6 +88,14 @@ class VendorExport:
         self._archive = Archive(path, members=_MEMBERS[vendor], lists=_LISTS.get(vendor, ()))
         self._user = user
         self._expert = {"expert": expert} if expert else {}
+
+    def other_files(self) -> list[str]:
+        """Names of the archive's files that hold no conversations or memories, and are not read.
+
+        Raises:
+            InvalidInput: the file cannot be read.
+        """
+        return self._archive.other_files()
 
     def size(self) -> int:
         """Bytes that will be read.
@@ -119,6 +127,8 @@ class VendorExport:
             into._lines += len(made)
             _count(into, record)
             yield b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in made)
+        if self._vendor == "mem0" and (relations := self._archive.count("relations")):
+            into.left_out["relations"] += relations
 
     def _conversation(self, found: VendorConversation) -> list[dict[str, Any]]:
         if not found.messages:

@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from services.transfer.vendors.records import (
+    FILES,
     BadRecord,
     VendorConversation,
     VendorMessage,
+    files_of,
     moment,
     named,
     optional,
+    parts_of,
     path_to,
     rows,
 )
@@ -33,11 +36,14 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
     messages = []
     for key in path:
         each = by_id[key]
-        text = _text(each)
+        text, others = _text(each)
+        left_out += others
+        if files := files_of(each, "files", "attachments"):
+            left_out[FILES] += files
         if each.get("sender") == "System" or each.get("error"):
             left_out["system"] += 1
         elif not text:
-            left_out["empty"] += 1
+            left_out["empty"] += not (others or files)
         else:
             at = moment(each.get("createdAt"), "createdAt")
             role: Any = "user" if each.get("isCreatedByUser") else "assistant"
@@ -70,16 +76,10 @@ def _leaf(by_id: Mapping[str, Mapping[str, Any]]) -> str | None:
     return max(leaves, key=lambda key: (str(by_id[key].get("createdAt") or ""), order[key]), default=None)
 
 
-def _text(message: Mapping[str, Any]) -> str:
-    """What was said: `text`, or the parts of that kind in `content`."""
-    parts = message.get("content")
-    if isinstance(parts, list) and parts:
-        texts = []
-        for part in parts:
-            if not isinstance(part, Mapping) or part.get("type") != "text":
-                continue
-            text = part.get("text")
-            texts.append(str(text.get("value") or "") if isinstance(text, Mapping) else str(text or ""))
-        if any(texts):
-            return "\n".join(texts).strip()
-    return (optional(message, "text") or "").strip()
+def _text(message: Mapping[str, Any]) -> tuple[str, Counter[str]]:
+    """What was said (`text`, or the parts of that kind in `content`), and the number of other parts."""
+    parts, others = parts_of(message.get("content"))
+    texts = [part.get("text") for part in parts]
+    said = [str(text.get("value") or "") if isinstance(text, Mapping) else str(text or "") for text in texts]
+    whole = "\n".join(said) if any(said) else optional(message, "text") or ""
+    return whole.strip(), others

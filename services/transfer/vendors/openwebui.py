@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.transfer.vendors.records import (
+    FILES,
     BadRecord,
     VendorConversation,
     VendorMessage,
+    files_of,
     mapping,
     moment,
     named,
     optional,
+    parts_of,
     path_to,
     rows,
 )
@@ -35,11 +38,16 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
     for key in path:
         each = by_id[key]
         role, content = each.get("role"), each.get("content")
-        text = _FOLDED.sub("", content).strip() if isinstance(content, str) else ""
+        texts, others = parts_of(content)
+        told = content if isinstance(content, str) else "\n".join(str(part.get("text") or "") for part in texts)
+        text = _FOLDED.sub("", told).strip()
+        left_out += others
+        if files := files_of(each, "files"):
+            left_out[FILES] += files
         if role not in {"user", "assistant"}:
             left_out["tool" if role == "tool" else "system"] += 1
         elif not text:
-            left_out["empty"] += 1
+            left_out["empty"] += not (others or files)
         else:
             messages.append(VendorMessage(role, text, key, moment(each.get("timestamp"), "timestamp")))
     created_at = moment(record.get("created_at"), "created_at") or moment(chat.get("timestamp"), "timestamp")

@@ -31,7 +31,7 @@ class VendorConversation:
     created_at: datetime
     messages: Sequence[VendorMessage]
     left_out: Counter[str] = field(default_factory=Counter)
-    """Messages that are not imported, by kind: `system`, `tool`, `other branches`, `empty`, …"""
+    """Messages and parts of messages that are not imported, by kind: `system`, `tool`, `other branches`, …"""
     user: str | None = None
     """Whose it is, where the export says so."""
 
@@ -107,6 +107,27 @@ def moment(value: Any, name: str) -> datetime | None:
     raise BadRecord(f"{name} is no time: {str(value)[:40]!r}")
 
 
+def files_of(message: Mapping[str, Any], *names: str) -> int:
+    """How many files a message has; lists under several names tell of the same ones."""
+    return max((len(value) for name in names if isinstance(value := message.get(name), list)), default=0)
+
+
+def parts_of(content: Any) -> tuple[list[Mapping[str, Any]], Counter[str]]:
+    """The parts of a content that are texts, and how many others there are by their kind.
+
+    Args:
+        content: a list of parts, each with a `type`; anything else has none.
+    """
+    texts, others = [], Counter[str]()
+    for part in content if isinstance(content, list) else ():
+        kind = str(part.get("type")) if isinstance(part, Mapping) else "unknown"
+        if kind in _TEXTS:
+            texts.append(part)
+        else:
+            others[_KINDS.get(kind, f"parts of the type {kind}")] += 1
+    return texts, others
+
+
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
     """The ids from the first message to a leaf; what leads in a circle ends there."""
     path: dict[str, None] = {}
@@ -116,5 +137,28 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
     return list(path)[::-1]
 
 
+FILES = "images and files"
+THOUGHTS = "thoughts"
+TOOL = "tool"
+_TEXTS = frozenset({"text", "input_text", "output_text", "voice_note"})
+_KINDS = {
+    "thinking": THOUGHTS,
+    "redacted_thinking": THOUGHTS,
+    "think": THOUGHTS,
+    "reasoning": THOUGHTS,
+    "tool_use": TOOL,
+    "tool_result": TOOL,
+    "tool_call": TOOL,
+    "image": FILES,
+    "image_url": FILES,
+    "image_file": FILES,
+    "input_image": FILES,
+    "input_file": FILES,
+    "file": FILES,
+    "document": FILES,
+    "input_audio": FILES,
+    "video_url": FILES,
+}
+"""What is reported of parts that are not imported."""
 _MILLISECONDS = 100_000_000_000
 """Seconds of the year 5138: a larger number counts milliseconds."""
