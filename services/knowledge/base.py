@@ -1,4 +1,4 @@
-"""Knowledge bases as values: made, changed, stored, and what routing knows of them."""
+"""Values of a knowledge base: new, changed, stored, and as routing sees it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +12,7 @@ MAX_SYSTEM_PROMPT_TOKENS = 1000
 
 @dataclass(frozen=True)
 class NewBase:
-    """A knowledge base that is to be made."""
+    """A knowledge base to create."""
 
     prefix: str
     description: str
@@ -45,16 +45,16 @@ class Base:
     handler: str | None
     created_at: datetime
     updated_at: datetime
-    """When it was changed last; its documents do not count."""
+    """Time of its last change; documents do not count."""
     documents: int
     chunks: int
     waiting: int
-    """Chunks that are not in the index yet."""
+    """Chunks not yet in the index."""
 
 
 @dataclass(frozen=True)
 class BaseProfile:
-    """What a knowledge base says of itself."""
+    """How a knowledge base describes itself."""
 
     prefix: str
     """Its name in requests; unique in the tenant."""
@@ -69,4 +69,4 @@ class BaseProfile:
     handler: str | None = None
     """Name of the prompt strategy that answers from it; None = the usual one."""
     system_prompt: str = ""
-    """Instructions beside the expert's own system prompt for answers from this base."""
+    """Instructions added to the expert's system prompt for answers from this base."""

@@ -1,4 +1,4 @@
-"""Knowledge bases: made, changed, listed and removed, and what routing knows of them."""
+"""Create, change, list and remove knowledge bases, and read their profiles for routing."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from services.llm.tokens import count_tokens
 from services.platform.postgres import Database, Row
 
 FORGET_PASSAGES = "forget_passages"
-"""A job that removes from the index what a base, or documents of it, no longer have."""
+"""Job that removes chunks of removed documents and bases from the index."""
 
 _BASES = """
 SELECT b.id, b.prefix, b.description, b.keywords, b.questions, b.system_prompt, b.handler, b.created_at,
@@ -91,7 +91,7 @@ class KnowledgeBases:
         self._jobs = jobs
 
     async def profiles(self, tenant_id: UUID) -> list[BaseProfile]:
-        """What each base of the tenant says of itself, by prefix.
+        """Profiles of the tenant's bases, by prefix.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -102,7 +102,7 @@ class KnowledgeBases:
         return [BaseProfile(**{**row, **{name: tuple(row[name]) for name in lists}}) for row in rows]
 
     async def page(self, tenant_id: UUID, *, after: str | None, limit: int) -> Sequence[Base]:
-        """Bases of the tenant by prefix, those behind the prefix `after`.
+        """Bases of the tenant in the order of their prefixes, after the prefix `after`.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -111,7 +111,7 @@ class KnowledgeBases:
         return await self._database.fetch(tenant_id, _BASES, values, class_row(Base))
 
     async def get(self, tenant_id: UUID, prefix: str) -> Base:
-        """One base.
+        """Return one base.
 
         Raises:
             NotFound: the tenant has none of this prefix.
@@ -121,7 +121,7 @@ class KnowledgeBases:
         return only(prefix, await self._database.fetch(tenant_id, _BASES, values, class_row(Base)))
 
     async def create(self, tenant_id: UUID, new: NewBase) -> Base:
-        """Make a base.
+        """Create a base.
 
         Raises:
             InvalidInput: the prefix is none, the system prompt is too long, or there is no such handler.
@@ -145,7 +145,7 @@ class KnowledgeBases:
         return made[0]
 
     async def update(self, tenant_id: UUID, prefix: str, change: BaseChange) -> Base:
-        """Change a base, for messages that come after it.
+        """Change a base; later messages see the change.
 
         Raises:
             InvalidInput: the system prompt is too long, or there is no such handler.
@@ -168,7 +168,7 @@ class KnowledgeBases:
         return await self.get(tenant_id, prefix)
 
     async def delete(self, tenant_id: UUID, prefix: str) -> None:
-        """Remove a base with its documents; a job removes what the index holds of it.
+        """Remove a base with its documents; a job removes its chunks from the index.
 
         Raises:
             NotFound: the tenant has none of this prefix.
@@ -183,7 +183,7 @@ class KnowledgeBases:
 
 
 def only(name: object, found: Sequence[Row]) -> Row:
-    """The one row of an answer about the base of this prefix, or id.
+    """The only row of a result about the base with this prefix or id.
 
     Raises:
         NotFound: there is none.

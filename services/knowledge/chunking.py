@@ -57,7 +57,7 @@ def _says_something(piece: str) -> bool:
 
 
 def title_of(document: Converted, source: str) -> str:
-    """What the document calls itself, or its first heading of the highest level, or its name."""
+    """The document's title, else its first heading of the highest level, else its name."""
     if document.title:
         return document.title[:_MOST_TITLE_CHARACTERS]
     if document.headings and document.parts:
@@ -68,7 +68,7 @@ def title_of(document: Converted, source: str) -> str:
 
 
 def sections(markdown: str) -> Iterator[_Section]:
-    """The stretches of a Markdown text between its headings, in order; a `#` inside of a code block is none."""
+    """The sections of a Markdown text, in order; a `#` inside a code block is not a heading."""
     path: dict[int, str] = {}
     lines: list[str] = []
     fence = ""
@@ -95,7 +95,7 @@ def sections(markdown: str) -> Iterator[_Section]:
 def _heading(line: str, before: list[str]) -> tuple[int, str] | None:
     if match := _HEADING.match(line):
         return len(match.group(1)), _plain(_CLOSING.sub("", line[match.end() :].strip()))
-    # A line that is underlined is one, too, where it is a paragraph by itself.
+    # An underlined line that is a whole paragraph is a heading, too.
     if (match := _UNDERLINE.fullmatch(line)) and before and before[-1].strip():
         alone = len(before) == 1 or not before[-2].strip()
         if alone and not before[-1].lstrip().startswith(("-", "*", ">", "|", "#")):

@@ -1,4 +1,4 @@
-"""From the bytes of a document to its text, whatever the document does."""
+"""Convert the bytes of a document to text, in a process with limits."""
 
 import asyncio
 import contextlib
@@ -17,28 +17,28 @@ from services.knowledge.screening import too_long
 from services.platform.settings import Settings
 
 _KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
-"""Variables that the other process inherits: none of the secrets."""
+"""Environment variables that the other process inherits; none holds a secret."""
 
 
 @dataclass(frozen=True)
 class ConversionLimits:
-    """What converting may take."""
+    """Limits of a conversion."""
 
     at_once: int
     seconds: float
-    """Of one document."""
+    """Seconds for one document."""
     megabytes: int
-    """Of memory, of one document's process."""
+    """Megabytes of memory for the process of one document."""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """As the settings say; by default one process for each two cores."""
+        """Limits from the settings; by default one process for each two cores."""
         at_once = settings.knowledge_parsers or max(1, (os.cpu_count() or 1) // 2)
         return cls(at_once, settings.knowledge_parser_timeout_s, settings.knowledge_parser_memory_mb)
 
 
 class Converter:
-    """Converts documents, a few at once; the others wait in the order in which they came."""
+    """Converts a few documents at a time; the others wait in order of arrival."""
 
     def __init__(self, limits: ConversionLimits) -> None:
         """Take the limits."""
@@ -48,7 +48,7 @@ class Converter:
         self._converting: list[Hashable] = []
 
     def position(self, key: Hashable) -> int | None:
-        """How many documents come before the one of this name, itself counted; 0 = it is being converted.
+        """Place of the document in the queue, from 1; 0 = it is being converted.
 
         None: it is not here.
         """
@@ -57,7 +57,7 @@ class Converter:
         return self._waiting.index(key) + 1 if key in self._waiting else None
 
     async def convert(self, kind: Kind, data: bytes, key: Hashable = None) -> Converted:
-        """The document as text; plain text and Markdown need no parser, the others get their own process.
+        """Convert a document to text; all but plain text and Markdown are parsed in a separate process.
 
         `position` finds it by its `key` meanwhile.
 

@@ -16,7 +16,7 @@ from services.knowledge.media_types import Kind
 
 
 def main() -> None:
-    """Read a document from the standard input; write its text, or what is wrong with it, as JSON."""
+    """Read a document from standard input; write its text, or the error, as JSON."""
     megabytes, seconds = map(int, sys.argv[2:])
     _limit(resource.RLIMIT_CPU, seconds)
     _limit(resource.RLIMIT_AS, megabytes * 1024 * 1024)

@@ -1,4 +1,4 @@
-"""How much of what is asked a unit speaks of."""
+"""Coverage: how much of a question a unit of text answers by its words."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ def coverage(
 
 
 def _parts(held: NDArray[np.bool_], names: Sequence[str], places: dict[str, int]) -> Values:
-    """How much of each name each unit holds, by which terms it holds."""
+    """The share of each name that each unit holds."""
     parts = held[:, [places[name] for name in names]].astype(np.float64)
     for at, name in enumerate(names):
         if _is_composed(name):
@@ -60,7 +60,7 @@ def _is_composed(name: str) -> bool:
 
 
 def _questions(text: str) -> list[_Question]:
-    """The informative terms of the text and of its sentences: what is asked may be one of many.
+    """The informative terms of the text and of its sentences: the question may be only one of them.
 
     A sentence with one such term is passed over, since whatever holds that term would cover it.
     """

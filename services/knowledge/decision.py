@@ -1,4 +1,4 @@
-"""Which bases are sure enough to have the answer to a message. Pure; the numbers are tuned on our own questions.
+"""Decide which bases probably answer a message. Pure; the numbers were tuned on the routing set in `benchmarks/`.
 
 A base collects points for what it shares with the message; how many it needs depends on what the message wants.
 """
@@ -21,13 +21,13 @@ _MOST_DESCRIBED = 2.0
 _PASSAGE = 0.7
 _PASSAGE_WITH_SEVERAL_WORDS = 1.0
 _LEAST_COVERED = 0.25
-"""Least share of the question that a base's best passage covers, where nothing surer speaks for the base."""
+"""Smallest share of the question that a base's best passage must cover when nothing else points to the base."""
 _MEANING = 0.5
 """Weight of a cosine beyond the floor, where the embedding is not known to understand the language."""
 _MEANING_BELIEVED = 1.5
 
 _SURE_BY_PROFILE = 0.2
-"""By how much more than needed, and than the next base has, a base is sure without a look into documents."""
+"""Points above the threshold, and above the next base, that decide without a search in the documents."""
 _BESIDE = 0.6
 """The share of the best base's points, and of those needed, with which another base may contribute passages."""
 _BESIDE_NEEDED = 0.8
@@ -46,19 +46,19 @@ class Decision:
 
 @dataclass(frozen=True)
 class Closeness:
-    """How close a message is to the bases by meaning, and which passages were found for it."""
+    """Similarity of a message to the bases, and the passages found for it."""
 
     cosines: Mapping[str, float] = field(default_factory=dict)
     """By prefix the greatest cosine similarity of the message and a text of the profile."""
     floor: float = 1.0
     """Cosine from which two texts are about the same, with this embedding."""
     believed: bool = False
-    """Whether the embedding is known to understand the language."""
+    """Whether the embedding is trusted with the language."""
     passages: Sequence[Evidence] = ()
 
 
 def by_profile(profiles: Profiles, views: Sequence[str], manner: MessageIntent) -> Decision | None:
-    """The base that a keyword of the message names beyond doubt; None where its documents have to be looked into.
+    """The base that a keyword of the message names without doubt; None if the documents must be searched.
 
     Args:
         profiles: the bases.
@@ -76,7 +76,7 @@ def by_profile(profiles: Profiles, views: Sequence[str], manner: MessageIntent) 
 def by_closeness(
     profiles: Profiles, views: Sequence[str], manner: MessageIntent, closeness: Closeness
 ) -> Decision | None:
-    """The bases that fit by all that is known; None where none does. Arguments as for `by_profile`."""
+    """The bases that fit all evidence, or None. Arguments as for `by_profile`."""
     points, reasons = _points(profiles, views, closeness)
     return _best(profiles, points, reasons, manner.needed)
 
@@ -95,7 +95,7 @@ def _best(
 def _points(
     profiles: Profiles, views: Sequence[str], closeness: Closeness
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """By prefix the points of each base that has any, by the view of the message that gives it most, and why."""
+    """Points of each base and their reasons, by prefix, for the part of the message that scores highest."""
     points: dict[str, float] = {}
     reasons: dict[str, str] = {}
     for view in views:

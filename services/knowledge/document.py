@@ -1,4 +1,4 @@
-"""Documents as values: as it is converted, cut into chunks, and stored."""
+"""Values of a document: converted, cut into chunks, stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,12 +21,12 @@ class BadDocument(InvalidInput):
 
 
 class UnknownKind(BadDocument):
-    """A document of a kind that is not read here."""
+    """A document of an unsupported type."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of a document's text: a page, or all of it."""
+    """Part of a document's text: a page, or all of it."""
 
     text: str
     page: int | None = None
@@ -38,15 +38,15 @@ class Converted:
     """A document as text."""
 
     title: str
-    """Empty where it says none."""
+    """Empty when the document has none."""
     parts: tuple[Part, ...]
     headings: bool
-    """Whether the text is Markdown, whose headings say what it is about."""
+    """Whether the text is Markdown, so that its headings count."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a document that is found and shown as one passage."""
+    """Part of a document that is found and shown as one passage."""
 
     heading: str
     """The headings above it, the outermost first, joined by ` > `; may be empty."""
@@ -68,13 +68,13 @@ class StoredDocument:
     byte_size: int
     chunk_count: int
     waiting: int
-    """Chunks that are not in the index yet."""
+    """Chunks not yet in the index."""
     ingested_at: datetime
 
 
 @dataclass(frozen=True)
 class Ingested:
-    """Outcome of a document that was given."""
+    """Outcome of an upload."""
 
     status: IngestStatus
     document: StoredDocument
@@ -82,11 +82,11 @@ class Ingested:
 
 @dataclass(frozen=True)
 class DocumentStatus:
-    """How far a document is."""
+    """Progress of a document."""
 
     status: Literal["waiting", "converting", "indexing", "ready"]
-    """`indexing`: it is found by its words, and by its meaning when all of it is indexed."""
+    """`indexing`: searches find it by words; by meaning only once it is fully indexed."""
     position: int
-    """In the queue of those that wait to be converted, from 1; else 0."""
+    """Place in the conversion queue, from 1; 0 = not waiting."""
     document: StoredDocument | None
-    """As it is stored; None where it is new."""
+    """The stored document; None if it is new."""

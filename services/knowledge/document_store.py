@@ -35,8 +35,8 @@ _OF_SOURCE = f"{_DOCUMENTS} AND d.source = %(source)s"
 
 _SOURCES = "SELECT source FROM kb_documents WHERE tenant_id = %(tenant_id)s AND base_id = %(base_id)s"
 
-# A base that is being removed is waited for, and is gone then; changes of its documents wait for each other.
-# Routing reads what they are about when they have changed.
+# Wait for a removal of the base, after which it is gone; changes of its documents wait for each other.
+# Routing reads profiles again when documents have changed.
 _CHANGE_BASE = """
 UPDATE knowledge_bases SET documents_changed_at = clock_timestamp()
 WHERE tenant_id = %(tenant_id)s AND id = %(base_id)s RETURNING 1
@@ -72,14 +72,14 @@ RETURNING id
 
 
 class DocumentStore:
-    """Reads and writes documents; what becomes of the index is deferred with it."""
+    """Reads and writes documents, and defers the index's jobs in the same transaction."""
 
     def __init__(self, database: Database, jobs: JobQueue) -> None:
         self._database = database
         self._jobs = jobs
 
     async def base_id(self, tenant_id: UUID, prefix: str) -> UUID | None:
-        """The id of a base; None where the tenant has none of this prefix.
+        """Return the id of a base, or None if the tenant has none with this prefix.
 
         Raises:
             DatabaseUnavailable: the database does not answer. The others of this class raise it, too.
@@ -91,7 +91,7 @@ class DocumentStore:
     async def page(
         self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int
     ) -> Sequence[StoredDocument]:
-        """Documents by source, those behind the source `after`."""
+        """Documents in the order of their sources, after the source `after`."""
         values = {"tenant_id": tenant_id, "base_id": base_id, "after": after, "limit": limit}
         return await self._database.fetch(tenant_id, _PAGE, values, class_row(StoredDocument))
 
@@ -132,14 +132,14 @@ class DocumentStore:
     async def delete(
         self, tenant_id: UUID, base_id: UUID, *, document_id: UUID | None = None, sources: Sequence[str] = ()
     ) -> int:
-        """Remove a document by its id, or some by their names; return how many.
+        """Remove one document by id, or several by name; return how many were removed.
 
         Raises:
             NotFound: the base has no document of this id.
         """
         values = {"tenant_id": tenant_id, "base_id": base_id, "document_id": document_id, "sources": list(sources)}
         async with self._database.tenant(tenant_id) as connection:
-            # In the order of `put`: the other way round the two could wait for each other.
+            # In the same order as `put`, so that the two cannot deadlock.
             await connection.execute(_CHANGE_BASE, values)
             rows = await (await connection.execute(_DELETE, values)).fetchall()
             if document_id is not None and not rows:

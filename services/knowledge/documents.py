@@ -1,4 +1,4 @@
-"""Documents of knowledge bases: taken in, listed and removed."""
+"""Add, list and remove documents of knowledge bases."""
 
 import asyncio
 import hashlib
@@ -22,23 +22,23 @@ MAX_SOURCE_CHARACTERS = 500
 
 
 class Documents:
-    """Takes documents into knowledge bases, and out of them."""
+    """Adds documents to knowledge bases and removes them."""
 
     def __init__(self, store: DocumentStore, converter: Converter, *, most_bytes: int) -> None:
-        """Take how large a document may be."""
+        """Take the size limit of a document."""
         self._store = store
         self._converter = converter
         self.most_bytes = most_bytes
 
     @classmethod
     def of(cls, settings: Settings, database: Database, jobs: JobQueue) -> Self:
-        """As the settings say."""
+        """From the settings."""
         most_bytes = settings.knowledge_max_document_mb * 1024 * 1024
         converter = Converter(ConversionLimits.of(settings))
         return cls(DocumentStore(database, jobs), converter, most_bytes=most_bytes)
 
     async def base_id(self, tenant_id: UUID, prefix: str) -> UUID:
-        """The id of a base.
+        """Return the id of a base.
 
         Raises:
             NotFound: the tenant has none of this prefix.
@@ -51,7 +51,7 @@ class Documents:
     async def ingest(
         self, tenant_id: UUID, base_id: UUID, source: str, data: bytes, *, content_type: str = ""
     ) -> Ingested:
-        """Take a document in; one that is there with the same bytes is left as it is.
+        """Add a document; one with the same bytes stays as it is.
 
         Args:
             tenant_id: whose base it is.
@@ -92,7 +92,7 @@ class Documents:
         return Ingested("replaced" if before else "created", stored)
 
     async def status(self, tenant_id: UUID, base_id: UUID, source: str) -> DocumentStatus:
-        """How far a document is that was given to this process, or is stored.
+        """Progress of a document that this process received, or that is stored.
 
         Raises:
             NotFound: there is none of this name.
@@ -108,11 +108,11 @@ class Documents:
     async def page(
         self, tenant_id: UUID, base_id: UUID, *, after: str | None, limit: int
     ) -> Sequence[StoredDocument]:
-        """Documents of a base by source, those behind the source `after`."""
+        """Documents of a base in the order of their sources, after the source `after`."""
         return await self._store.page(tenant_id, base_id, after=after, limit=limit)
 
     async def delete(self, tenant_id: UUID, base_id: UUID, document_id: UUID) -> None:
-        """Remove a document; a job removes what the index holds of it.
+        """Remove a document; a job removes its chunks from the index.
 
         Raises:
             NotFound: the base has no such document.
@@ -120,7 +120,7 @@ class Documents:
         await self._store.delete(tenant_id, base_id, document_id=document_id)
 
     async def remove(self, tenant_id: UUID, base_id: UUID, sources: Sequence[str]) -> int:
-        """Remove the documents of these names; return how many there were."""
+        """Remove the documents with these names; return how many existed."""
         return await self._store.delete(tenant_id, base_id, sources=sources)
 
     async def sources(self, tenant_id: UUID, base_id: UUID) -> set[str]:
@@ -129,7 +129,7 @@ class Documents:
 
 
 def text_to_index(title: str, heading: str, text: str) -> str:
-    """What is embedded and split into terms: a chunk with what stands above it."""
+    """Text that is embedded and split into terms: a chunk with its headings."""
     above = heading if heading.startswith(title) else HEADING_SEPARATOR.join(filter(None, (title, heading)))
     return f"{above}\n{text}"
 

@@ -1,4 +1,4 @@
-"""From bytes to text: UTF-8, UTF-16 that says so, and GB18030 for Chinese."""
+"""Decode text: UTF-8, UTF-16 with a byte order mark, and GB18030 for Chinese."""
 
 import codecs
 import re
@@ -10,11 +10,11 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _CHINESE = re.compile(r"[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef\u2018-\u201d\u2014\u2026]")
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _MOSTLY = 0.9
-"""Any bytes nearly are GB18030: what is meant to be has hardly anything but usual Chinese characters."""
+"""Nearly any bytes decode as GB18030; real text in it consists almost only of common Chinese characters."""
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file.
+    """Return the text of a file.
 
     Raises:
         BadDocument: it is binary, or in another encoding.
@@ -32,7 +32,7 @@ def decoded(data: bytes) -> str:
 
 
 def storable(text: str) -> str:
-    """Without what PostgreSQL takes for no text: NUL, and halves of characters."""
+    """Remove what PostgreSQL rejects in text: NUL and lone surrogates."""
     return _NO_TEXT.sub("", text)
 
 

@@ -1,4 +1,4 @@
-"""Passages of all of a tenant's bases that may answer a message: one search, to tell which bases have any."""
+"""Evidence for routing: one search over all bases of a tenant shows which have passages for a message."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ _DEPTH = 24
 _MOST_CHARACTERS = 2_000
 _MOST_TERMS = 120
 _MOST_KNOWN = 4_000
-"""Passages whose concepts are kept in this process."""
+"""Passages whose concepts this process caches."""
 _WITHIN_S = 0.3
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A passage that was found."""
+    """A passage found."""
 
     prefix: str
     """Prefix of its base."""
@@ -42,14 +42,14 @@ class _Held:
 
 
 class DocumentEvidence:
-    """Looks for passages in all bases at once."""
+    """Searches all bases at once."""
 
     def __init__(self, database: Database, index: ChunkIndex) -> None:
         self._database = database
         self._index = index
 
     async def of(self, tenant_id: UUID, message: str, vector: Sequence[float] | None) -> list[Evidence]:
-        """The passages that are nearest to a message by words and by meaning; none while the index is being made.
+        """The passages nearest to a message by words and meaning; none while the index is being built.
 
         Raises:
             Unavailable: Milvus or the database does not answer, or not in time.

@@ -13,9 +13,9 @@ from services.knowledge.screening import screen_docx, screen_html, too_long
 _MOST_PAGES = 5_000
 _UNSHOWN = ["script", "style", "noscript", "template", "iframe", "svg", "nav", "form", "head"]
 _PASSWORD = 4
-"""PDFium's number for: this needs a password."""
+"""PDFium's error code for a missing password."""
 
-# A line of a page ends where the paper does, in the midst of a Chinese word or an English one.
+# A printed line may end in the middle of a word.
 _BROKEN_CHINESE = re.compile(r"(?<=[\u4e00-\u9fff，、；：])\s*\n(?=[\u4e00-\u9fff])")
 _BROKEN_WORD = re.compile("[\ufffe\xad]\\s*\n?")
 _BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")

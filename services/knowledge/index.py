@@ -1,4 +1,4 @@
-"""The index of knowledge bases in Milvus: what finds their chunks by words and by meaning.
+"""The index of knowledge bases in Milvus: finds chunks by words and by meaning.
 
 It can be wiped and made again from PostgreSQL, and nothing is ever shown from it: it answers with ids.
 """
@@ -22,7 +22,7 @@ _WARM_S = 60.0
 
 @dataclass(frozen=True)
 class ChunkRow:
-    """A chunk as it is indexed."""
+    """A chunk in the index."""
 
     chunk_id: UUID
     tenant_id: UUID
@@ -36,7 +36,7 @@ class ChunkRow:
 
 @dataclass(frozen=True)
 class ChunkHit:
-    """A chunk that was found; `score` is of cosine similarity, or of BM25 within the collection."""
+    """A hit; `score` is the cosine similarity, or BM25 within the collection."""
 
     chunk_id: UUID
     score: float
@@ -59,7 +59,7 @@ class ChunkIndex:
     """Adds, finds and removes chunks."""
 
     def __init__(self, milvus: Milvus, *, model: str, dimension: int) -> None:
-        """Take whose embeddings are indexed, and how many dimensions they have."""
+        """Take the embedding model's name and dimensions."""
         self._milvus = milvus
         self._dimension = dimension
         self._vectors = VectorIndex(
@@ -73,11 +73,11 @@ class ChunkIndex:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the last check found rows of an older version: they work, but searches have more to do."""
+        """Whether the last check found rows of an older version: searches work, but cost more."""
         return self._vectors.is_outdated
 
     async def check(self) -> None:
-        """See that what is there was made with this embedding model, and by which version.
+        """Check which embedding model and version the present index was built with.
 
         Raises:
             ConfigurationError: it was made with another model; says what to do.
@@ -122,7 +122,7 @@ class ChunkIndex:
         await self._vectors.upsert(NAME, [as_entity(row) for row in rows], lost=lost)
 
     async def warm(self) -> None:
-        """Let Milvus load what was written, with a search in no hurry: the first one after it takes seconds.
+        """Make Milvus load new rows by a search, which takes seconds the first time.
 
         Raises:
             CollectionMissing: the index is not there.
@@ -152,7 +152,7 @@ class ChunkIndex:
         await self._vectors.delete(NAME, [f'base_id == "{base_id}"'])
 
     async def begin_again(self) -> NewCollection:
-        """Make an empty collection beside the present one, to be filled and then put in its place.
+        """Create an empty collection beside the present one, to fill and then swap in.
 
         Raises:
             Unavailable: Milvus does not answer.

@@ -1,4 +1,4 @@
-"""Keeping the index up with the chunks: in batches, behind the uploads, by one process at a time.
+"""Keep the index up to date with the chunks: in batches after uploads, by one process at a time.
 
 PostgreSQL says what is indexed. A crash between Milvus and PostgreSQL makes chunks be written again under the
 same ids: nothing is lost, nothing is there twice.
@@ -27,7 +27,7 @@ from services.search.vector_index import WRITING
 INDEX = "index_passages"
 
 _EVERY = "* * * * * */5"
-"""A cron expression, its last field the seconds."""
+"""Cron expression; the last field is seconds."""
 _CHUNKS_AT_ONCE = 200
 _FIRST = UUID(int=0)
 
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class ChunkToIndex:
-    """A chunk that is to be indexed."""
+    """A chunk to index."""
 
     chunk_id: UUID
     base_id: UUID
@@ -60,7 +60,7 @@ class ChunkIndexSync:
         jobs.task(FORGET_PASSAGES)(self._forget)
 
     async def index_waiting(self) -> int:
-        """Index every chunk that waits for it, of all tenants; return how many.
+        """Index all waiting chunks of all tenants; return how many.
 
         Who else writes into Milvus gets in between two batches.
 
@@ -85,7 +85,7 @@ class ChunkIndexSync:
         try:
             await self.index_waiting()
         except (Unavailable, ConfigurationError) as error:
-            # They wait, are found by their words all the same, and the next run is soon.
+            # They stay waiting: searches find them by words, and the next run comes soon.
             log.warning("passages wait to be indexed", reason=error.message)
         await self._jobs.forget_older_runs(INDEX, context)
 
@@ -97,7 +97,7 @@ class ChunkIndexSync:
         await self._index.upsert(await self._rows(tenant_id, chunks), lost=self._lost)
         ids = [chunk.chunk_id for chunk in chunks]
         marked = await self._mark(tenant_id, ids)
-        # What was replaced or removed meanwhile must not come back.
+        # A chunk replaced or removed meanwhile must not come back.
         if stale := set(ids) - marked:
             await self._index.forget_chunks(stale)
         return len(chunks)
@@ -118,7 +118,7 @@ class ChunkIndexSync:
         return {row[0] for row in rows}
 
     async def _lost(self) -> None:
-        """An index that is not there was lost, or is new: whatever it had held is indexed again."""
+        """A missing index is new or was lost: index everything again."""
         for tenant_id in await self._database.tenants():
             values = {"tenant_id": tenant_id}
             await self._database.fetch(tenant_id, sql.NOTHING_INDEXED, values, tuple_row)
@@ -128,7 +128,7 @@ class ChunkIndexSync:
         ids: dict[str, Any] = {"base_id": base_id, "document_ids": list(document_ids)}
         async with (
             self._jobs.until_done(job, FORGET_PASSAGES, left, **ids),
-            # Who writes into the index now may have read what was removed: it ends first.
+            # A process that writes now may have read removed chunks: let it finish first.
             self._database.only_one(WRITING, wait=True),
         ):
             if not document_ids:
@@ -141,7 +141,7 @@ class ChunkIndexSync:
                 await self._index.forget_document(base_id, document_id, before=versions.get(document_id))
 
     async def count(self) -> int:
-        """How many chunks there are, of all tenants."""
+        """Number of chunks of all tenants."""
         count = 0
         for tenant_id in await self._database.tenants():
             rows = await self._database.fetch(tenant_id, sql.COUNT, {"tenant_id": tenant_id}, tuple_row)
@@ -161,7 +161,7 @@ class ChunkIndexSync:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
         async with self._database.only_one(WRITING, wait=True):
-            # Read under the lock: whatever came later is indexed when the new one is in place.
+            # Read under the lock: later chunks are indexed once the new collection is in place.
             tenants = await self._database.tenants()
             if not await self.count():
                 await self._index.remove()

@@ -1,4 +1,4 @@
-"""Which kind of document some bytes are, by what is said of them and by how they begin."""
+"""Detect a document's type from its declared type, its name and its first bytes."""
 
 from pathlib import PurePosixPath
 from typing import Literal
@@ -36,7 +36,7 @@ _ACCEPTED = "plain text, Markdown, HTML, PDF and DOCX are read"
 
 
 def kind_of(source: str, content_type: str, data: bytes) -> Kind:
-    """The kind of a document.
+    """Return the type of a document.
 
     Args:
         source: its name; the ending counts where the content type says nothing.

@@ -1,4 +1,4 @@
-"""The intent of a message by its form: whether a document could hold the answer. Pure.
+"""The intent of a message, by its form: could a document hold the answer? Pure.
 
 An institution's documents answer how one gets, does or may do something, where, when and for how much; and what
 to do when something has gone wrong. What the world is like, what was said before, and a text that is to be written
@@ -19,22 +19,22 @@ _MOST_WORDS = {"en": 5, "zh": 8}
 
 
 class MessageIntent(Enum):
-    """What a message wants; the value is `needed`."""
+    """Intent of a message; the value is `needed`."""
 
     SERVICE = 0.24
     """How, where, when, for how much, whether one may."""
     TROUBLE = 0.45
-    """It reports that something is wrong, or how some thing behaves."""
+    """Reports a fault, or how something behaves."""
     QUESTION = 0.9
     """Any other question."""
     TOLD = 1.2
-    """It tells something else of the user."""
+    """Tells something else about the user."""
     ELSEWHERE = 9.0
-    """It asks for something to be made, or for what was said: no document has it."""
+    """Asks for a piece of work, or for what was said: no document has that."""
 
     @property
     def needed(self) -> float:
-        """The points of a base from which on it is searched (`deciding`)."""
+        """Points from which a base is searched (`deciding`)."""
         return self.value
 
 
@@ -128,7 +128,7 @@ _CLAUSE_ENDS = re.compile(r"[,，。.!！?？;；:：\n]+(?=\D|$)|\band now\b|\b
 _SEVERAL_TERMS = 2
 
 _MOST_CHARACTERS = {"en": 80, "zh": 24}
-"""Characters of a message that goes on from the one before."""
+"""Longest message, in characters, that can continue the one before."""
 _GOES_ON = {
     "en": re.compile(r"(?:and|but|or|so|then|also|what about|how about|what if)\b", re.IGNORECASE),
     "zh": re.compile(r"那|还有|另外|如果|要是|它|这个|这些"),
@@ -140,7 +140,7 @@ _POINTS_BACK = {
 
 
 def manner_of(message: str) -> MessageIntent:
-    """What a message wants; the clause that asks counts, whatever feelings and courtesies stand around it."""
+    """The intent of a message; only the clause that asks counts, not feelings and courtesies around it."""
     text = simplified(message).lower().replace("’", "'").strip()
     language = language_of([text])
     if _MADE[language].search(text) or _SAID[language].search(text):
@@ -161,7 +161,7 @@ def _is_bare_phrase(text: str, language: Language) -> bool:
 
 
 def views_of(message: str, manner: MessageIntent) -> list[str]:
-    """The message, and its clauses that ask or say what is wrong, which feelings beside them must not hide."""
+    """The message, and each of its clauses that asks or reports a fault."""
     if manner is not MessageIntent.SERVICE:
         return [message]
     clauses = [clause.strip() for clause in _CLAUSE_ENDS.split(message)]
@@ -175,7 +175,7 @@ def views_of(message: str, manner: MessageIntent) -> list[str]:
 
 
 def followed(message: str, history: Sequence[HistoryMessage]) -> str | None:
-    """The user's message before, where this one goes on from it and names little itself; else None."""
+    """The user's previous message if this one continues it and names little itself, else None."""
     text = message.strip()
     language = language_of([text])
     if len(text) > _MOST_CHARACTERS[language]:

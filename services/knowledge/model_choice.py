@@ -1,4 +1,4 @@
-"""The small model's opinion which knowledge base a message belongs to. Off unless a setting asks for it."""
+"""Ask the small model which knowledge base a message belongs to. Off unless a setting enables it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ class _Choice(BaseModel):
 async def ask_which(
     models: "ChatModels", profiles: Sequence[BaseProfile], message: str
 ) -> tuple[BaseProfile, float] | None:
-    """The base that the small model names, and how sure it is; None where it names none, or is not sure.
+    """The base that the small model names, with its confidence; None if it names none or is unsure.
 
     Raises:
         ModelFailed: the model did not answer.

@@ -1,4 +1,4 @@
-"""How much of what a message asks a text speaks of: the words that they share, in whatever form. Pure."""
+"""Overlap of a message and a text by the words they share, in any inflection. Pure."""
 
 import math
 import re
@@ -18,22 +18,22 @@ _ASKING = frozenset(
     yesterday quick question hello bother help possibl inform
     """.split()  # noqa: SIM905 — words are easier to read so
 )
-"""Words of asking, of time and of phrasing, which are not a question's subject. English words as stems."""
+"""Words of questions, time and phrasing, which are not the subject of a question; English ones as stems."""
 _FUNCTION = re.compile(
     "[的了是在我你他她它吗呢吧啊把被给和与也都就还不没有要会能可以这那哪里个一上下来去到用于对很太好请想问么什怎样多少几]"
 )
 _PAIR = 2
 _BY_CONCEPT = 0.6
-"""Weight of a word that a text says in other words."""
+"""Weight of a word that the text paraphrases."""
 _BY_CHARACTERS = 0.3
-"""Weight of a Chinese word of which a text has only the characters."""
+"""Weight of a Chinese word whose characters the text has, but not as this word."""
 _LONE = 0.4
-"""Weight of a Chinese word of one character; two of them are a word that is shared."""
+"""Weight of a Chinese word of one character; two count as one shared word."""
 _TWO = 2
 _UNSAID = 0.5
-"""Weight, in words, of what a message leaves unsaid: one word alone covers less than two."""
+"""Weight, in words, added to every message, so that one shared word covers less than two."""
 _FEWEST = 100
-"""Texts that are assumed at least when words are weighed by their rarity."""
+"""Smallest number of texts assumed when words are weighed by rarity."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,22 @@ class Wanted:
     """What a message is about."""
 
     terms: frozenset[str]
-    """Its informative words: English stems in their first form, Chinese words."""
+    """Informative words: base forms of English stems, and Chinese words."""
     pairs: frozenset[str]
-    """Pairs of Chinese characters that may be words which the dictionary does not know."""
+    """Pairs of Chinese characters that may be words missing from the dictionary."""
     characters: frozenset[str]
     """Chinese words of one character, each of which says little."""
     concepts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """For terms that stand for everyday things, what they stand for (`services.text.concepts`)."""
+    """Concepts of terms for everyday things (`services.text.concepts`)."""
 
     @property
     def all(self) -> frozenset[str]:
-        """Everything that a text may share."""
+        """All terms that a text may share."""
         return self.terms | self.pairs
 
 
 def wanted(message: str) -> Wanted:
-    """What a message asks about, without the words of asking."""
+    """The subject of a message, without question words."""
     informative = informative_terms(message)
     pairs = (term for term in terms(message) if len(term) == _PAIR and not term.isascii())
     about = folded_forms(informative - _ASKING)
@@ -69,7 +69,7 @@ def wanted(message: str) -> Wanted:
 
 
 def _concepts_of(message: str, about: frozenset[str]) -> dict[str, frozenset[str]]:
-    """What each of the terms stands for; those that say what is asked of a subject stand for nothing."""
+    """Concepts of the terms; terms that only say what is asked about a subject have none."""
     found = {}
     for facet in facets(message):
         named = frozenset(concept for concept, weight in facet.concepts.items() if weight == 1.0)
@@ -80,16 +80,16 @@ def _concepts_of(message: str, about: frozenset[str]) -> dict[str, frozenset[str
 
 @dataclass(frozen=True)
 class Overlap:
-    """What a text has of what is wanted."""
+    """Overlap of a text with a subject."""
 
     coverage: float = 0.0
-    """The share of it, by weight; 0 to 1."""
+    """Share of the subject, by weight; 0 to 1."""
     shared: int = 0
-    """How many of its words."""
+    """Number of shared words."""
 
 
 def overlaps(want: Wanted, texts: Sequence[Vocabulary]) -> list[Overlap]:
-    """What each text has of what is wanted.
+    """Overlap of each text with the subject.
 
     A word counts the more, the fewer of these texts have it (the idf of Robertson and Spärck Jones).
     """

@@ -16,26 +16,26 @@ from services.knowledge.word_forms import folded_forms
 from services.text.tokenizer import informative_terms, simplified, terms
 
 _READ = 600
-"""Characters at either end of a message that are looked at: a question stands at one of them."""
+"""Characters read at either end of a message: the question stands at one of them."""
 _FIRST_CHARACTERS = 2
 _FIRST_LETTERS = 5
-"""Letters that two English stems share to be taken for one word, where one begins with the other."""
+"""Letters that two English stems must share to count as one word when one begins with the other."""
 
 
 @dataclass(frozen=True)
 class Hit:
-    """What a base has of a message."""
+    """Match of a base's profile with a message."""
 
     keywords: tuple[str, ...] = ()
-    """Those of its keywords that stand in the message, as its profile has them."""
+    """Keywords found in the message, as the profile writes them."""
     weight: float = 0.0
-    """Weight of these keywords: 1 for each that no other base has."""
+    """Weight of these keywords; 1 for each that no other base has."""
     heading: float = 0.0
-    """The greatest share of a heading's words that the message has, 0 to 1."""
+    """Largest share of a heading's words found in the message, 0 to 1."""
     heading_words: int = 0
-    """How many words that are."""
+    """Number of these words."""
     described: float = 0.0
-    """How many words of its description the message has, each divided by the bases that have it."""
+    """Words of the description found in the message, each divided by the number of bases that have it."""
 
 
 class Profiles:
@@ -49,11 +49,11 @@ class Profiles:
         self._describe = Counter(term for terms in self._descriptions for term in terms)
 
     def get(self, prefix: str) -> BaseProfile | None:
-        """The base of that prefix."""
+        """Return the base with this prefix."""
         return next((profile for profile in self.all if profile.prefix == prefix), None)
 
     def compare(self, message: str) -> dict[str, Hit]:
-        """By prefix what each base has of a message; a base that has nothing is left out."""
+        """Matches of a message by prefix; bases without any are left out."""
         text = folded(ends_of(message))
         want = wanted(text)
         keywords = self._keywords.found_in(text, want)
@@ -69,17 +69,17 @@ class Profiles:
 
 
 def ends_of(message: str) -> str:
-    """What of a message is looked at: all of a short one, the beginning and the end of a long one."""
+    """The part of a message that is read: all of a short one, both ends of a long one."""
     return message if len(message) <= 2 * _READ else f"{message[:_READ]}\n{message[-_READ:]}"
 
 
 def folded(text: str) -> str:
-    """In lower case, with full-width forms and traditional characters folded."""
+    """Fold case, full-width forms and traditional characters."""
     return simplified(unicodedata.normalize("NFKC", text).lower().replace("’", "'"))
 
 
 class _Headings:
-    """Finds the heading or example question of each base that a message says most of."""
+    """Finds the heading or example question of each base that a message covers best."""
 
     def __init__(self, profiles: Sequence[BaseProfile]) -> None:
         self._sizes: list[tuple[int, int]] = []
@@ -96,7 +96,7 @@ class _Headings:
                 self._beginning[word[:_FIRST_LETTERS]].append(word)
 
     def best_for(self, want: Wanted) -> dict[int, tuple[float, int]]:
-        """By base the greatest share of a heading that the message has, and how many words that are."""
+        """The largest share of a heading in the message, and the number of words, by base."""
         found = Counter(heading for word in self._words(want) for heading in self._with[word])
         best: dict[int, tuple[float, int]] = {}
         for heading, words in found.items():
@@ -116,7 +116,7 @@ class _Headings:
 
 
 class _Keywords:
-    """Finds all keywords of all bases in one walk through a text, whatever their number."""
+    """Finds all keywords of all bases in one pass over a text."""
 
     def __init__(self, profiles: Sequence[BaseProfile]) -> None:
         self._bases: dict[str, dict[int, str]] = {}
@@ -163,7 +163,7 @@ class _Keywords:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether what stands there is not a part of a longer Latin word; a plural is the word."""
+    """Whether the match is a whole Latin word, or its plural."""
     if _is_latin(text[start]) and start and _is_latin(text[start - 1]):
         return False
     if not _is_latin(text[end - 1]):

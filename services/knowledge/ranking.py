@@ -1,4 +1,4 @@
-"""The order of the chunks that a search found, and which of them are relevant at all. Pure functions."""
+"""Rank the chunks that a search found, and decide which are relevant. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,25 +32,25 @@ _OPENS_BESIDE_MEANING, _FOLLOWS_BESIDE = 0.6, 0.3
 
 @dataclass(frozen=True)
 class Candidate:
-    """A chunk that a search found."""
+    """A chunk found by a search."""
 
     chunk_id: UUID
     terms: tuple[str, ...]
     cosine: float | None
-    """Its similarity to the question; None where it was not found by meaning."""
+    """Cosine similarity to the question; None if not found by meaning."""
     waiting: bool = False
-    """Whether it is not in the index yet, so that it could not be found by meaning."""
+    """Whether it is not indexed yet, so that only words could find it."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A chunk at its place."""
+    """A ranked chunk."""
 
     chunk_id: UUID
     score: float
     """0 to 1; relative to the best one of its search."""
     coverage: float
-    """The share of what is asked, by weight, of which it speaks; 0 to 1."""
+    """Share of the question, by weight, that it covers; 0 to 1."""
     cosine: float | None
 
 
@@ -61,7 +61,7 @@ def judged(
     *,
     by_words: bool,
 ) -> list[Judged]:
-    """The chunks in their order, the best first.
+    """Return the chunks, best first.
 
     Each leg's scores are scaled to 0..1 among the chunks found. Words weigh 1, and meaning what the embedding is
     worth for the question's language, as in recall; without `by_words` meaning alone counts.
@@ -94,9 +94,9 @@ def judged(
 
 
 def relevant(found: Sequence[Judged], question: str, quality: Mapping[Language, EmbeddingQuality]) -> list[Judged]:
-    """Those that bear on the question: none where not one of them is relevant by itself."""
+    """The relevant chunks; empty unless at least one is relevant by itself."""
     language = language_of([question])
-    # The message was sent to this base on purpose, as one about oneself is to one's memory.
+    # The caller chose this base, so less evidence is needed.
     cosine = cosine_floor(quality, language)
     opens, follows = (_OPENS[language], _FOLLOWS) if cosine is None else (_OPENS_BESIDE_MEANING, _FOLLOWS_BESIDE)
 
@@ -115,7 +115,7 @@ def _dense(candidates: Sequence[Candidate], lexical: Values) -> Values:
     if known.any():
         lowest, highest = float(raw[known].min()), float(raw[known].max())
         scaled[known] = (raw[known] - lowest) / (highest - lowest) if highest > lowest else 1.0
-    # What has no vector yet is not to suffer from it: its words stand for it.
+    # A chunk without a vector yet is judged by its words, at no disadvantage.
     waiting = np.array([one.waiting for one in candidates]) & ~known
     scaled[waiting] = lexical[waiting]
     return scaled

@@ -1,4 +1,4 @@
-"""Which knowledge bases answer a message: the one that the caller names, or by rules, by similarity, by a model.
+"""Route a message to knowledge bases: the one the caller names, or by rules, similarity and a model.
 
 A message goes to none, to `general`, when nothing is sure. One base is the main one, whose operator's instructions
 hold; others that may have the answer as well are searched beside it.
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from services.llm.embeddings import Embedder
 
 _MOST_TENANTS = 1_000
-"""Whose profiles are kept in this process."""
+"""Tenants whose profiles this process caches."""
 _PATIENCE_S = 0.3
-"""For which a turn waits for an embedding, of its message or of the profiles."""
+"""Seconds that a turn waits for an embedding of its message or of the profiles."""
 _MODEL_S = 5.0
 _MOST_TEXTS = 200
-"""Texts of a base that are embedded."""
+"""Most texts embedded for one base."""
 _UNKNOWN_FLOOR = 0.35
 _BELIEVED = 0.5
 
@@ -50,12 +50,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Routing:
-    """Where a message goes."""
+    """Result of routing a message."""
 
     decision: RouteDecision
     base: BaseProfile | None = None
     undecided: bool = False
-    """Whether similarity may tell more."""
+    """Whether similarity could add evidence."""
     degraded: tuple[str, ...] = ()
 
 
@@ -64,12 +64,12 @@ class _Tenant:
     version: str | None
     profiles: Profiles
     embedded: dict[str, list[float]] = field(default_factory=dict)
-    """Texts of the profiles with their embeddings; what stays the same is not embedded again."""
+    """Embeddings of profile texts; unchanged texts are not embedded again."""
     vectors: asyncio.Task[dict[str, NDArray[np.float64]]] | None = None
 
 
 class KnowledgeRouting:
-    """Decides between a tenant's knowledge bases, and none."""
+    """Chooses among a tenant's knowledge bases, or none."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class KnowledgeRouting:
         quality: Quality,
         models: "ChatModels | None" = None,
     ) -> None:
-        """Take what reads a tenant's profiles, what looks into all its bases, and how good the embedding is.
+        """Take the reader of profiles, the search over all bases, and the embedding's quality.
 
         `models` are asked last, if they are given.
         """
@@ -99,7 +99,7 @@ class KnowledgeRouting:
         requested: str | None = None,
         open_question: bool = True,
     ) -> Routing:
-        """Decide by what the caller asked for, else by words, without asking anybody else.
+        """Decide by the caller's choice, else by words alone.
 
         Args:
             tenant_id: whose bases.
@@ -137,7 +137,7 @@ class KnowledgeRouting:
         *,
         before: str | None = None,
     ) -> Routing:
-        """Decide also by how close the message is to the bases' profiles and passages, then by the small model.
+        """Decide also by similarity to profiles and passages, then by the small model.
 
         Args:
             tenant_id: whose bases.
@@ -162,7 +162,7 @@ class KnowledgeRouting:
         return Routing(general("no knowledge base is close enough").decision, degraded=tuple(degraded))
 
     async def close(self) -> None:
-        """Stop what goes on behind turns."""
+        """Stop background work."""
         running = [tenant.vectors for tenant in self._tenants.values() if tenant.vectors]
         for task in running:
             task.cancel()
@@ -256,7 +256,7 @@ def _note(degraded: list[str], source: str) -> None:
 
 
 def general(reason: str) -> Routing:
-    """To no knowledge base."""
+    """Route to no knowledge base."""
     return Routing(
         RouteDecision(kb_prefix=None, worker_name="general", confidence=1.0, method="default", reason=reason)
     )

@@ -1,4 +1,4 @@
-"""Refuse a document that no parser would come through, by checks that cost a fraction of parsing it.
+"""Refuse documents that would exhaust a parser, by checks that cost a fraction of parsing.
 
 They count bytes and never build a tree: each goes over the data once, so that 40 MB take less than a second.
 """
@@ -18,7 +18,7 @@ _MOST_RATIO, _RATIO_FROM_BYTES = 200, 10 * 1024 * 1024
 """Word compresses its documents about tenfold; a file over this many bytes that is compressed 200 times is
 repetitive."""
 _MOST_TEXT_BYTES = 4 * MOST_CHARACTERS
-"""No encoding needs more for the characters that a document may hold."""
+"""Bytes that the longest accepted document needs in any encoding."""
 _PIECE_BYTES = 1024 * 1024
 _TAG_NAME = re.compile(rb"/?[a-zA-Z]*")
 _XML_TAG = re.compile(rb"<[^>]*>?")
@@ -61,7 +61,7 @@ def screen_html(data: bytes) -> None:
 
 
 def screen_docx(data: bytes) -> None:
-    """Look at the sizes that the archive names, then count tags and text while its document is unpacked.
+    """Check the sizes that the archive declares, then count tags and text while unpacking its document.
 
     Raises:
         BadDocument: it is no Word document, or there is too much of something.
@@ -71,7 +71,7 @@ def screen_docx(data: bytes) -> None:
         members = archive.infolist()
         if "word/document.xml" not in archive.namelist():
             raise BadDocument("is no DOCX: it holds no Word document")
-        # Reading a member ends at the size that the archive names.
+        # Reading a member stops at the size that the archive declares.
         unpacked = sum(member.file_size for member in members)
         if len(members) > _MOST_MEMBERS or unpacked > MOST_UNPACKED_BYTES:
             raise BadDocument(f"would have {unpacked:,} bytes unpacked; at most {MOST_UNPACKED_BYTES:,} are read")

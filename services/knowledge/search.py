@@ -1,4 +1,4 @@
-"""Search in knowledge bases: which of their passages answer a question.
+"""Search knowledge bases for passages that answer a question.
 
 The index answers with ids; what is ranked and shown is read from PostgreSQL, so that nothing that was removed or
 replaced, or is another tenant's, can come up. What is not indexed yet is found by its words.
@@ -31,13 +31,13 @@ from state.prompt import Passage
 Quality = Callable[[], Awaitable[Mapping[Language, EmbeddingQuality]]]
 
 _MOST_CHARACTERS = 2_000
-"""Characters of a question that are read: what follows is seldom asked."""
+"""Characters of a question that are read."""
 _MOST_TERMS = 120
 _MOST_TELLING_TERMS = 60
 _DEPTH = 50
 _BY_WORDS = 30
 _LOOKED_THROUGH = 5_000
-"""Chunks that are compared one by one where the index cannot tell."""
+"""Chunks compared one by one when the index is not available."""
 _EMBEDDING_S = 1.5
 _MILVUS_S = 1.5
 
@@ -46,12 +46,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found."""
+    """Result of a search."""
 
     passages: list[Passage] = field(default_factory=list)
-    """The best first."""
+    """Best first."""
     degraded: list[str] = field(default_factory=list)
-    """`milvus` or `embedding`: what did not answer; then the rest was searched."""
+    """`milvus` or `embedding` if it did not answer; the search used the rest."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class _Shown:
 
 @dataclass
 class _Asked:
-    """A question to a base, and what goes wrong while it is answered."""
+    """A question to a base, and the faults met while answering it."""
 
     tenant_id: UUID
     base_id: UUID
     words: list[str]
     telling: list[str]
-    """The words that mean something by themselves, for where chunks are compared one by one."""
+    """Informative words, for comparing chunks one by one."""
     vector: list[float]
     by_words: bool
     degraded: list[str] = field(default_factory=list)
@@ -98,7 +98,7 @@ class KnowledgeSearch:
     def __init__(
         self, database: Database, store: DocumentStore, index: ChunkIndex, embedder: Embedder, quality: Quality
     ) -> None:
-        """Take what tells how far the embedding is trusted with each language."""
+        """Take the embedding's measured quality by language."""
         self._database = database
         self._store = store
         self._index = index
@@ -115,7 +115,7 @@ class KnowledgeSearch:
         agent_type: AgentType = "hybrid_agent",
         limit: int = 8,
     ) -> Found:
-        """The passages of a base that bear on a question; none where it has none, or there is no such base.
+        """Passages of a base that answer a question; empty if there are none, or no such base.
 
         Args:
             tenant_id: whose base it is.
@@ -172,19 +172,19 @@ class KnowledgeSearch:
             return []
 
     async def _find(self, asked: _Asked) -> tuple[dict[UUID, _Shown], dict[UUID, float]]:
-        """The current text of the chunks that were found, and the similarity of those found by meaning."""
+        """The current text of the hits, with similarities."""
         by_words, by_meaning, complete = await self._ask_index(asked)
         shown = await self._read(asked, [*by_words, *by_meaning], complete=complete)
         hits = {hit.chunk_id for hit in (*by_words, *by_meaning)}
         if complete and not hits <= shown.keys():
-            # Something was replaced or removed: what has taken its place may just have come into the index.
+            # Chunks were replaced or removed: their successors may be in the index by now.
             by_words, by_meaning, _ = await self._ask_index(asked)
             shown = await self._read(asked, [*by_words, *by_meaning], complete=False)
         return shown, {hit.chunk_id: hit.score for hit in by_meaning}
 
     async def _ask_index(self, asked: _Asked) -> tuple[list[ChunkHit], list[ChunkHit], bool]:
-        """What the index finds by words and by meaning, and whether it could tell all that is indexed."""
-        # Without an embedding, words are what is left.
+        """Hits of the index by words and meaning, and whether it answered completely."""
+        # Without an embedding, search by words.
         words = asked.words if asked.by_words or not asked.vector else []
         try:
             found = await self._index.search(
@@ -204,7 +204,7 @@ class KnowledgeSearch:
         return *found, True
 
     async def _read(self, asked: _Asked, hits: Sequence[ChunkHit], *, complete: bool) -> dict[UUID, _Shown]:
-        """The hits, and beside them what only PostgreSQL can tell, by its words; in one snapshot."""
+        """The hits, and chunks that only PostgreSQL finds by words, in one snapshot."""
         values = asked.values([hit.chunk_id for hit in hits])
         others = sql.WAITING_BY_WORDS if complete else sql.ALL_BY_WORDS
         found, beside = await self._database.fetch_each(
@@ -215,7 +215,7 @@ class KnowledgeSearch:
         return {one.chunk_id: one for one in (*found, *beside)}
 
     async def _index_again(self, asked: _Asked) -> bool:
-        """Have the base indexed again; return whether any of it had been."""
+        """Have the base indexed again; return whether any of it was indexed."""
         values = {"tenant_id": asked.tenant_id, "base_id": asked.base_id}
         async with self._database.tenant(asked.tenant_id) as connection:
             return (await connection.execute(sql.BASE_NOT_INDEXED, values)).rowcount > 0

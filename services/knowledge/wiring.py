@@ -1,4 +1,4 @@
-"""Knowledge bases, made once: the services of this package with one another."""
+"""Build the services of this package."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from services.platform.settings import Settings
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What knows of knowledge bases."""
+    """The services of knowledge bases."""
 
     bases: KnowledgeBases
     documents: Documents
@@ -31,7 +31,7 @@ class Knowledge:
 def make_knowledge(
     settings: Settings, database: Database, milvus: Milvus, embedder: Embedder, jobs: JobQueue, quality: Quality
 ) -> Knowledge:
-    """Wire it; the index's jobs are registered in the queue."""
+    """Build them and register the index's jobs in the queue."""
     index = ChunkIndex(milvus, model=embedder.model, dimension=embedder.dimension)
     store = DocumentStore(database, jobs)
     return Knowledge(

@@ -1,4 +1,4 @@
-"""Forms of one word that a stemmer takes for several: irregular ones, and longer words. Pure."""
+"""Word forms that a stemmer keeps apart: irregular forms and longer words. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ women; choose choice; arrive arrival; refuse refusal; renew renewal; repair mend
 picture; phone telephone mobile
 """
 _SHORTEST_STEM = 5
-"""Letters that a stem has at the least to be taken for the beginning of a longer word."""
+"""Fewest letters of a stem that may begin a longer word."""
 
 
 @cache
 def _first_forms() -> dict[str, str]:
-    """Each stem of the table with the first one of its group; stems need the dictionaries, so not at import."""
+    """Map each stem of the table to the first of its group; not at import, since stems need the dictionaries."""
     first: dict[str, str] = {}
     for group in _IRREGULAR.split(";"):
         stems = [term for word in group.split() for term in terms(word)]
@@ -42,37 +42,37 @@ def _forms_of(first: str) -> tuple[str, ...]:
 
 
 def folded_forms(of: Iterable[str]) -> frozenset[str]:
-    """The terms, each irregular form as the first one of its word."""
+    """The terms, each irregular form replaced by its word's first form."""
     first = _first_forms()
     return frozenset(first.get(term, term) for term in of)
 
 
 def with_forms(of: Iterable[str]) -> list[str]:
-    """The terms, each followed by its other forms: for a search in an index of terms as they are written."""
+    """The terms, each followed by its other forms, for an index of terms as written."""
     first = _first_forms()
     return list(dict.fromkeys(form for term in of for form in (term, *_forms_of(first.get(term, "")))))
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The terms of a text, ready to be compared with those of a message."""
+    """The terms of a text, prepared for comparison with a message."""
 
     terms: frozenset[str]
-    """Each irregular form as the first one of its word."""
+    """Terms with irregular forms replaced."""
     beginnings: frozenset[str]
-    """First letters of its longer English terms."""
+    """Prefixes of its longer English terms."""
     concepts: frozenset[str] = frozenset()
-    """Those that it names (`services.text.concepts`)."""
+    """Concepts named in the text (`services.text.concepts`)."""
 
     @classmethod
     def of(cls, text_terms: Iterable[str], concepts: Iterable[str] = ()) -> "Vocabulary":
-        """The vocabulary of a text that has these terms (`services.text.tokenizer`) and names these concepts."""
+        """Build from a text's terms (`services.text.tokenizer`) and concepts."""
         folded = folded_forms(text_terms)
         beginnings = frozenset(term[:_SHORTEST_STEM] for term in folded if _may_go_on(term))
         return cls(folded, beginnings, frozenset(concepts))
 
     def __contains__(self, term: str) -> bool:
-        """Whether it has the term, or an English word that begins as it does ("photo", "photographs")."""
+        """Whether it has the term, or an English word that begins with it ("photo", "photographs")."""
         if term in self.terms:
             return True
         if not _may_go_on(term) or term[:_SHORTEST_STEM] not in self.beginnings:
