@@ -1,18 +1,24 @@
 """Stores the end of a job: with retries, and not for a job that no longer exists."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
 import structlog
 from procrastinate import exceptions
+from procrastinate.connector import BaseConnector
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
 log = structlog.get_logger(__name__)
 
 _WAITS_S = (0.2, 1.0, 3.0)
+_STRANGE_S = 10.0
+"""Seconds until a job whose task this version lacks is offered again: a rolling upgrade may be under way."""
+_MOST_STRANGE_TRIES = 360
+"""An hour of them; then it fails."""
 
 
 class Outcomes(JobManager):
@@ -21,8 +27,16 @@ class Outcomes(JobManager):
     A live worker would keep a job whose end it could not store, and no other worker would take it.
     """
 
+    def __init__(self, connector: BaseConnector, tasks: Container[str]) -> None:
+        """Take the names of the tasks that this version has."""
+        super().__init__(connector)
+        self._tasks = tasks
+
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        """Store that a job has ended."""
+        """Store that a job has ended; put one of another version's tasks back, for a worker of that version."""
+        if status is Status.FAILED and job.task_name not in self._tasks and job.attempts < _MOST_STRANGE_TRIES:
+            await self.retry_job(job, retry_at=datetime.now(UTC) + timedelta(seconds=_STRANGE_S))
+            return
         await _with_patience(job, lambda: super(Outcomes, self).finish_job(job, status, delete_job))
 
     async def retry_job(self, job: Job, *arguments: Any, **options: Any) -> None:

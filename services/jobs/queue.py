@@ -46,7 +46,7 @@ from services.usage.meter import Spender, UsageMeter
 
 _KEEP_FINISHED_HOURS = 72
 _KEEP_FAILED_HOURS = 30 * 24
-_CONCURRENCY = 2
+_AT_ONCE = 2
 _BEFORE_ANOTHER_START_S = 1.0
 _MOST_POSTPONEMENTS = 120
 """Postponements, ten minutes in total, after which a job runs however busy the process is."""
@@ -85,10 +85,16 @@ class JobQueue:
     """Queues jobs and, in a worker process, runs them."""
 
     def __init__(
-        self, database: Database, *, timings: WorkerTimings | None = None, meter: UsageMeter | None = None
+        self,
+        database: Database,
+        *,
+        timings: WorkerTimings | None = None,
+        meter: UsageMeter | None = None,
+        at_once: int = _AT_ONCE,
     ) -> None:
-        """Take the counter of the model calls that jobs cause."""
+        """Take the counter of the model calls that jobs cause, and the jobs that a worker runs at once."""
         self._database = database
+        self._at_once = at_once
         self._meter = meter or UsageMeter()
         self._timings = timings or WorkerTimings()
         self.records = JobRecords(database, settles_s=self._timings.stalled_s)
@@ -97,7 +103,7 @@ class JobQueue:
         self._stopping = False
         self._pressed: Callable[[], bool] = lambda: False
         self.app = procrastinate.App(connector=QueueConnector(database))
-        self.app.job_manager = Outcomes(self.app.connector)
+        self.app.job_manager = Outcomes(self.app.connector, self.app.tasks)
         self.periodic(_RESCUE, self._timings.rescue)(self._rescue_lost_jobs)
         self.periodic(_REMOVE, "17 4 * * *")(_remove_finished_jobs)
 
@@ -291,7 +297,7 @@ class JobQueue:
                 worker = ScheduledWorker(
                     self.app,
                     install_signal_handlers=False,
-                    concurrency=_CONCURRENCY,
+                    concurrency=self._at_once,
                     fetch_job_polling_interval=self._timings.poll_s,
                     update_heartbeat_interval=self._timings.heartbeat_s,
                     stalled_worker_timeout=self._timings.stalled_s,

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from services.errors import ConfigurationError
-from services.platform.migrate import newest_revision
+from services.platform.migrate import newest_revision, serves
 
 DATABASE_URL_IS_POOLED = (
     "ANAMNESIS_DATABASE_URL leads through a connection pooler; set ANAMNESIS_DIRECT_DATABASE_URL to the "
@@ -18,7 +18,7 @@ DIRECT_URL_IS_POOLED = (
 )
 
 _BACKEND = "SELECT pg_backend_pid()"
-_REVISION = "SELECT version_num FROM alembic_version"
+_REVISION = "SELECT version_num, obj_description('alembic_version'::regclass) FROM alembic_version"
 _ROLE_CHECK = """
 SELECT r.rolname, r.rolsuper OR r.rolbypassrls,
        EXISTS (SELECT 1 FROM pg_class c WHERE c.relname = 'messages' AND pg_has_role(r.oid, c.relowner, 'USAGE'))
@@ -55,17 +55,26 @@ async def check_role(connection: AsyncConnection[TupleRow]) -> None:
 
 
 async def check_schema(connection: AsyncConnection[TupleRow]) -> None:
-    """Refuse a schema that is not this version's.
+    """Refuse a schema on which this version does not work.
+
+    A newer schema is accepted if the migration that made it says that it serves this version: during a rolling
+    upgrade, processes of the older version may start as well.
 
     Raises:
-        ConfigurationError: it is older, newer, missing, or not granted to the role.
+        ConfigurationError: it is older, too new, missing, or not granted to the role.
     """
     try:
         row: Any = await (await connection.execute(_REVISION)).fetchone()
     except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
         row = None
-    if row is None or row[0] != newest_revision():
+    needed = newest_revision()
+    if row is None or row[0] < needed:
         found = f"is at {row[0]}" if row else "is not there, or not granted to this role"
         raise ConfigurationError(
-            f"The database's schema {found}, and this version needs {newest_revision()}. Run: anamnesis migrate"
+            f"The database's schema {found}, and this version needs {needed}. Run: anamnesis migrate"
+        )
+    if not serves(row[0], row[1]):
+        raise ConfigurationError(
+            f"The database's schema is at {row[0]}, which does not serve this version, made for {needed}. "
+            f"Run the version that made it, or a newer one."
         )

@@ -1,6 +1,7 @@
 """Upgrades the schema as the tables' owner, and grants the service's role its rights."""
 
 import re
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "migrations"
 _LOCK = 0x616E616D  # "anam": one migration at a time, for any number of processes
 
+_SERVES = "serves versions from "
+_FIRST_SERVED = "0025"
+"""The first version that accepts newer schemas."""
+_SERVES_FROM = re.compile(r'^serves_from = "(\d{4})"', re.MULTILINE)
+"""In a migration: the oldest version that works on the schema which it leaves. Missing, as the one before."""
+
+_LOCK_TIMEOUT = "SET lock_timeout = '3s'"
+_PAUSES_S = (1.0, 2.0, 4.0, 8.0)
+
 _GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
@@ -26,6 +36,8 @@ _GRANTS = (
 
 def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
     """Apply all missing migrations; return the revisions before and after.
+
+    A newer schema that serves this version is left as it is: so a rolling upgrade can be taken back.
 
     Raises:
         DatabaseUnavailable: nothing answers at the address.
@@ -39,6 +51,8 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
             require_role(connection, service_role)
             before = current_revision(connection)
             if before is not None and before > newest_revision():
+                if serves(before, _comment(connection)):
+                    return before, before
                 raise ConfigurationError(
                     f"The database's schema is at {before}, which this version does not know: it knows "
                     f"{newest_revision()} and older. Run the version that made it, or a newer one."
@@ -46,6 +60,10 @@ def migrate(owner_url: str, service_role: str) -> tuple[str | None, str]:
             if before != newest_revision():
                 _upgrade(owner_url)
             grant_to_service(connection, service_role)
+            # DDL takes no parameters.
+            connection.execute(
+                sql.SQL("COMMENT ON TABLE alembic_version IS {}").format(sql.Literal(_SERVES + oldest_served()))
+            )
             return before, newest_revision()
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(f"The database cannot be migrated: {error}") from error
@@ -76,6 +94,30 @@ def newest_revision() -> str:
     return max(path.stem.split("_")[0] for path in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
+@lru_cache(maxsize=1)
+def oldest_served() -> str:
+    """Return the revision of the oldest version that works on the newest schema, from the migrations' sources."""
+    texts = (path.read_text() for path in (_FOLDER / "versions").glob("[0-9]*.py"))
+    return max([_FIRST_SERVED, *(found[1] for text in texts for found in _SERVES_FROM.finditer(text))])
+
+
+def serves(revision: str, comment: str | None) -> bool:
+    """Whether a schema serves this version.
+
+    Args:
+        revision: of the schema.
+        comment: on its table `alembic_version`, which says from which version on it serves.
+    """
+    if revision <= newest_revision():
+        return revision == newest_revision()
+    return (comment or "").startswith(_SERVES) and str(comment).removeprefix(_SERVES) <= newest_revision()
+
+
+def _comment(connection: "psycopg.Connection[tuple[Any, ...]]") -> str | None:
+    row = connection.execute("SELECT obj_description('alembic_version'::regclass)").fetchone()
+    return row[0] if row else None
+
+
 def lock_migrations(connection: "psycopg.Connection[tuple[object, ...]]") -> None:
     """Take the migration lock for the rest of the transaction."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
@@ -87,7 +129,23 @@ def upgrade_within(transaction: "Connection", revision: str) -> None:
 
 
 def _upgrade(owner_url: str) -> None:
-    _run_migrations("head", connect=lambda: psycopg.connect(owner_url))
+    """Apply the migrations. One that cannot lock a table soon lets turns pass and is tried again."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 — as Alembic, below
+
+    def connect() -> "psycopg.Connection[tuple[Any, ...]]":
+        connection = psycopg.connect(owner_url)
+        connection.execute(_LOCK_TIMEOUT)
+        connection.commit()
+        return connection
+
+    for pause_s in (*_PAUSES_S, None):
+        try:
+            return _run_migrations("head", connect=connect)
+        except OperationalError as error:
+            if pause_s is None or not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+                raise
+        time.sleep(pause_s)
+    return None
 
 
 def _run_migrations(revision: str, **attributes: object) -> None:

@@ -71,6 +71,10 @@ class Settings(BaseSettings):
         "inline", description="inline (in this process) or external (anamnesis worker)"
     )
     """Run background jobs in the service's process, or leave them to `anamnesis worker`."""
+    worker_jobs: int = Field(
+        2, ge=1, le=100, description="background jobs that run in one process at once, 1 to 100"
+    )
+    """Run this many background jobs at the same time in each process. Jobs that ask a model mostly wait for it."""
     log_format: Literal["console", "json"] = Field("console", description="console or json")
     """Write logs for people or as JSON lines."""
     log_level: Literal["debug", "info", "warning", "error"] = Field(

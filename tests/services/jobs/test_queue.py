@@ -84,3 +84,15 @@ async def test_finished_jobs_are_removed_in_the_course_of_time(services: Service
         await services.jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
     finished = [job for job in await _jobs(services.database) if job[0] == "remove_finished_jobs"]
     assert [status for _, _, status in finished] == ["succeeded"]
+
+
+async def test_a_job_of_another_version_is_left_to_a_worker_of_that_version(services: Services) -> None:
+    turn = await services.turns.open(new_turn())
+    async with services.database.tenant(DEFAULT_TENANT) as connection:
+        await services.jobs.defer(
+            connection, "of_the_next_version", tenant_id=DEFAULT_TENANT, turn_id=turn.turn_id
+        )
+    await services.jobs.app.run_worker_async(wait=False, install_signal_handlers=False, listen_notify=False)
+    async with services.database.pool.connection() as connection:
+        later = "SELECT status::text, scheduled_at > now() FROM procrastinate_jobs WHERE task_name LIKE 'of_the%'"
+        assert await (await connection.execute(later)).fetchone() == ("todo", True)

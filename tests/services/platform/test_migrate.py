@@ -63,14 +63,6 @@ def test_a_second_time_nothing_is_to_do(engines: Engines) -> None:
     assert migrate(engines.owner_url, SERVICE_ROLE) == (newest_revision(), newest_revision())
 
 
-def test_a_schema_of_a_newer_version_is_left_alone(engines: Engines) -> None:
-    assert engines.owner_url
-    with psycopg.connect(engines.owner_url) as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(ConfigurationError, match="is at 9999, which this version does not know"):
-        migrate(engines.owner_url, SERVICE_ROLE)
-
-
 def test_a_missing_service_role_is_named(engines: Engines) -> None:
     assert engines.owner_url
     with pytest.raises(ConfigurationError, match="role nobody does not exist"):
