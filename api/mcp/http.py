@@ -18,7 +18,7 @@ from api.problems import response_of
 from api.same_host import LOOPBACK_NAMES
 from services.bootstrap import Services
 from services.errors import AnamnesisError, NotFound
-from services.identity.caller import SCOPES
+from services.identity.caller import Scope as Permission
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import Context
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1024 * 1024
 """Bytes of a request at most; a tool's arguments are a few sentences."""
+
+
+_SCOPES: list[Permission] = ["memory:read", "memory:write"]
+"""Scopes that the tools need. Clients ask for all that are named here, and a token with `admin` has no user."""
 
 
 class McpOverHttp:
@@ -136,7 +140,7 @@ async def _metadata(request: HTTPConnection) -> JSONResponse:
         {
             "resource": str(URL(scope=request.scope).replace(path=MCP_PATH, query="")),
             "authorization_servers": [settings.jwt_issuer],
-            "scopes_supported": list(SCOPES),
+            "scopes_supported": _SCOPES,
             "bearer_methods_supported": ["header"],
             "resource_name": "Anamnesis",
         }
