@@ -340,6 +340,7 @@ def _remaking() -> "RebuildTasks":
 
 def _forgetting(settings: Settings, stores: ErasureStores, memory: "Memory") -> "Forgetting":
     from services.forgetting.forgetting import Forgetting  # noqa: PLC0415 — it needs the embedder
+    from services.forgetting.key_renewal import KeyRenewal  # noqa: PLC0415
     from services.forgetting.targets import TargetPlanner  # noqa: PLC0415
 
     lineage = Lineage(stores.database)
@@ -351,6 +352,7 @@ def _forgetting(settings: Settings, stores: ErasureStores, memory: "Memory") -> 
         Receipts(stores.database, ReceiptKey(settings.data_dir, settings.receipt_key_file)),
         _remaking(),
         on_forgotten=memory.drop_cached,
+        keys=KeyRenewal(stores.database, stores.jobs),
     )
 
 

@@ -10,6 +10,7 @@ from api.cli import (
     conversations,
     demo,
     doctor,
+    encryption,
     erase,
     evaluate,
     experiments,
@@ -53,6 +54,7 @@ app.add_typer(experiments.app, name="experiments")
 app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
+app.add_typer(encryption.app, name="encryption")
 app.add_typer(tenants.app, name="tenants")
 app.command(name="audit")(audit.audit)
 app.command(name="verify-receipt")(receipts.verify_receipt)

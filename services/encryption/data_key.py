@@ -23,10 +23,14 @@ from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from services.encryption.marks import is_id
 
-KEY_BYTES = 64
-"""Bytes of a user's key: 32 for contents, 32 for digests and terms."""
+KEY_BYTES = 96
+"""Bytes of a user's key: 32 each for contents, for digests, and for names that stand for words."""
+RENEWED_BYTES = 64
+"""Bytes of it that are replaced when it is renewed: what names stand for stays."""
 ID_BYTES = 8
 _NONCE_BYTES = 12
+_ID_CHARACTERS = 10
+"""Of base64 that depend on the id alone."""
 _TERM_BYTES = 5
 """Of 10,000 terms of a user no two are likely to be the same."""
 _JSON, _COMPRESSED = 1, 2
@@ -48,18 +52,26 @@ class DataKey:
         """Take the key's id and its bytes."""
         self.id = key_id
         self._contents = AESGCM(secret[:32])
-        self._mac = hmac.new(secret[32:], digestmod=hashlib.sha256)
         # One block each, of a digest that is uniformly distributed: nothing is chained.
-        self._digests = Cipher(AES256(hashlib.sha256(b"digests" + secret[32:]).digest()), ECB())  # noqa: S305
+        self._digests = Cipher(AES256(secret[32:64]), ECB())  # noqa: S305
+        self._mac = hmac.new(secret[64:], digestmod=hashlib.sha256)
 
     def seal(self, content: bytes, *, is_json: bool = False) -> str:
         """Return a token of a content."""
         flags = _JSON if is_json else 0
         if len(content) >= _COMPRESSED_FROM:
             content, flags = zlib.compress(content, 1), flags | _COMPRESSED
+        return self._token(bytes((flags,)) + content)
+
+    def _token(self, opened: bytes) -> str:
         nonce = os.urandom(_NONCE_BYTES)
-        sealed = self._contents.encrypt(nonce, bytes((flags,)) + content, self.id)
+        sealed = self._contents.encrypt(nonce, opened, self.id)
         return BEGINNING + base64.urlsafe_b64encode(self.id + nonce + sealed).rstrip(b"=").decode() + _END
+
+    @property
+    def beginning(self) -> str:
+        """The beginning that all its tokens share."""
+        return BEGINNING + base64.urlsafe_b64encode(self.id).decode()[:_ID_CHARACTERS]
 
     def seal_text(self, text: str) -> str:
         """Return a token of a text; an empty one stays empty."""
@@ -87,10 +99,14 @@ class DataKey:
         Raises:
             InvalidTag: it was not sealed with this key.
         """
-        nonce, sealed = raw[ID_BYTES : ID_BYTES + _NONCE_BYTES], raw[ID_BYTES + _NONCE_BYTES :]
-        opened = self._contents.decrypt(nonce, sealed, self.id)
+        opened = self.open_raw(raw)
         flags, content = opened[0], opened[1:]
         return (zlib.decompress(content) if flags & _COMPRESSED else content), bool(flags & _JSON)
+
+    def open_raw(self, raw: bytes) -> bytes:
+        """Return the flags and the content of a token's bytes; raises as `open`."""
+        nonce, sealed = raw[ID_BYTES : ID_BYTES + _NONCE_BYTES], raw[ID_BYTES + _NONCE_BYTES :]
+        return self._contents.decrypt(nonce, sealed, self.id)
 
     def seal_digest(self, digest: bytes) -> bytes:
         """Return the same block for the same digest of 16 bytes."""
@@ -113,6 +129,24 @@ class DataKey:
         mac = self._mac.copy()
         mac.update(text.encode("utf-8", "surrogatepass"))
         return mac.hexdigest()[:32]
+
+    def reseal(self, text: str, old: "DataKey") -> str:
+        """Return the text form of a column with every token of an old key sealed with this one."""
+
+        def again(found: "re.Match[str]") -> str:
+            raw = _raw(found[1])
+            if raw is None or raw[:ID_BYTES] != old.id:
+                return found[0]
+            opened = old.open_raw(raw)
+            return self._token(opened)
+
+        return TOKEN.sub(again, text)
+
+    def reseal_digest(self, sealed: bytes, old: "DataKey") -> bytes:
+        """Return a digest of an old key as a block of this one; any other bytes as they are."""
+        if not sealed.startswith(DIGEST_MARK + old.id):
+            return sealed
+        return self.seal_digest(old.open_digest(sealed))
 
 
 KeyOf = Callable[[bytes], DataKey | None]
@@ -160,10 +194,8 @@ def open_digest(sealed: bytes, key_of: KeyOf) -> bytes:
 
 def _opened(found: "re.Match[str]", key_of: KeyOf) -> tuple[bytes, bool]:
     """Return a token's content; what looks like a token and is none stays as it is."""
-    encoded = found[1]
-    try:
-        raw = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
-    except ValueError:
+    raw = _raw(found[1])
+    if raw is None:
         return found[0].encode(), False
     key = key_of(raw[:ID_BYTES])
     if key is None:
@@ -172,3 +204,10 @@ def _opened(found: "re.Match[str]", key_of: KeyOf) -> tuple[bytes, bool]:
         return key.open(raw)
     except InvalidTag:
         return UNREADABLE.encode(), False
+
+
+def _raw(encoded: str) -> bytes | None:
+    try:
+        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    except ValueError:
+        return None

@@ -14,13 +14,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID, uuid4
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from services.encryption.data_key import ID_BYTES, KEY_BYTES, DataKey
+from services.encryption.data_key import ID_BYTES, KEY_BYTES, RENEWED_BYTES, DataKey
 from services.errors import ConfigurationError, Unavailable
 
 MASTER_KEY_FILE = "master.key"
@@ -39,7 +39,9 @@ CREATE TABLE user_keys (
     key_id     BLOB PRIMARY KEY,
     owner      BLOB NOT NULL UNIQUE,
     wrapped    BLOB NOT NULL,
-    created_at REAL NOT NULL
+    created_at REAL NOT NULL,
+    renews_of  BLOB,
+    renewed_at REAL
 );
 """
 
@@ -117,7 +119,8 @@ class KeyStore:
         """
         key_id, secret = secrets.token_bytes(ID_BYTES), secrets.token_bytes(KEY_BYTES)
         self._run(
-            "INSERT INTO user_keys VALUES (?, ?, ?, ?) ON CONFLICT (owner) DO NOTHING",
+            "INSERT INTO user_keys (key_id, owner, wrapped, created_at) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT (owner) DO NOTHING",
             key_id,
             _owner(tenant_id, user),
             self._wrapped(secret, key_id),
@@ -143,17 +146,60 @@ class KeyStore:
             return None
         return self._key(*row)
 
-    def destroy(self, tenant_id: UUID, user: str) -> bool:
-        """Destroy the key of a user, in the file and in this process; return whether there was one.
+    def renew(self, tenant_id: UUID, user: str) -> None:
+        """Give a user who has a key another one; what the old one has sealed can be read until that is destroyed.
 
         Raises:
             Unavailable: the file cannot be written.
         """
-        row = self._run("DELETE FROM user_keys WHERE owner = ? RETURNING key_id", _owner(tenant_id, user))
-        if row is None:
-            return False
-        self._kept.pop(row[0], None)
-        return True
+        owner = _owner(tenant_id, user)
+
+        def renewed() -> None:
+            row = self._store.execute("SELECT key_id, wrapped FROM user_keys WHERE owner = ?", (owner,)).fetchone()
+            if row is None:
+                return
+            key_id, kept = secrets.token_bytes(ID_BYTES), self._unwrapped(row[1], row[0])[RENEWED_BYTES:]
+            wrapped = self._wrapped(secrets.token_bytes(RENEWED_BYTES) + kept, key_id)
+            self._store.execute(
+                "UPDATE user_keys SET owner = ?, renews_of = ?, renewed_at = ? WHERE key_id = ?",
+                (secrets.token_bytes(len(owner)), owner, time.time(), row[0]),
+            )
+            self._store.execute(
+                "INSERT INTO user_keys (key_id, owner, wrapped, created_at) VALUES (?, ?, ?, ?)",
+                (key_id, owner, wrapped, time.time()),
+            )
+
+        self._transaction(renewed)
+
+    def renewed(self, tenant_id: UUID, user: str, *, before_s: float) -> list[DataKey]:
+        """Return the old keys of a user that were renewed at least `before_s` seconds ago.
+
+        Raises:
+            Unavailable: the file cannot be read.
+        """
+        statement = "SELECT key_id, wrapped FROM user_keys WHERE renews_of = ? AND renewed_at <= ?"
+        values = (_owner(tenant_id, user), time.time() - before_s)
+        return self._transaction(lambda: [self._key(*row) for row in self._store.execute(statement, values)])
+
+    def destroy(self, tenant_id: UUID, user: str) -> bool:
+        """Destroy the keys of a user, in the file and in this process; return whether there was one.
+
+        Raises:
+            Unavailable: the file cannot be written.
+        """
+        owner = _owner(tenant_id, user)
+        return self._destroy("owner = ? OR renews_of = ?", owner, owner)
+
+    def destroy_renewed(self, key: DataKey) -> bool:
+        """Destroy an old key of a user, with which nothing is sealed any more; raises as `destroy`."""
+        return self._destroy("key_id = ? AND renews_of IS NOT NULL", key.id)
+
+    def _destroy(self, which: LiteralString, *values: bytes) -> bool:
+        statement = f"DELETE FROM user_keys WHERE {which} RETURNING key_id"  # noqa: S608 — our own text only
+        gone = self._transaction(lambda: self._store.execute(statement, values).fetchall())
+        for (key_id,) in gone:
+            self._kept.pop(key_id, None)
+        return bool(gone)
 
     def drop_cached(self) -> None:
         """Drop all keys that this process holds in memory."""
@@ -161,7 +207,7 @@ class KeyStore:
 
     def count(self) -> int:
         """Return the number of users with a key."""
-        return int(self._run("SELECT count(*) FROM user_keys")[0])
+        return int(self._run("SELECT count(*) FROM user_keys WHERE renews_of IS NULL")[0])
 
     def rotate_master(self) -> int:
         """Wrap every key with a new master key, which takes the place of the old one; return how many.

@@ -262,5 +262,5 @@ class _OpeningByteaLoader(ByteaLoader):
     key_of: Callable[[bytes], DataKey | None]
 
     def load(self, data: Buffer) -> bytes:
-        value = bytes(super().load(data))
+        value = bytes(super().load(bytes(data)))
         return open_digest(value, self.key_of) if value.startswith(DIGEST_MARK) else value

@@ -40,6 +40,8 @@ _OWN: dict[str, LiteralString] = {
     " WHERE c.user_id = %(user_id)s)",
 }
 """Rows of a user in tables that name neither the user nor a conversation."""
+OF_NOBODY: LiteralString = "true"
+"""Chooses all rows of a table that names no user."""
 _BY_USER: LiteralString = "t.user_id = %(user_id)s"
 _BY_CONVERSATION: LiteralString = "t.conversation_id IN (SELECT id FROM conversations WHERE user_id = %(user_id)s)"
 
@@ -131,6 +133,15 @@ class CanarySearch:
         return [Finding("redis", key, [], 1, []) for key in sorted(keys)]
 
 
+def rows_of_user(table: str, columns: Sequence[str]) -> LiteralString:
+    """Return the condition on rows `t` of a table that chooses those of `user_id`; all where rows name no user."""
+    if table in _OWN:
+        return _OWN[table]
+    if "user_id" in columns:
+        return _BY_USER
+    return _BY_CONVERSATION if "conversation_id" in columns else OF_NOBODY
+
+
 def key_bytes(key: str | bytes) -> bytes:
     """A key of Redis, whichever form the client gives it."""
     return key if isinstance(key, bytes) else key.encode()
@@ -140,9 +151,7 @@ async def _rows(connection: Connection, user_id: UUID, word: str) -> list[Findin
     tables = await (await connection.execute(_TABLES)).fetchall()
     findings = []
     for table, columns in tables:
-        own = _OWN.get(table) or (
-            _BY_USER if "user_id" in columns else _BY_CONVERSATION if "conversation_id" in columns else "true"
-        )
+        own = rows_of_user(table, columns)
         statement = sql.SQL(
             "SELECT {id}, array(SELECT key FROM jsonb_each_text(to_jsonb(t)) WHERE value ILIKE %(like)s)"
             " FROM {table} t WHERE t::text ILIKE %(like)s AND {own}"

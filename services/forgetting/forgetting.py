@@ -20,6 +20,7 @@ from services.erasure.conversations import ERASE_CONVERSATION_TRACES
 from services.erasure.stores import ErasureStores
 from services.errors import Unavailable
 from services.forgetting import purge_sql as sql
+from services.forgetting.key_renewal import KeyRenewal
 from services.forgetting.purge import Purge, Purged
 from services.forgetting.receipts import Receipts, digest_of
 from services.forgetting.targets import Target, TargetPlan, TargetPlanner, described
@@ -85,6 +86,7 @@ class Forgetting:
         remaking: RebuildTasks,
         *,
         on_forgotten: Callable[[UUID], None],
+        keys: KeyRenewal,
     ) -> None:
         """Take what it works with; `on_forgotten` is called with the user's id once the rows are gone."""
         self._stores = stores
@@ -94,6 +96,7 @@ class Forgetting:
         self.receipts = receipts
         self._remaking = remaking
         self._on_forgotten = on_forgotten
+        self._keys = keys
 
     async def forget(
         self,
@@ -140,6 +143,8 @@ class Forgetting:
             rebuilds = await self._rebuilds(connection, tenant_id, plan, done)
             await self._attest(connection, tenant_id, plan.user_id, document, rebuilds)
             await self._defer(connection, tenant_id, plan.user_id, done)
+            if delete_messages:
+                await self._keys.defer(connection, tenant_id, plan.user_id)
             return done
 
         # A turn elsewhere may recall the same episodes at this moment.

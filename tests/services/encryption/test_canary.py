@@ -8,6 +8,7 @@ import httpx
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.rows import tuple_row
 from pydantic import SecretStr
 
 from services.bootstrap import Services
@@ -15,7 +16,9 @@ from services.encryption.data_key import TOKEN, UNREADABLE, open_text
 from services.encryption.key_store import KeyStore
 from services.engines import Engines
 from services.forgetting.canary import CanarySearch
+from services.forgetting.key_renewal import KeyRenewal
 from services.identity.tenants import DEFAULT_TENANT
+from services.jobs.queue import JobQueue
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
 from services.platform.settings import Settings
@@ -120,6 +123,24 @@ async def test_a_word_is_in_no_file_and_a_copy_cannot_be_read_once_the_key_is_de
     assert SECRET in open_text(copy, keys.of_id).lower()
     assert all(open_text(token, keys.of_id) != UNREADABLE for token in tokens)
 
+    # What is forgotten for good cannot be read in the copy either, and everything else goes on.
+    forgotten = await client.post("/api/v1/users/u-1/forget", json={"topic": "my asthma", "delete_messages": True})
+    assert forgotten.json()["counts"]["messages"], forgotten.text
+    keys.renew(DEFAULT_TENANT, "u-1")
+    renewal = KeyRenewal(services.database, JobQueue(services.database), others_end_s=0)
+    [[user_id]] = await services.database.fetch(DEFAULT_TENANT, "SELECT id FROM users", {}, tuple_row)
+    assert await renewal.reseal(DEFAULT_TENANT, user_id) > 20
+    keys.drop_cached()
+    assert {open_text(token, keys.of_id) for token in tokens} == {UNREADABLE}
+    left = (await client.get("/api/v1/users/u-1/export")).text
+    assert "skiing" in left
+    assert UNREADABLE not in left
+    assert SECRET not in left.lower()
+    assert await renewal.reseal(DEFAULT_TENANT, user_id) == 0, "nothing is left to do"
+    later = await asyncio.to_thread(_copy_of, server)
+    assert UNREADABLE not in open_text(later, keys.of_id)
+
+    tokens = {found[0] for found in TOKEN.finditer(later)}
     response = await client.delete("/api/v1/users/u-1")
     assert response.status_code == 200, response.text
     keys.drop_cached()
