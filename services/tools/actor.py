@@ -1,4 +1,4 @@
-"""On whose behalf a tool acts, and why: told by the run's context alone."""
+"""The actor of a tool call, taken from the run's context alone."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,13 +15,13 @@ from state.context import TurnContext
 
 
 def owner_of(context: TurnContext) -> Owner:
-    """Whose memory the turn may read and change: that of its user with its expert, in its conversation's space."""
+    """The memory that the turn may read and change: its user's with its expert, in its conversation's space."""
     space_id = UUID(context.space_id) if context.space_id else None
     return Owner(UUID(context.tenant_id), UUID(context.user_id), UUID(context.expert_id), space_id)
 
 
 def editing_of(runtime: "ToolRuntime[TurnContext, Any]") -> EditContext:
-    """For which turn a tool changes memory."""
+    """The turn for which a tool changes memory."""
     context = runtime.context
     return EditContext(
         owner_of(context), UUID(context.conversation_id), UUID(context.user_message_id), trigger_of(runtime)
@@ -29,7 +29,7 @@ def editing_of(runtime: "ToolRuntime[TurnContext, Any]") -> EditContext:
 
 
 def done_already(context: TurnContext, text: str) -> str:
-    """What the turn itself does to memory at the user's word, if a call asks for the same; else empty."""
+    """The change that the turn already makes at the user's request if a call asks for the same, else empty."""
     subject = Subject.of(text)
     for done in context.memory_changes:
         if subject.shares_with(done):
@@ -52,7 +52,7 @@ async def note_search(
 
 
 def trigger_of(runtime: "ToolRuntime[TurnContext, Any]") -> Trigger:
-    """What the log of operations says of who acts and why."""
+    """The actor and the reason for the log of operations."""
     context = runtime.context
     return Trigger(
         "model",

@@ -1,4 +1,4 @@
-"""Compose an answer out of results that come one after the other."""
+"""Compose an answer from results that arrive one after the other."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -9,7 +9,7 @@ from services.tools.executor import OnEvent, ToolExecutor
 from state.context import TurnContext
 
 Say = Callable[[list[AnyMessage]], Awaitable[str]]
-"""Has the model say something that follows these messages, and returns it."""
+"""Lets the model continue these messages, and returns what it says."""
 
 _BEGIN = {
     "en": "Begin your answer now, shortly, with what you have. These are still under way: {pending}. "
@@ -34,7 +34,7 @@ async def compose(
     language: Language,
     begin_at_once: bool = False,
 ) -> list[AnyMessage]:
-    """Run the calls, and have the model speak of the results that are there while others are under way.
+    """Run the calls, and let the model speak about the first results while others still run.
 
     With `begin_at_once` it has something to say before any of them: what the prompt tells answers a part.
 
@@ -60,7 +60,7 @@ async def compose(
 
 
 def _called(said: str, results: Sequence[ToolMessage], waiting: dict[str, ToolCall]) -> AIMessage:
-    """The calls whose results are there, as though the model had just made them after what it said."""
+    """The finished calls, as if the model had just made them after what it said."""
     return AIMessage(said, tool_calls=[waiting.pop(result.tool_call_id) for result in results])
 
 

@@ -1,4 +1,4 @@
-"""Run tools, asked for by a model or by rules: all at once, each with its own time limit."""
+"""Run the tools that a model or a rule calls: all at once, each with a time limit."""
 
 import asyncio
 import time
@@ -24,11 +24,11 @@ OnEvent = Callable[[str, dict[str, Any]], None]
 
 
 class RunningCalls:
-    """Running calls; their results are handed out as they come."""
+    """Running calls, whose results are handed out as they arrive."""
 
     def __init__(self, calls: int) -> None:
         self.left = calls
-        """Results that have not been handed out yet."""
+        """Results not handed out yet."""
         self._ended: asyncio.Queue[ToolMessage] = asyncio.Queue()
 
     def end(self, result: ToolMessage) -> None:
@@ -36,7 +36,7 @@ class RunningCalls:
         self._ended.put_nowait(result)
 
     async def more(self) -> list[ToolMessage]:
-        """Wait for the next result, and hand out all that have come by then, in the order in which they came."""
+        """Wait for the next result, and hand out all that have arrived, in order of arrival."""
         results = [await self._ended.get()]
         while not self._ended.empty():
             results.append(self._ended.get_nowait())
@@ -80,7 +80,7 @@ class ToolExecutor:
     async def running(
         self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent
     ) -> AsyncGenerator[RunningCalls, None]:
-        """The same, for a caller that goes on with partial results; what runs on at the end is cancelled."""
+        """The same for a caller that continues with partial results; calls running at the end are cancelled."""
         under_way = RunningCalls(len(calls))
 
         async def run(call: ToolCall) -> None:
@@ -121,7 +121,7 @@ class ToolExecutor:
         if registered is None or (context.temporary and registered.alone):
             reason = "This conversation is temporary: memory stays as it is."
             return reason if registered else f"There is no tool named {call['name']}.", False
-        # What the model sent under that name never reaches a tool: identity is the run's, not the model's.
+        # A value that the model sent under that name never reaches a tool: identity comes from the run.
         arguments = {name: value for name, value in call["args"].items() if name != "runtime"}
         if registered.takes_runtime:
             arguments["runtime"] = _runtime(call, context)

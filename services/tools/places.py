@@ -1,4 +1,4 @@
-"""Which words name a place, and the time zones of well-known cities: told without asking anybody."""
+"""Names of places, and the time zones of well-known cities, without asking a server."""
 
 import re
 from functools import lru_cache
@@ -11,10 +11,10 @@ _NO_CITIES = """
 act acre center chatham christmas easter johnston knox midway north nsw queensland reunion south tasmania victoria
 wake west yap
 """
-"""Names of zones that are other words as well, or no cities."""
+"""Names of zones that are also other words, or not cities."""
 
 _KINDS_OF_NAMES = frozenset({"ns", "nr", "nrt", "nz"})
-"""Parts of speech of places, persons and other names: in the dictionary most towns stand among the last three."""
+"""Parts of speech of names; the dictionary lists most towns under the last three."""
 _OF_A_KIND = re.compile("[\u3400-\u9fff]{2,8}(?:市|县|区|镇|州|岛|旗)")
 
 _CHINA = """
@@ -80,20 +80,20 @@ def zone_of(place: str) -> str | None:
 
 
 def may_be_chinese_place(name: str) -> bool:
-    """Whether a Chinese word is a name, and not a word for something else."""
+    """Whether a Chinese word is a name and no other word."""
     if zone_of(name) or _OF_A_KIND.fullmatch(name):
         return True
     return len(name) > 1 and dictionary().kind(name) in _KINDS_OF_NAMES
 
 
 def warm() -> None:
-    """Read the list of cities, so that no message has to wait for it."""
+    """Load the list of cities before the first message needs it."""
     _zones()
 
 
 @lru_cache(maxsize=1)
 def _zones() -> dict[str, str]:
-    """Cities by their names: those after which zones are named, and those above."""
+    """Zones by city name: cities that give a zone its name, and the table above."""
     listed = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
     cities = {
         zone.rsplit("/", 1)[1].replace("_", " ").lower(): zone

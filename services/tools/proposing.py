@@ -1,4 +1,4 @@
-"""What a tool does with a change of memory that rests on foreign content: it lets it wait for the user."""
+"""Proposals for changes of memory that rest on foreign content: they wait for the user."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,13 +19,13 @@ _OF_MEMORY = frozenset(
         *("remember", "forget", "core_memory_update", "archival_memory_insert", "get_current_time"),
     }
 )
-"""Tools whose results are the user's own memory, or nobody's words."""
+"""Tools whose results hold no foreign content."""
 
 
 def foreign_texts(
     message: str, answers: Iterable[AnyMessage], passages: Iterable[Passage], attached: Sequence[str]
 ) -> tuple[str, ...]:
-    """What the model has read in a turn that the user did not say: results, documents, an application's notes."""
+    """Foreign content that the model read in the turn: results, documents, notes of an application."""
     results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_MEMORY]
     documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
     return (*results, *documents, *attached, *([message] if works_on_text(message) else []))
@@ -38,7 +38,7 @@ async def proposed(
     text: str,
     replaces: str = "",
 ) -> str:
-    """Let a change wait unless the user's own words ask for it; return what to tell the model, else nothing.
+    """Make a change a proposal unless the user's own words ask for it; return the note for the model, or nothing.
 
     Raises:
         DatabaseUnavailable: the database does not answer.

@@ -15,7 +15,7 @@ from typing import Any
 from services.text.tokenizer import simplified
 
 LONGEST_MESSAGE = 200
-"""Characters; who writes more asks more."""
+"""Longest message, in characters; longer ones ask for more."""
 MOST_CALLS = 5
 
 Arguments = Callable[[re.Match[str]], Sequence[dict[str, Any]]]
@@ -23,7 +23,7 @@ Arguments = Callable[[re.Match[str]], Sequence[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class QuickMatch:
-    """How a tool recognises its question.
+    """How a tool recognises a question.
 
     A pattern has to match a whole sentence. What it is matched against has its greetings and politeness removed,
     no mark at its end, half-width forms, single spaces and simplified Chinese characters; case does not matter.
@@ -31,7 +31,7 @@ class QuickMatch:
 
     patterns: Sequence[str]
     arguments: Arguments
-    """Reads from a match the arguments of each call; none = the sentence does not ask for the tool after all."""
+    """Reads the arguments of each call from a match; empty = the sentence does not ask for the tool."""
 
     @cached_property
     def _compiled(self) -> list[re.Pattern[str]]:
@@ -56,7 +56,7 @@ class QuickQuestion:
 def calls_in(
     message: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool] = lambda _: False
 ) -> list[QuickQuestion]:
-    """The calls that a message asks for, in the order of the tools; none when it says anything else as well.
+    """The calls that a message asks for, in the order of the tools; empty if it says anything else.
 
     `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
     """
@@ -78,7 +78,7 @@ def _asked(sentence: str, tools: Sequence[tuple[str, QuickMatch]]) -> list[Quick
 def _asked_in_parts(
     sentence: str, tools: Sequence[tuple[str, QuickMatch]], besides: Callable[[str], bool]
 ) -> list[QuickQuestion]:
-    """Split questions with a comma or an “and” between them; none unless each part is one."""
+    """Split questions joined by a comma or “and”; empty unless each part is a question."""
     parts = [bare for part in _BETWEEN.split(sentence) if (bare := _bare(part))]
     asked = [_asked(part, tools) for part in parts]
     understood = all(calls or besides(part) for part, calls in zip(parts, asked, strict=True))
@@ -86,7 +86,7 @@ def _asked_in_parts(
 
 
 def _sentences(message: str) -> list[str]:
-    """The sentences to be understood; none of what is too long, or quotes something."""
+    """The sentences to read; empty if the message is too long or quotes something."""
     if len(message) > LONGEST_MESSAGE or _FOREIGN.search(message):
         return []
     text = simplified(unicodedata.normalize("NFKC", message)).replace("’", "'")
@@ -95,12 +95,12 @@ def _sentences(message: str) -> list[str]:
 
 
 def _bare(sentence: str) -> str:
-    """Without what is said for politeness alone."""
+    """Remove mere politeness."""
     text = sentence.strip(" ,")
     return _AFTER.sub("", _BEFORE.sub("", text, count=1)).strip(" ,~")
 
 
-# Marks of quotations, code and addresses.
+# Signs of quotations, code and addresses.
 _FOREIGN = re.compile(r'["“”„«»「」『』《》`<>{}\[\]|\\=#*@_]|://')
 _END = re.compile(r"[?!。;\n]+|\.+(?=\s|$)|…+")
 _BETWEEN = re.compile(r",|\band (?=what|how|is|will|do|which)|(?=还有|另外|顺便)")

@@ -21,7 +21,7 @@ class ToolRegistry:
     """All tools, by priority and name."""
 
     def __init__(self, tools: Sequence[RegisteredTool], more: Collection[str] = ()) -> None:
-        """Take the tools; models are offered those that are so by default, and `more` by their names."""
+        """Take the tools; models are offered the default ones and those named in `more`."""
         self._more = frozenset(more)
         ordered = sorted(tools, key=lambda registered: (registered.priority, registered.name))
         self._tools = {registered.name: registered for registered in ordered}
@@ -44,7 +44,7 @@ class ToolRegistry:
         return cls(there, more)
 
     def with_features(self, on: Collection[Feature], *, temporary: bool = False) -> "ToolRegistry":
-        """The tools that belong to a feature that is on, or to none; none changes memory in a temporary turn."""
+        """The tools of the enabled features; in a temporary turn, none that changes memory."""
         kept = [
             registered
             for registered in self._tools.values()
@@ -59,7 +59,7 @@ class ToolRegistry:
 
     @property
     def for_model(self) -> list[BaseTool]:
-        """The tools as they are offered to the model, always in the same order."""
+        """The tools offered to the model, always in the same order."""
         return [
             registered.tool
             for registered in self._tools.values()
@@ -68,15 +68,15 @@ class ToolRegistry:
 
     @cached_property
     def described(self) -> str:
-        """The tools as the model reads them, to count their tokens."""
+        """The tools as the model reads them, for counting tokens."""
         return json.dumps([convert_to_openai_tool(tool) for tool in self.for_model], ensure_ascii=False)
 
     def get(self, name: str) -> RegisteredTool | None:
-        """The tool of that name; None when there is none, as models invent names."""
+        """The tool with that name, or None: models invent names."""
         return self._tools.get(name)
 
     def quick_calls(self, message: str, besides: Callable[[str], bool] = lambda _: False) -> list[QuickCall]:
-        """The calls that a message asks for so plainly that no model has to decide; none for most messages.
+        """Calls that a message asks for so plainly that no model has to decide; empty for most messages.
 
         `besides` knows sentences that are answered otherwise, so that they may stand beside such questions.
         """

@@ -1,4 +1,4 @@
-"""A tool, its limits, and how it is asked for without a model."""
+"""A tool, its limits, and how a message calls it without a model."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -25,24 +25,24 @@ USUAL_PRIORITY = 100
 
 @dataclass(frozen=True)
 class ToolServices:
-    """What tools may use. Whose data they touch stands in the run's context, never in a tool's arguments."""
+    """Services that tools may use. The run's context says whose data they touch, never a tool's arguments."""
 
     core_memory: "CoreMemory | None" = None
     """None = core memory is switched off."""
     editor: "MemoryEditor | None" = None
     """None = memory is switched off."""
     proposals: "Proposals | None" = None
-    """None = no change of memory waits for the user."""
+    """None = changes never wait for the user."""
     archive: "Archive | None" = None
     """None = episodes are switched off."""
     past_days: "PastDays | None" = None
-    """None = no result is about days."""
+    """None = no days."""
     http: OutgoingHttp | None = None
-    """For tools that ask another server; None = there are none."""
+    """HTTP client for tools that call other servers; None = no such tools."""
     weather_url: str | None = None
-    """Base address of an Open-Meteo forecast API; None = there is no weather."""
+    """Base address of an Open-Meteo forecast API; None = no weather."""
     weather_geocoding_url: str | None = None
-    """Base address of its geocoding API; None = the same."""
+    """Base address of its geocoding API; None = the forecast address."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class RegisteredTool:
     tool: BaseTool
     timeout_s: float = 10.0
     quick: QuickMatch | None = None
-    """Questions that ask for this tool so plainly that it runs without a model deciding; None = there are none."""
+    """Questions that call this tool without a model; None = none."""
     feature: Feature | None = None
-    """The feature that it belongs to: an expert without that goes without the tool; None = to none."""
+    """The feature it belongs to; experts without the feature lack the tool. None = no feature."""
     offered: bool = True
-    """Whether models are offered it by default; else only where a setting names it."""
+    """Whether models are offered it by default, or only if a setting names it."""
     alone: bool = False
     """Whether it changes memory: other calls of the same step wait for it, as they may read that, and temporary
     turns go without it."""

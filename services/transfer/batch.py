@@ -1,4 +1,4 @@
-"""Some lines of an import, stored together: all that are good, in one transaction."""
+"""A batch of an import: all its valid lines are stored in one transaction."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -34,12 +34,12 @@ from services.transfer.owners import (
 from services.transfer.report import ImportReport
 
 Numbered = tuple[int, Line]
-"""A line and its number."""
+"""A line with its number."""
 _L = TypeVar("_L", bound=Line)
 
 
 class Batch:
-    """Stores lines of one tenant within a transaction that its caller has begun."""
+    """Stores lines of one tenant in the caller's transaction."""
 
     def __init__(
         self, connection: Connection, tenant_id: UUID, lines: Sequence[Numbered], *, default_timezone: str
@@ -55,10 +55,10 @@ class Batch:
         self._spaces: dict[Space, UUID] = {}
         self._conversations: dict[Session, KnownConversation] = {}
         self.touched: dict[UUID, tuple[datetime, datetime]] = {}
-        """Conversations that messages were stored in, with the times of the first and the last of them."""
+        """Conversations that received messages, with the times of the first and last one."""
 
     async def store(self, *, episodes: bool) -> ImportReport:
-        """Store the lines and say what became of them; with `episodes`, exchanges become some."""
+        """Store the lines and report the outcome; with `episodes`, exchanges become episodes."""
         await self._find_experts()
         self._users = await self._owners.users(_users_of(self._lines), self._default_timezone)
         times = self._times()
@@ -91,7 +91,7 @@ class Batch:
             self._spaces = await self._owners.spaces(named)
 
     def _refuse_other_spaces(self) -> None:
-        """Refuse lines of a conversation that belongs to another space than they name: it keeps its own."""
+        """Refuse lines that name another space than their existing conversation belongs to."""
         self._keep(
             (number, "space: the conversation belongs to another space, or to none")
             for number, line in self._lines
@@ -102,7 +102,7 @@ class Batch:
         )
 
     def _times(self) -> dict[int, datetime]:
-        """When each message was said, by the number of its line; what is out of bounds is refused."""
+        """Time of each message, by line number; times out of range are refused."""
         times: dict[int, datetime] = {}
         wrong = []
         for number, line in self._only(MessageLine):
@@ -115,7 +115,7 @@ class Batch:
         return times
 
     def _wanted_conversations(self, times: dict[int, datetime]) -> dict[Session, NewConversation]:
-        """What conversations are like, if they have yet to be made: as they are described, or as they begin."""
+        """Properties of new conversations: from their own line, else from their first message."""
         wanted: dict[Session, NewConversation] = {}
         spaces = {
             self._session(line.user_id, line.session_id): space_id
@@ -146,7 +146,7 @@ class Batch:
         return wanted
 
     def _count_made(self) -> None:
-        """Count the lines of users and sessions: the first for each that was made is imported."""
+        """Count the lines of users and sessions; the first line of each new one is imported."""
         made: set[str | Session] = set()
         for _, line in self._lines:
             if isinstance(line, UserLine):
@@ -215,7 +215,7 @@ class Batch:
         )
 
     def _keep(self, wrong: Iterable[tuple[int, str]]) -> None:
-        """Refuse these and go on with the others."""
+        """Refuse these lines and continue with the others."""
         refused = dict(wrong)
         for number, reason in refused.items():
             self._report.refuse(number, reason)
@@ -231,7 +231,7 @@ class Batch:
         return self._spaces[self._users[line.user_id].id, line.space] if line.space is not None else None
 
     def _space_of_episode(self, line: EpisodeLine) -> UUID | None:
-        """That of its conversation, if it comes from one."""
+        """Session of its conversation, if it has one."""
         if line.session_id is None:
             return self._space(line)
         return self._conversations[self._session(line.user_id, line.session_id)].space_id
@@ -248,7 +248,7 @@ def _expert_of(line: Line) -> str | None:
 
 
 def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
-    """The users of the lines, each once: as their own line describes them, or else the first message."""
+    """The users of the lines, each once: from their own line, else from their first message."""
     users: dict[str, NewUser] = {}
     described = [line for _, line in lines if isinstance(line, UserLine)]
     others = [line for _, line in lines if not isinstance(line, UserLine)]
@@ -264,7 +264,7 @@ def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
 
 
 def _repeated(messages: Sequence[ImportedMessage]) -> set[int]:
-    """Numbers of messages that stand in the batch before."""
+    """Line numbers of messages of the previous batch."""
     seen: set[tuple[UUID, str]] = set()
     repeated = set()
     for message in messages:

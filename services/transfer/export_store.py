@@ -1,4 +1,4 @@
-"""Stored data of a user, read in pages: nobody's export holds a connection, however slowly it is taken."""
+"""Reads a user's stored data in pages, so that a slow export holds no connection."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -119,7 +119,7 @@ ORDER BY x.session_key, coalesce(e.created_at, m.created_at), coalesce(e.id, m.i
 
 @dataclass(frozen=True)
 class ExportedUser:
-    """A user, and how much there is to export."""
+    """A user, with the counts of rows to export."""
 
     id: UUID
     name: str
@@ -157,7 +157,7 @@ class ExportedMessage:
     retracted: bool
     memory_text: str | None
     branch: int
-    """Number of the branch of its conversation that it is on; 0 = none."""
+    """Branch number within its conversation; 0 = not on a branch."""
     rating: str | None
     """The user's opinion of it: `up`, `down`, or None with the next three."""
     comment: str | None

@@ -28,12 +28,12 @@ from services.time_reference.zones import time_zone
 from services.validation import accepted_fields, plain_reason
 
 MAX_CONTENT_CHARACTERS = 1_000_000
-"""Characters of a message. A user's message in a chat is shorter, but a model's answer has no limit of ours."""
+"""Longest message, in characters. Users' messages are shorter, but a model's answer has no limit here."""
 MAX_CORE_MEMORY_CHARACTERS = 4096
 """Characters of a section of core memory, as compact JSON."""
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_AHEAD = timedelta(minutes=5)
-"""Clocks differ by so much; what is later has not been said yet."""
+"""Tolerated difference of clocks; later times are in the future."""
 _LONGEST_REASON = 300
 _MOST_PROBLEMS = 5
 
@@ -76,7 +76,7 @@ def _moment(value: Any) -> datetime:
 
 
 def _storable(content: Any) -> None:
-    """PostgreSQL takes no NUL in JSON, and JSON knows no infinity."""
+    """Refuse NUL, which PostgreSQL rejects in JSON, and infinity, which JSON lacks."""
     if isinstance(content, str):
         no_nul(content)
     elif isinstance(content, float) and not math.isfinite(content):
@@ -157,14 +157,14 @@ class MessageLine(_OfUser):
     expert: Id | None = None
     """Expert of a new conversation."""
     space: SpaceName | None = None
-    """Space that its conversation belongs to; None = none."""
+    """Space of its conversation; None = no space."""
     completed: bool = True
     retracted: bool = False
     branch: int | None = Field(None, ge=1, le=1_000_000)
-    """Number of the branch of the conversation that it is on; None = the conversation as it goes on."""
+    """Branch number in the conversation; None = not on a branch."""
     """Whether memory keeps nothing of it."""
     memory_text: _Content | None = None
-    """What memory keeps in place of the content."""
+    """Text that memory keeps instead of the content."""
     parts: list[ImagePart] = Field(default_factory=list, max_length=MAX_IMAGES)
     feedback: FeedbackPart | None = None
 
@@ -202,7 +202,7 @@ class SessionLine(_OfUser):
 
 
 class CoreMemoryLine(_OfUser):
-    """A section of core memory; one that is there stays as it is."""
+    """A section of core memory; an existing one stays unchanged."""
 
     kind: Literal["core_memory"]
     expert: Id | None = None
@@ -257,7 +257,7 @@ class ExclusionLine(_OfUser):
 
     kind: Literal["exclusion"]
     session_id: Id
-    """The conversation that goes without it."""
+    """The conversation that does not use it."""
     message: SourceLine | None = None
     memory: MemoryReference | None = None
 

@@ -12,7 +12,7 @@ from services.transfer.lines import CoreMemoryLine, EpisodeLine, ExclusionLine, 
 from services.transfer.messages import digest_of, import_key, stored_key
 from services.transfer.statements import BatchStatements
 
-# The history of a section begins with the import. The generation tells caches that theirs is old.
+# The history of a section begins with the import. The new generation invalidates caches.
 _ADD_SECTIONS: LiteralString = """
 WITH block AS (
     INSERT INTO core_memory_blocks (id, tenant_id, user_id, expert_id, space_id, section, content, version,
@@ -35,7 +35,7 @@ WITH block AS (
 SELECT id FROM block
 """
 
-# What was written is compared by the caller: in the database it may be encrypted.
+# The caller compares contents: in the database they may be encrypted.
 _KNOWN_EPISODES: LiteralString = """
 SELECT g.number, stored.content
 FROM unnest(%(numbers)s::bigint[], %(user_ids)s::uuid[], %(expert_ids)s::uuid[], %(conversation_ids)s::uuid[],
@@ -108,7 +108,7 @@ SELECT number, id IN (SELECT id FROM added) FROM given
 
 @dataclass(frozen=True)
 class ImportedSection:
-    """A section of core memory that is to be stored."""
+    """A section of core memory to store."""
 
     user_id: UUID
     expert_id: UUID
@@ -118,7 +118,7 @@ class ImportedSection:
 
 @dataclass(frozen=True)
 class ImportedEpisode:
-    """A written episode that is to be stored."""
+    """A written episode to store."""
 
     number: int
     """Number of its line."""
@@ -132,7 +132,7 @@ class ImportedEpisode:
 
 @dataclass(frozen=True)
 class ImportedExclusion:
-    """What a conversation is never to use."""
+    """An exclusion of a conversation."""
 
     number: int
     """Number of its line."""
@@ -144,7 +144,7 @@ class ImportedMemory(BatchStatements):
     """Stores core memory and episodes of one tenant."""
 
     async def add_sections(self, sections: Sequence[ImportedSection]) -> int:
-        """Store sections of core memory, but for those that are there; return how many were not."""
+        """Store the sections that are new; return how many."""
         values = {
             "ids": [uuid7() for _ in sections],
             "user_ids": [each.user_id for each in sections],
@@ -157,7 +157,7 @@ class ImportedMemory(BatchStatements):
         return len(await self._rows(_ADD_SECTIONS, values))
 
     async def add_episodes(self, episodes: Sequence[ImportedEpisode]) -> int:
-        """Store episodes, but for those that are there; return how many were not.
+        """Store the episodes that are new; return how many.
 
         A source that is not stored is left out.
         """
@@ -181,7 +181,7 @@ class ImportedMemory(BatchStatements):
         return len(new)
 
     async def add_exclusions(self, exclusions: Sequence[ImportedExclusion]) -> dict[int, bool]:
-        """Store what conversations never use.
+        """Store exclusions of conversations.
 
         Returns:
             By the number of its line, whether it was not stored before; without the lines whose conversation,

@@ -34,7 +34,7 @@ LEFT JOIN LATERAL (
 WHERE imported.found OR said.content IS NOT NULL OR named.found
 """
 
-# The turn whose last message stands right before an answer.
+# The turn whose last message comes right before an answer.
 _ANSWERED: LiteralString = """
 SELECT g.number, before.turn_id
 FROM unnest(%(numbers)s::bigint[], %(conversation_ids)s::uuid[], %(ats)s::timestamptz[])
@@ -145,7 +145,7 @@ class ConversationWork:
     late: bool
     """Whether messages came before the summary's point."""
     behind: int
-    """Completed messages behind that point, as many as were counted."""
+    """Completed messages after that point, up to the number counted."""
     full_of_topics: bool
 
 
@@ -153,7 +153,7 @@ class ImportedMessages(BatchStatements):
     """Stores messages of one tenant."""
 
     async def known(self, messages: Sequence[ImportedMessage]) -> set[int]:
-        """Numbers of those that are stored already."""
+        """Line numbers of messages already stored."""
         values = {
             "numbers": [each.number for each in messages],
             "conversation_ids": [each.conversation_id for each in messages],
@@ -169,7 +169,7 @@ class ImportedMessages(BatchStatements):
         }
 
     async def add(self, exchanges: Sequence[Exchange], *, episodes: bool) -> None:
-        """Store exchanges; with `episodes`, each becomes one, or goes on with the one that it answers."""
+        """Store exchanges; with `episodes`, each becomes an episode or extends the one it answers."""
         await self._find_answered([each for each in exchanges if each.begins_with_answer])
         pairs = [(message, each.turn_id) for each in exchanges for message in each.messages]
         pairs.sort(key=lambda pair: pair[0].id)
@@ -216,7 +216,7 @@ class ImportedMessages(BatchStatements):
     async def work_behind(
         self, conversation_ids: Sequence[UUID], *, enough: int, soon: float
     ) -> list[ConversationWork]:
-        """The work that is due, with `enough` messages counted at the most; `soon` = share of a full prompt."""
+        """The background work that is due; counts at most `enough` messages. `soon` = share of a full prompt."""
         values = {"conversation_ids": list(conversation_ids), "enough": enough, "soon": soon, "many": _WEIGHED}
         return [ConversationWork(*row) for row in await self._rows(_WORK, values)]
 

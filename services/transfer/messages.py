@@ -1,4 +1,4 @@
-"""Imported messages: by what they are known again, and which of them make an exchange."""
+"""Imported messages: their keys, and how they form exchanges."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ def digest_of(content: str) -> bytes:
 def import_key(
     session_id: str, *, external_id: str | None, at: datetime | None, role: str | None, sha256: str | None
 ) -> str:
-    """By what a message is known when it comes again: its external id, or else time, role and content.
+    """The key by which a repeated message is recognised: its external id, else time, role and content.
 
     `at` is in UTC, `sha256` is the content's in hexadecimal digits.
     """
@@ -36,13 +36,13 @@ def import_key(
 
 
 def stored_key(key: str) -> str:
-    """Return a key as it is stored: one made of a message's words is replaced where these are encrypted."""
+    """Return the key to store: where words are encrypted, a key made from words is replaced."""
     return Fingerprint(key) if key.startswith("sha256:") else key
 
 
 @dataclass(frozen=True)
 class ImportedMessage:
-    """A message that is to be stored."""
+    """A message to store."""
 
     number: int
     """Number of its line."""
@@ -64,7 +64,7 @@ class ImportedMessage:
 
     @property
     def branch_id(self) -> UUID | None:
-        """Id of the branch that it is on, the same whenever it is imported into this conversation."""
+        """Branch id, the same for every import into this conversation."""
         branch = self.line.branch
         return uuid5(self.conversation_id, f"branch {branch}") if branch else None
 
@@ -75,7 +75,7 @@ class ImportedMessage:
 
     @cached_property
     def key(self) -> str:
-        """By what it is known when it comes again."""
+        """Key by which a repetition is recognised."""
         line = self.line
         return import_key(
             line.session_id,
@@ -96,12 +96,12 @@ class Exchange:
 
     @property
     def begins_with_answer(self) -> bool:
-        """Whether the message that was answered is not among these."""
+        """Whether the answered message is missing here."""
         return self.messages[0].line.role == "assistant"
 
     @property
     def complete(self) -> list[ImportedMessage]:
-        """What the episode is made of: no answer that broke off, nothing that was retracted or is on a branch."""
+        """Messages of the episode: none that is incomplete, retracted or on a branch."""
         return [
             message
             for message in self.messages
@@ -110,7 +110,7 @@ class Exchange:
 
 
 def exchanges_of(messages: Iterable[ImportedMessage], known: Collection[int]) -> list[Exchange]:
-    """The exchanges of the messages, but for those whose numbers are known: they are stored already.
+    """The exchanges of the messages, without those already stored.
 
     In each conversation the order is that of time, and of the lines where times are equal. What follows a
     known message begins its own exchange.

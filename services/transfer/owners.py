@@ -1,4 +1,4 @@
-"""Users, experts and conversations of imported lines: found, or made. All within the caller's transaction."""
+"""Find or create users, experts and conversations of imported lines, in the caller's transaction."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from services.transfer.statements import BatchStatements
 
 DEFAULT_EXPERT = "default"
 
-# In the order of the names, as every import makes them: two of them wait for each other in one direction.
+# In the order of names, so that two imports cannot deadlock.
 _MAKE_USERS: LiteralString = """
 INSERT INTO users (id, tenant_id, external_id, timezone, locale, display_name, created_at)
 SELECT g.id, %(tenant_id)s, g.name, g.timezone, g.locale, g.display_name, coalesce(g.created_at, now())
@@ -78,7 +78,7 @@ class NewUser:
 
 @dataclass(frozen=True)
 class KnownUser:
-    """A user who is there."""
+    """An existing user."""
 
     id: UUID
     timezone: str
@@ -105,7 +105,7 @@ class NewConversation:
 
 @dataclass(frozen=True)
 class KnownConversation:
-    """A conversation that is there."""
+    """An existing conversation."""
 
     id: UUID
     space_id: UUID | None
@@ -114,7 +114,7 @@ class KnownConversation:
 
 
 class Owners(BatchStatements):
-    """Finds or makes what lines belong to, for one tenant."""
+    """Finds or creates the owners of lines, for one tenant."""
 
     async def users(self, wanted: Iterable[NewUser], default_timezone: str) -> dict[str, KnownUser]:
         """The users by name; until the transaction ends no other import touches them, and they are not erased."""
@@ -132,11 +132,11 @@ class Owners(BatchStatements):
         return {row[1]: KnownUser(row[0], row[2], made=row[0] in news) for row in rows}
 
     async def experts(self, names: Collection[str]) -> dict[str, UUID]:
-        """Ids of the experts that there are."""
+        """Ids of the existing experts."""
         return dict(await self._rows(_EXPERTS, {"names": list(names)}))
 
     async def spaces(self, wanted: Collection[Space]) -> dict[Space, UUID]:
-        """Ids of the spaces; those that are not there are made."""
+        """Ids of the spaces; missing ones are created."""
         values = {
             "ids": [uuid7() for _ in wanted],
             "user_ids": [user_id for user_id, _ in wanted],
@@ -146,7 +146,7 @@ class Owners(BatchStatements):
         return {(row[0], row[1]): row[2] for row in await self._rows(_SPACES, values)}
 
     async def conversations(self, wanted: Mapping[Session, NewConversation]) -> dict[Session, KnownConversation]:
-        """The conversations; those that are not there are made."""
+        """The conversations; missing ones are created."""
         news = {uuid7(): conversation for conversation in wanted.values()}
         values = {
             "ids": list(news),

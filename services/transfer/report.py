@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 MOST_ERRORS = 1000
-"""Refused lines that are named; the others are counted."""
+"""Refused lines described in the report; others are only counted."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class ImportReport:
     """Outcome of the lines; empty ones are not counted."""
 
     imported: int = 0
-    """Lines that are stored now and were not before."""
+    """Lines newly stored."""
     skipped: int = 0
-    """Lines of what was stored already."""
+    """Lines whose content was stored already."""
     refused: int = 0
     """Lines with errors."""
     errors: list[LineError] = field(default_factory=list)
@@ -36,7 +36,7 @@ class ImportReport:
             self.in_order()
 
     def add(self, other: "ImportReport") -> None:
-        """Take in what became of other lines."""
+        """Add the outcome of other lines."""
         self.imported += other.imported
         self.skipped += other.skipped
         self.refused += other.refused
@@ -44,5 +44,5 @@ class ImportReport:
         self.in_order()
 
     def in_order(self) -> None:
-        """Name the errors by line, as many as are named."""
+        """Describe the errors by line, up to the limit."""
         self.errors = sorted(self.errors, key=lambda error: error.line)[:MOST_ERRORS]

@@ -1,4 +1,4 @@
-"""Statements over the rows of a batch, within a transaction that its caller has begun.
+"""Statements over the rows of a batch, in the caller's transaction.
 
 They are not prepared: a plan from the beginning of an import, when the tables are small, would be the wrong one
 at its end. The bounds in them are bare values where they are compared: under row-level security no other
@@ -22,10 +22,10 @@ class BatchStatements:
         self._tenant_id = tenant_id
 
     async def _rows(self, statement: LiteralString, values: Mapping[str, Any]) -> list[TupleRow]:
-        """What a statement returns; `tenant_id` is among its values."""
+        """Rows that a statement returns; `tenant_id` is added to its values."""
         cursor = await self._connection.execute(statement, {**values, "tenant_id": self._tenant_id}, prepare=False)
         return await cursor.fetchall()
 
     async def _run(self, statement: LiteralString, values: Mapping[str, Any]) -> None:
-        """The same for a statement that returns nothing."""
+        """The same for a statement without a result."""
         await self._connection.execute(statement, {**values, "tenant_id": self._tenant_id}, prepare=False)

@@ -1,3 +1,3 @@
-"""The tools that come with the service, one module each: a module's `TOOL` is found by itself.
+"""The built-in tools, one module each; the registry finds every `TOOL`.
 
 It is a `RegisteredTool`, or a function that makes one of `ToolServices`."""

@@ -1,4 +1,4 @@
-"""`core_memory_update`: the model changes what it always knows of the user."""
+"""`core_memory_update`: the model changes what it always knows about the user."""
 
 from typing import Annotated, Any
 

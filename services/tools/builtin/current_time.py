@@ -1,4 +1,4 @@
-"""`get_current_time`: what time it is somewhere."""
+"""`get_current_time`: the time in a place."""
 
 import re
 from datetime import datetime
@@ -39,7 +39,7 @@ _QUESTIONS = (
 
 
 def _zone(match: re.Match[str]) -> list[dict[str, Any]]:
-    """The zone of the city that was named, if it is known; without one the user's own."""
+    """The zone of the named city if it is known; without a city, the user's zone."""
     place = match.groupdict().get("place")
     if not place:
         return [{}]

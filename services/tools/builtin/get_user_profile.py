@@ -1,4 +1,4 @@
-"""`get_user_profile`: what is known of the user, whole or one aspect of it."""
+"""`get_user_profile`: what is known about the user, all of it or one aspect."""
 
 import json
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ _ALIASES = {
     "language": "locale",
 }
 _ABOUT_ITSELF = "persona"
-"""The section in which the expert keeps what it is with this user."""
+"""The section that holds the expert's persona for this user."""
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
@@ -56,7 +56,7 @@ def _over(core_memory: CoreMemory) -> BaseTool:
 
 
 def _facts(sections: dict[str, dict[str, Any]], context: TurnContext) -> dict[str, Any]:
-    """Everything, each fact by its name: those of `human` by theirs alone, the others' with their section's."""
+    """All facts by name; names outside the section `human` have the section as a prefix."""
     facts: dict[str, Any] = {}
     for section, content in sections.items():
         facts |= {name if section == "human" else f"{section}.{name}": value for name, value in content.items()}

@@ -1,4 +1,4 @@
-"""`get_weather`: the weather in a city, from the server that the operator has named."""
+"""`get_weather`: the weather in a city, from the server that the operator configured."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ City = Annotated[str, Field(min_length=1, max_length=100, description="Its name 
 
 
 def make_tool(services: ToolServices) -> RegisteredTool | None:
-    """The tool, if there is a server to ask."""
+    """The tool, if a weather server is configured."""
     if services.http is None or not services.weather_url:
         return None
     places.warm()

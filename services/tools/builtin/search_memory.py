@@ -94,7 +94,7 @@ def _between(
 
 
 def _matching(found: list[FoundEpisode], query: str) -> list[FoundEpisode]:
-    """Those that share an informative word with the query; all, where it has none."""
+    """The items that share an informative word with the query; all if it has none."""
     subject = Subject.of(query)
     if not subject.terms:
         return found
@@ -107,7 +107,7 @@ def _line(episode: FoundEpisode, language: Language, timezone: str) -> str:
         for source in episode.sources
         if episode.episode_type == "turn"
     ] or [episode.content]
-    # A text of several lines could look like a line of ours.
+    # A text of several lines could imitate a line of the result.
     text = " / ".join(" ".join(line.split()) for line in said)
     day = episode.created_at.astimezone(time_zone(timezone)).strftime("%Y-%m-%d")
     return f"- [{day}] {text[:_LONGEST]}{'…' if len(text) > _LONGEST else ''} (id {episode.id})"

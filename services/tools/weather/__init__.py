@@ -1,1 +1,1 @@
-"""The weather: asked of an Open-Meteo server, told in Chinese or English, recognised in questions."""
+"""The weather: read from an Open-Meteo server, worded in Chinese or English, recognised in questions."""

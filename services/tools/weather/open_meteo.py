@@ -1,4 +1,4 @@
-"""An Open-Meteo server, or one that speaks as it does: where a city is, and what the weather is there."""
+"""Client of an Open-Meteo server, or one with the same API: places and their weather."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from services.platform.outgoing import OutgoingFailed, OutgoingHttp
 
 WITHIN_S = 6.0
-"""For both of its answers together."""
+"""Seconds for both requests together."""
 _MOST_BYTES = 256 * 1024
 _DAYS = 3
 _SHORTEST_NAME = 2
@@ -23,7 +23,7 @@ Text = Annotated[str, Field(max_length=200)]
 
 
 class WeatherUnavailable(Exception):
-    """The weather cannot be told; the message says why."""
+    """No weather is available; the message says why."""
 
 
 class Place(BaseModel):
@@ -137,7 +137,7 @@ _REASONS = {
 
 
 def _variants(city: str) -> Iterator[str]:
-    """The name, and then without the word for what kind of place it is."""
+    """The name, then the name without its kind of place."""
     yield city
     for suffix in _SUFFIXES:
         if city.lower().endswith(suffix) and len(short := city[: -len(suffix)]) >= _SHORTEST_NAME:

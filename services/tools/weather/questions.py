@@ -9,7 +9,7 @@ from services.tools.quick import QuickMatch
 _MOST_WORDS = 4
 _SHORTEST = 2
 
-# A span is taken for places only if nothing in it says that it is something else.
+# A span names places only if nothing in it contradicts that.
 _NO_CHINESE_PLACE = re.compile(
     "[我你您他她它谁咱哪这昨怎想说问讲写译了吗呢么很的第]|什么|为什|那[里边儿天时个]|喜欢|讨厌|聊天|聊聊|没有|不是|一[个下些]|有没|是否"
     "|天气|气温|温度|今天|今日|明天|后天|现在|目前|当前|今晚|明晚|去年|今年|明年|前天|上周|上个|上月|下周|下个|下月|本周|周末|星期|最近|月份|年代"
@@ -68,7 +68,7 @@ _ANYWHERE = (
     f"(?:is it|will it|is it going to|does it) (?:be )?(?:rain|raining|rainy|snow|snowing){_AT_EN}",
     f"(?:do|will|should) i (?:need|take|bring)(?: to take| to bring)? an umbrella{_AT_EN}",
 )
-"""With any place that may be one."""
+"""Valid with any word that may be a place."""
 _KNOWN = (
     f"{_ZH}(?:{_TOPIC_ZH}|气温|温度)(?:{_HOW_ZH})?{_MORE_ZH}",
     f"{_ZH}(?:多少度|几度|多热|多冷|{_COLD_ZH}|(?:需要|要不要|用不用|要|用)带雨?伞吗?)了?",
@@ -78,7 +78,7 @@ _KNOWN = (
     f"{_EN}(?:'s)? weather(?: forecast| report)?{_THEN_EN}",
     f"{_WHAT_EN}{_EN}(?:'s)? (?:weather|temperature){_BE_EN}{_THEN_EN}",
 )
-"""Only with well-known cities: with another word in its place it would be another question."""
+"""Valid only with well-known cities: with another word it would be another question."""
 
 
 def _cities(match: re.Match[str]) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def _places(span: str) -> list[str]:
 
 
 def _chinese_places(span: str) -> list[str]:
-    """Split at what stands between places, except where that is a part of a name, as in 呼和浩特."""
+    """Split between places, but not inside a name such as 呼和浩特."""
     parts = _LIST_ZH.split(span)
     found: list[str] = []
     start, end = 0, 0

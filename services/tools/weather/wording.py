@@ -62,7 +62,7 @@ _WORDS = {
 
 
 def weather_text(place: Place, forecast: Forecast, language: Language) -> str:
-    """Where, when, now, and the days to come; what the server did not tell is left out or a dash."""
+    """Place, time, present weather and coming days; missing values are left out or a dash."""
     words = _WORDS[language]
     names = dict.fromkeys(_plain(name) for name in (place.name, place.admin1, place.country) if name)
     time = _plain(forecast.current.time).replace("T", " ")
@@ -109,5 +109,5 @@ def _sky(code: int | None, language: Language) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line: it comes from another server."""
+    """Keep text from another server on one line."""
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The file of an export, a ZIP archive or JSON, read record by record: it is never held as a whole."""
+"""The file of an export, ZIP or JSON, read record by record and never held as a whole."""
 
 import re
 import zipfile
@@ -33,7 +33,7 @@ class Archive:
     """An export's file."""
 
     def __init__(self, path: Path, *, members: str, lists: tuple[str, ...] = ()) -> None:
-        """Take where it is and what of it is read.
+        """Take the path and what to read.
 
         Args:
             path: a ZIP archive, or one of its JSON files by itself.
@@ -162,7 +162,7 @@ def _items(source: _Counted, lists: tuple[str, ...]) -> Iterator[Any]:
     else:
         held = next((name for name in lists if f'"{name}"'.encode() in head[:_CHUNK]), None)
         prefix = f"{held}.item" if held else ""
-    # Without a list, records may follow one another, as lines.
+    # Without a list, records may follow one another as lines.
     yield from ijson.items(source, prefix, use_float=True, multiple_values=not prefix)
 
 

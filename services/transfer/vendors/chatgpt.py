@@ -20,11 +20,11 @@ from services.transfer.vendors.records import (
 )
 
 _SAID = frozenset({"text", "multimodal_text"})
-"""Kinds of content that people and the model say; others are code, thoughts and what tools sent."""
+"""Content types spoken by the user or the model; others are code, thoughts and tool output."""
 _INSTRUCTIONS = frozenset({"user_editable_context", "model_editable_context"})
 _SEPARATOR = "\ue202"
 _MARK = re.compile("\ue200([^\ue201]*)\ue201|[\ue200-\ue206]")
-"""Marks of citations and entities in a text, of private characters."""
+"""Marks of citations and entities, in private-use characters."""
 _HIDDEN = "is_visually_hidden_from_conversation"
 
 
@@ -63,7 +63,7 @@ def conversation(record: Mapping[str, Any]) -> VendorConversation:
 
 
 def _message(said: Mapping[str, Any]) -> VendorMessage | str:
-    """A message, or why it is left out."""
+    """A message, or the reason to leave it out."""
     role: Any = mapping(said.get("author"), "author").get("role")
     content = mapping(said.get("content") or {}, "content")
     if kind := _unsaid(said, role, content.get("content_type", "text")):
@@ -78,7 +78,7 @@ def _message(said: Mapping[str, Any]) -> VendorMessage | str:
 
 
 def _unsaid(said: Mapping[str, Any], role: Any, kind: Any) -> str:
-    """What a message is that neither the user nor the model said to the other; empty = it was said."""
+    """Why a message is no part of the talk between user and model; empty = it is."""
     metadata = said.get("metadata")
     if kind in _INSTRUCTIONS:
         return "instructions"
@@ -92,14 +92,14 @@ def _unsaid(said: Mapping[str, Any], role: Any, kind: Any) -> str:
 
 
 def _text(part: Any) -> str:
-    """Of a part; an image or a recording has none, but for what was understood of it."""
+    """Text of a part; an image has none, a recording only its transcript."""
     if isinstance(part, str):
         return part
     return part["text"] if isinstance(part, Mapping) and isinstance(part.get("text"), str) else ""
 
 
 def _files(said: Mapping[str, Any]) -> int:
-    """How many images, recordings and files a message shows."""
+    """Number of images, recordings and files in a message."""
     content, metadata = said.get("content"), said.get("metadata")
     parts = content.get("parts") if isinstance(content, Mapping) else None
     shown = sum(1 for part in parts or () if isinstance(part, Mapping) and not _text(part))
@@ -108,7 +108,7 @@ def _files(said: Mapping[str, Any]) -> int:
 
 
 def _marked(found: "re.Match[str]") -> str:
-    """What a mark stands for: the name of an entity; a citation for nothing."""
+    """Text for a mark: the name of an entity; nothing for a citation."""
     kind, _, inside = (found[1] or "").partition(_SEPARATOR)
     try:
         named = json.loads(inside) if kind == "entity" else None

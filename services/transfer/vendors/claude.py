@@ -65,7 +65,7 @@ def _active(record: Mapping[str, Any], said: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _text(message: Mapping[str, Any]) -> tuple[str, Counter[str]]:
-    """What was said, and the number of thoughts, calls of tools and the like that were not."""
+    """The text said, and the number of thoughts, tool calls and the like."""
     texts, others = parts_of(message.get("content"))
     if texts or others:
         return "\n".join(str(each.get("text") or "") for each in texts).strip(), others

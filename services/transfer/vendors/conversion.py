@@ -1,4 +1,4 @@
-"""From a vendor's export to the lines that every import takes.
+"""Convert a vendor's export to the lines of an import.
 
 Ids of the lines come from the vendor's, so that an export which is imported again, or a newer one, adds only what
 is new. All of it is data: system messages and custom instructions are left out, and what is imported never becomes
@@ -26,7 +26,7 @@ from services.transfer.vendors.records import BadRecord, Record, VendorConversat
 Vendor = Literal["chatgpt", "claude", "openwebui", "librechat", "mem0"]
 VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 USUAL_USER = "me"
-"""Whose history it is, where neither the caller nor the export says so."""
+"""The user when neither the caller nor the export names one."""
 
 _LONGEST_TITLE = 500
 _IMPORTANCE = 0.5
@@ -52,7 +52,7 @@ _LISTS: Mapping[Vendor, tuple[str, ...]] = {"claude": ("conversations",), "mem0"
 
 @dataclass
 class Conversion:
-    """What was read of an export."""
+    """Counts of what was read."""
 
     conversations: int = 0
     messages: int = 0
@@ -62,7 +62,7 @@ class Conversion:
     unread: int = 0
     """Records that could not be read."""
     errors: list[str] = field(default_factory=list)
-    """The first of these, each with its place."""
+    """The first few of these, each with its place."""
     _starts: list[int] = field(default_factory=list)
     _places: list[str] = field(default_factory=list)
     _lines: int = 0
@@ -73,10 +73,10 @@ class Conversion:
 
 
 class VendorExport:
-    """One export, and whose history it becomes."""
+    """An export and the user who receives it."""
 
     def __init__(self, vendor: Vendor, path: Path, *, user: str | None = None, expert: str | None = None) -> None:
-        """Take what it is.
+        """Take the export's properties.
 
         Args:
             vendor: whose format it has.
@@ -106,7 +106,7 @@ class VendorExport:
         return self._archive.size()
 
     def lines(self, into: Conversion, read: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
-        """Lines of every record, one record after the other; what was read is counted in `into`.
+        """Lines of every record in turn; counts go to `into`.
 
         Raises:
             InvalidInput: the file cannot be read, or breaks off.
@@ -170,7 +170,7 @@ class VendorExport:
         return user
 
     def _id(self, vendors: str) -> str:
-        """An id of ours for one of the vendor's, the same each time."""
+        """A stable id made from the vendor's id."""
         own = f"{self._vendor}:{_NO_ID.sub('_', vendors)}"
         if len(own) <= _LONGEST_ID and own == f"{self._vendor}:{vendors}":
             return own
@@ -190,7 +190,7 @@ def vendor_named(name: str) -> Vendor:
 
 
 def _later(before: datetime, at: datetime | None) -> datetime:
-    """A time that keeps the order of the path: edits and clocks may say otherwise."""
+    """A time that keeps the order of the path, whatever edits and clocks say."""
     return before if at is None else max(before, at)
 
 

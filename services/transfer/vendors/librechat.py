@@ -77,7 +77,7 @@ def _leaf(by_id: Mapping[str, Mapping[str, Any]]) -> str | None:
 
 
 def _text(message: Mapping[str, Any]) -> tuple[str, Counter[str]]:
-    """What was said (`text`, or the parts of that kind in `content`), and the number of other parts."""
+    """The text said (`text`, or text parts of `content`), and the number of other parts."""
     parts, others = parts_of(message.get("content"))
     texts = [part.get("text") for part in parts]
     said = [str(text.get("value") or "") if isinstance(text, Mapping) else str(text or "") for text in texts]

@@ -21,7 +21,7 @@ from services.transfer.vendors.records import (
 )
 
 _FOLDED = re.compile(r"<details\b.*?</details>\s*", re.DOTALL)
-"""Thoughts and calls of tools, as the page folds them away."""
+"""Thoughts and tool calls, which the page folds away."""
 
 
 def conversation(record: Mapping[str, Any]) -> VendorConversation:

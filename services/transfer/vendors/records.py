@@ -8,18 +8,18 @@ from typing import Any, Literal
 
 
 class BadRecord(ValueError):
-    """A record of an export cannot be read; the message names what is wrong."""
+    """A record that cannot be read; the message says why."""
 
 
 @dataclass(frozen=True)
 class VendorMessage:
-    """A message that somebody said."""
+    """A message of the user or the model."""
 
     role: Literal["user", "assistant"]
     text: str
     id: str | None = None
     at: datetime | None = None
-    """None = not told; it follows the message before it."""
+    """None = unknown; it follows the message before it."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class VendorConversation:
     left_out: Counter[str] = field(default_factory=Counter)
     """Messages and parts of messages that are not imported, by kind: `system`, `tool`, `other branches`, …"""
     user: str | None = None
-    """Whose it is, where the export says so."""
+    """Its user, if the export says so."""
 
 
 @dataclass(frozen=True)
 class VendorMemory:
-    """A memory by itself."""
+    """A single memory."""
 
     id: str
     text: str
@@ -89,7 +89,7 @@ def optional(record: Mapping[str, Any], *names: str) -> str | None:
 
 
 def moment(value: Any, name: str) -> datetime | None:
-    """A time in seconds or milliseconds since 1970, or in ISO 8601; None where there is none.
+    """A time in seconds or milliseconds since 1970, or in ISO 8601; None if there is none.
 
     Raises:
         BadRecord: it is something else.
@@ -108,7 +108,7 @@ def moment(value: Any, name: str) -> datetime | None:
 
 
 def files_of(message: Mapping[str, Any], *names: str) -> int:
-    """How many files a message has; lists under several names tell of the same ones."""
+    """Number of a message's files; lists under several names hold the same files."""
     return max((len(value) for name in names if isinstance(value := message.get(name), list)), default=0)
 
 
@@ -129,7 +129,7 @@ def parts_of(content: Any) -> tuple[list[Mapping[str, Any]], Counter[str]]:
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
-    """The ids from the first message to a leaf; what leads in a circle ends there."""
+    """Ids from the first message to a leaf; a cycle ends the path."""
     path: dict[str, None] = {}
     while leaf is not None and leaf in parents and leaf not in path:
         path[leaf] = None
@@ -159,6 +159,6 @@ _KINDS = {
     "input_audio": FILES,
     "video_url": FILES,
 }
-"""What is reported of parts that are not imported."""
+"""Report of parts that are not imported."""
 _MILLISECONDS = 100_000_000_000
 """Seconds of the year 5138: a larger number counts milliseconds."""
