@@ -22,6 +22,8 @@ from pydantic import BaseModel, ValidationError
 
 _USAGE_S = 1.0
 """Seconds to wait for the usage that follows a complete answer."""
+_MOST_OTHER_BYTES = 16 * 1024 * 1024
+"""Bytes of events that are not plain text: reasoning, calls of tools, metadata."""
 _REST_S = 0.1
 """Seconds to wait for the end of the body after that, so that its connection can be reused."""
 
@@ -52,6 +54,8 @@ class Events(Protocol):
     """None until the answer is complete; then the seconds to wait for what may still follow."""
     place: Any
     """Position of the text that `text_of` returned last."""
+    other_bytes: int
+    """Bytes of the events so far that were not plain text."""
 
     def options(self, usage: bool) -> dict[str, Any]:
         """Options of the request that belong to this API."""
@@ -83,6 +87,7 @@ class ChatEvents:
     def __init__(self, convert: Callable[..., ChatGenerationChunk | None]) -> None:
         self._convert = convert
         self.patience: float | None = None
+        self.other_bytes = 0
 
     def options(self, usage: bool) -> dict[str, Any]:
         return {"stream_options": {"include_usage": True}} if usage else {}
@@ -144,6 +149,7 @@ class ResponsesEvents:
         self._item_indexes: dict[str, int] = {}
         self._has_reasoning = False
         self.patience: float | None = None
+        self.other_bytes = 0
         self.place: Any = ({}, self._indexes)
         """The last text event that was converted, and the indexes after it."""
 
@@ -243,7 +249,11 @@ def _sdk_event(kind: str, event: dict[str, Any]) -> Any:
 def parts_of(
     events: Events, received: list[bytes], request: httpx2.Request, *, last: bool = False
 ) -> Iterator[str | ChatGenerationChunk]:
-    """Join the text of adjacent events; convert the others. The `last` may have been cut off."""
+    """Join the text of adjacent events; convert the others. The `last` may have been cut off.
+
+    Raises:
+        ValueError: the model thinks, or calls tools, without end.
+    """
     text: list[str] = []
     for data in received:
         if data == b"[DONE]":
@@ -263,6 +273,9 @@ def parts_of(
         if text:
             yield "".join(text)
             text.clear()
+        events.other_bytes += len(data)
+        if events.other_bytes > _MOST_OTHER_BYTES:
+            raise ValueError("The events that are not text are too many.")
         if refusal := events.refusal_of(event):
             yield Refusal(refusal)
         if chunk := events.convert(event):

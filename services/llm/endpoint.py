@@ -175,6 +175,7 @@ class ModelEndpoint:
             max_retries=0,  # retries are counted here, together with those after the headers
             timeout=timeout,
             http_async_client=self._http,
+            longest_answer=settings.llm_answer_characters,
         )
 
 

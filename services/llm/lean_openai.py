@@ -8,14 +8,15 @@ compare the two over the same streams.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any, cast
 
 import httpx2
 import openai
 import orjson
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import BaseMessage, message_chunk_to_message
+from langchain_core.messages import AIMessage, BaseMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.outputs.chat_generation import merge_chat_generation_chunks
 from langchain_openai import ChatOpenAI
@@ -40,6 +41,10 @@ class LeanChatOpenAI(ChatOpenAI):
     `ainvoke(messages, on_text=f)` streams: `f` gets the text as it arrives, and the complete message
     is returned, with one pair of callbacks per call. `astream` works as in the stock class.
     """
+
+    longest_answer: int = 200_000
+    """Characters of text after which nothing more is read of an answer to `ainvoke`. It then ends like one that
+    has reached the model's own limit, without usage, which comes last."""
 
     async def _astream(
         self,
@@ -83,19 +88,26 @@ class LeanChatOpenAI(ChatOpenAI):
         chunks: list[ChatGenerationChunk] = []
         text: list[str] = []
         place: object = None
-        async for part in self._parts(events, messages, stop, kwargs):
-            if isinstance(part, str):
-                on_text(part)
-                if not isinstance(part, Refusal):
-                    text.append(part)
-                    place = events.place
-                continue
-            if text:
-                chunks.append(events.as_chunk("".join(text), place))
-                text.clear()
-            if part.text:
-                on_text(part.text)
-            chunks.append(part)
+        heard = 0
+        async with aclosing(self._parts(events, messages, stop, kwargs)) as parts:
+            async for part in parts:
+                said = part if isinstance(part, str) else part.text
+                if heard + len(said) > self.longest_answer:
+                    said = said[: self.longest_answer - heard]
+                    on_text(said)
+                    return _cut_off([*(chunk.text for chunk in chunks), *text, said])
+                heard += len(said)
+                if said:
+                    on_text(said)
+                if isinstance(part, str):
+                    if not isinstance(part, Refusal):
+                        text.append(part)
+                        place = events.place
+                    continue
+                if text:
+                    chunks.append(events.as_chunk("".join(text), place))
+                    text.clear()
+                chunks.append(part)
         if text:
             chunks.append(events.as_chunk("".join(text), place))
         whole = merge_chat_generation_chunks(chunks)
@@ -111,7 +123,7 @@ class LeanChatOpenAI(ChatOpenAI):
 
     async def _parts(
         self, events: Events, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
-    ) -> AsyncIterator[str | ChatGenerationChunk]:
+    ) -> AsyncGenerator[str | ChatGenerationChunk]:
         """Yield text as strings, one per network read, refusals as such, and the rest as chunks, in order."""
         options = {"stream": True, **events.options(self._should_stream_usage(**kwargs)), **kwargs}
         options.pop("stream_usage", None)  # an option of the call, not of the request
@@ -157,6 +169,12 @@ class LeanChatOpenAI(ChatOpenAI):
             stream=True,
             stream_cls=openai.AsyncStream[object],
         )
+
+
+def _cut_off(text: list[str]) -> ChatResult:
+    """Return an answer that was longer than any may be, without the calls that it may have begun."""
+    message = AIMessage("".join(text), response_metadata={"finish_reason": "length"})
+    return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 def _unfinished(response: httpx2.Response) -> Exception:

@@ -254,6 +254,10 @@ class Settings(BaseSettings):
         None, ge=1, le=1_000_000, description="tokens of an answer, 1 to 1000000; unset = the model's own limit"
     )
     """Limit what one call of the model may answer in a turn. A client may ask for less, not for more."""
+    llm_answer_characters: int = Field(
+        200_000, ge=1_000, le=10_000_000, description="characters of an answer, 1000 to 10000000"
+    )
+    """Stop reading an answer of the model at this length; its `finish` is then `length`."""
     llm_timeout_s: float = Field(60.0, gt=0, le=3600, description="seconds, more than 0, at most 3600")
     """Wait at most this long for the next byte of the model. Connecting has at most 5 s of it."""
 

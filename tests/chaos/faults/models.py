@@ -17,13 +17,16 @@ Answer = Callable[[int], Reply | None]
 """What the model says in a round of a turn, counted from 0; None = the usual answer."""
 
 
-def strange(answer: Answer, *, ends_as: set[int], within_s: float) -> Callable[[Rig], Awaitable[None]]:
+def strange(
+    answer: Answer, *, ends_as: set[int], within_s: float, finish: str = "stop"
+) -> Callable[[Rig], Awaitable[None]]:
     """Ask a model that answers so, several at once.
 
     Args:
         answer: of the model.
         ends_as: HTTP statuses that are right for such a turn.
         within_s: how long it may take.
+        finish: how the answers end.
     """
 
     async def bring(rig: Rig) -> None:
@@ -42,6 +45,7 @@ def strange(answer: Answer, *, ends_as: set[int], within_s: float) -> Callable[[
             )
         for one in asked:
             rig.findings.expect(f"{one.message} got {one.status} {one.problem}", one.status in ends_as)
+            rig.findings.expect(f"{one.message} ended by {one.finish}", one.finish in {"", finish})
             rig.findings.expect(f"{one.message} took {one.seconds:.0f} s", one.seconds <= within_s)
         rig.model.default = echo
 
@@ -51,6 +55,11 @@ def strange(answer: Answer, *, ends_as: set[int], within_s: float) -> Callable[[
 def a_token_a_minute(_: int) -> Reply:
     """Three words, and a minute after each."""
     return Reply(["One ", "two ", "three."], gap_s=60)
+
+
+def ten_megabytes(_: int) -> Reply:
+    """Ten million characters."""
+    return Reply(["word " * 2000] * 1000)
 
 
 def endless_calls(_: int) -> Reply:

@@ -47,6 +47,8 @@ class Asked:
     status: int = 0
     """0 = nothing came."""
     problem: dict[str, Any] = field(default_factory=dict)
+    finish: str = ""
+    """How the answer ended."""
 
 
 @dataclass
@@ -216,7 +218,9 @@ class Rig:
             one.status = response.status_code
             if one.status != httpx.codes.OK:
                 one.problem = response.json()
-            elif answer is not None and response.json()["answer"] != answer(message):
+            else:
+                one.finish = response.json()["finish"]
+            if one.finish and answer is not None and response.json()["answer"] != answer(message):
                 self.findings.broken.append(f"{message} was answered {response.text[:200]}")
         one.seconds = time.monotonic() - begun
         return one

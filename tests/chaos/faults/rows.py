@@ -50,6 +50,10 @@ ROWS: dict[str, Row] = {
         models.strange(models.a_token_a_minute, ends_as={502}, within_s=30),
         {"llm_timeout_s": "10"},
     ),
+    "endless-answer": Row(
+        "a model that answers with 10 MB",
+        models.strange(models.ten_megabytes, ends_as={200}, within_s=30, finish="length"),
+    ),
     "endless-tools": Row(
         "a model that calls tools without end",
         models.strange(models.endless_calls, ends_as={200, 502}, within_s=30),

@@ -10,6 +10,7 @@ from langchain_core.tools import tool
 
 from services.errors import ModelFailed
 from services.llm.chat_models import ChatModels, ModelUsage
+from services.llm.endpoint import finish_of
 from services.llm.offline import OfflineChatModel
 from tests.services.llm.clients import SECRET, Make
 from tests.services.llm.recorded import BODIES
@@ -262,3 +263,36 @@ async def test_a_model_that_refuses_is_not_away(make: Make, model_server: ModelS
     for _ in range(7):
         assert (await failure_of(models.answer(QUESTION, on_text=lambda _: None))).failure == "llm_rejected"
     assert models.failing == []
+
+
+async def test_an_answer_without_end_is_cut_off_and_its_connection_closed(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api, llm_answer_characters=1000)
+    model_server.script(Reply(["x" * 700] * 50, gap_s=0.01))
+    heard: list[str] = []
+
+    answer = await models.answer(QUESTION, on_text=heard.append)
+
+    assert "".join(heard) == answer.text == "x" * 1000
+    assert finish_of(answer) == "length"
+    assert ModelUsage.of(answer).output_tokens == 0, "which the endpoint says at the end"
+
+
+async def test_an_answer_as_long_as_it_may_be_is_whole(make: Make, model_server: ModelServer, api: str) -> None:
+    models = make(model_server.base_url, api, llm_answer_characters=1000)
+    model_server.script(Reply(["x" * 500] * 2))
+    answer = await models.answer(QUESTION, on_text=lambda _: None)
+    assert (len(answer.text), finish_of(answer)) == (1000, "stop")
+
+
+async def test_a_line_an_event_or_thoughts_without_end_are_refused(
+    make: Make, model_server: ModelServer, api: str
+) -> None:
+    models = make(model_server.base_url, api)
+    text = b"x" * (1 << 20)
+    thought = b'data: {"type": "response.in_progress", "choices": [], "thought": "' + text + b'"}\n\n'
+    for raw in ([b"data: ", *[text] * 9], [b"data: {}\n"] * 1_000_000, [thought] * 17):
+        model_server.default = Reply(raw=b"".join(raw))
+        failure = await failure_of(models.answer(QUESTION, on_text=lambda _: None))
+        assert failure.failure == "llm_bad_response"
