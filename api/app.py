@@ -98,6 +98,13 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
     return app
 
 
+def analyse_routes(app: FastAPI) -> None:
+    """Let FastAPI analyse every route; left to the first request of each, that would hold up all the others."""
+    nowhere = {"type": "http", "method": "GET", "path": "/nowhere", "root_path": "", "headers": []}
+    for route in app.router.routes:
+        route.matches(nowhere)
+
+
 @lru_cache(maxsize=1)
 def _routes() -> Sequence[BaseRoute]:
     """Return every route. Routes hold no state of an application, and FastAPI analyses each once, on first use."""

@@ -22,6 +22,8 @@ from services.errors import AnamnesisError
 from services.platform.settings import Settings
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from graph.turns.runner import TurnRunner
 
 _STREAMS_END_S = 2
@@ -98,13 +100,9 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
         runner.open()
         if settings.worker == "inline":
             services.jobs.start_worker()
-        server = _Server(
-            uvicorn.Config(
-                make_app(services, runner),
-                timeout_graceful_shutdown=_STREAMS_END_S,
-                **uvicorn_options(settings),
-            )
-        )
+        app = make_app(services, runner)
+        options = uvicorn_options(settings)
+        server = _Server(uvicorn.Config(app, timeout_graceful_shutdown=_STREAMS_END_S, **options))
         checking = await begin_check(services)
         stack.callback(checking.cancel)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -112,7 +110,7 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
         if open_console:
             # A browser started in the foreground would block the service.
             threading.Thread(target=webbrowser.open, args=[f"{_address(settings)}/console"], daemon=True).start()
-        finishing = asyncio.create_task(_finish_start(settings), name="end of the start")
+        finishing = asyncio.create_task(_finish_start(settings, app), name="end of the start")
         stack.callback(finishing.cancel)
         stopping = asyncio.create_task(signals.get())
         await asyncio.wait({serving, stopping, checking}, return_when=asyncio.FIRST_COMPLETED)
@@ -125,11 +123,13 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
             await checking  # it tells why
 
 
-async def _finish_start(settings: Settings) -> None:
+async def _finish_start(settings: Settings, app: "FastAPI") -> None:
     """Finish the start after the service listens."""
+    from api.app import analyse_routes  # noqa: PLC0415
     from services.warm_up import warm_up  # noqa: PLC0415
 
     await warm_up(settings)
+    await asyncio.to_thread(analyse_routes, app)
     calm_garbage_collection()
 
 
@@ -148,11 +148,12 @@ def calm_garbage_collection() -> None:
     """Exclude the half million objects of the start from collections, and collect less often.
 
     A turn makes some ten thousand short-lived objects, which reference counting frees; Python's default
-    looks for cycles after every 700.
+    looks for cycles after every 700. The youngest generation is small, because each collection of it halts the
+    process, and the older ones are collected as rarely as a hundred times as many objects allow.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(10_000, 100, 100)
     gc.enable()
 
 

@@ -6,6 +6,7 @@ of them. Whatever was made of a retracted message is withdrawn in the same trans
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,11 +20,15 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.items import ItemChange
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Connection
+from services.platform.threads import beside_the_loop
 from services.text.mentions import Subject, without
 from state.memory import PlannedChange
 
 COMMAND = "memory_command"
 """Type under which it stands in the log; changes of core memory that belong to it name it in `part_of`."""
+
+_LONG = 1_000
+"""Characters of an answer from which it is searched in a thread."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,10 @@ class Retraction:
         if operation_id is None:
             return None
         texts = {UUID(each["message_id"]): each["memory_text"] for each in planned["messages"]}
-        own = _own(planned, exchange) if exchange else {}
+        own: dict[UUID, str | None] = {}
+        if exchange:
+            work = partial(_own, planned, exchange)
+            own = await beside_the_loop(work, characters=len(exchange.answer), most=_LONG)
         texts |= own
         off_the_record = planned["own"] == "off the record"
         values: dict[str, Any] = {

@@ -44,7 +44,7 @@ _STATEMENT_S = 15.0
 """Seconds for one round trip of a turn, on the client's side: a hanging server ignores its own time-outs."""
 UNHURRIED_S = 600.0
 """Seconds for one round trip that may move a lot of data."""
-_ROWS_AT_ONCE = 2_000
+_ROWS_AT_ONCE = 500
 _CHECK_S = 2.0
 _IN_DOUBT_S = 30.0
 """After a round trip that took too long, a connection is asked before it is lent."""

@@ -169,6 +169,11 @@ def _words_by_concept() -> Mapping[str, Sequence[str]]:
     return found
 
 
+def warm() -> None:
+    """Read the table of concepts."""
+    _table()
+
+
 @cache
 def _table() -> _Table:
     raw = tomllib.loads((files("services.text") / "concepts.toml").read_text(encoding="utf-8"))

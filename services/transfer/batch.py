@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 from uuid import UUID
 
 from services.conversations.messages import title_of
 from services.platform.postgres import Connection
+from services.platform.threads import beside_the_loop
 from services.transfer.lines import (
     CoreMemoryLine,
     EpisodeLine,
@@ -36,6 +38,8 @@ from services.transfer.report import ImportReport
 Numbered = tuple[int, Line]
 """A line with its number."""
 _L = TypeVar("_L", bound=Line)
+_LONG = 20_000
+"""Characters of messages from which they are computed in a thread."""
 
 
 class Batch:
@@ -170,6 +174,8 @@ class Batch:
         ]
         if not messages:
             return
+        characters = sum(len(message.line.content) for message in messages)
+        await beside_the_loop(partial(_compute, messages), characters=characters, most=_LONG)
         known = await self._messages.known(messages) | _repeated(messages)
         self._report.skipped += len(known)
         if exchanges := exchanges_of(messages, known):
@@ -261,6 +267,12 @@ def _users_of(lines: Sequence[Numbered]) -> list[NewUser]:
             user = NewUser(line.user_id, line.timezone if isinstance(line, MessageLine) else None)
         users[line.user_id] = user
     return list(users.values())
+
+
+def _compute(messages: Sequence[ImportedMessage]) -> None:
+    """Compute what is stored of the messages' texts; it is kept with each."""
+    for message in messages:
+        _ = message.key, message.token_count
 
 
 def _repeated(messages: Sequence[ImportedMessage]) -> set[int]:

@@ -57,7 +57,7 @@ class ImportedMessage:
         """Its images, as they are stored."""
         return [image_part(part.image_url.url) for part in self.line.parts]
 
-    @property
+    @cached_property
     def token_count(self) -> int:
         """Estimated tokens of it in a prompt."""
         return message_tokens(self.line.content) + IMAGE_TOKENS * len(self.line.parts)

@@ -5,6 +5,7 @@ It only plans; `Retraction` carries the plan out in the transaction that ends th
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from services.errors import InvalidInput
@@ -135,7 +136,7 @@ class Resolution:
         found = Effects(gives_away=command.target)
         if subject.terms:
             for stored in await self._reader.mentions(asking, subject.patterns()):
-                rest = without(stored.content, subject)
+                rest = await _of_text(stored.content, partial(without, stored.content, subject))
                 if rest is None or kept.is_in(_gone(stored.content, rest)):
                     continue
                 if stored.kind == "episode":
@@ -210,7 +211,7 @@ class Resolution:
             remove(found, [corrected.place])
             found.told = [asking.message]
         else:
-            replace_value(found, holdings, corrected)
+            await _beside(asking, partial(replace_value, found, holdings, corrected))
             found.told = [corrected.change.text.strip()]
         found.gives_away = corrected.old
         if not corrected.old or corrected.old.casefold() not in asking.message.casefold():
@@ -229,7 +230,7 @@ class Resolution:
                 ]
         else:
             statement = corrected.place.of.text if isinstance(corrected.place.of, CoreItem) else text
-            gone = outdated_items(core, statement, asking.message)
+            gone = await _beside(asking, partial(outdated_items, core, statement, asking.message))
             found.items += [item for item in gone if item not in found.items]
         return found
 
@@ -246,7 +247,7 @@ class Resolution:
             if found.messages[message_id] is None:
                 found.messages[answer_id] = None
                 continue
-            rest = without(content, only or subject, strictly=False)
+            rest = await _of_text(content, partial(without, content, only or subject, strictly=False))
             if rest is not None:
                 found.messages[answer_id] = rest or None
 
@@ -278,6 +279,11 @@ def _to_keep(command: Command, asking: ResolutionRequest, core: CoreContent, bef
 async def _beside(asking: ResolutionRequest, work: Callable[[], Result]) -> Result:
     """Compute what a command means; in a thread if the message is long."""
     return await beside_the_loop(work, characters=len(asking.message), most=_LONG)
+
+
+async def _of_text(text: str, work: Callable[[], Result]) -> Result:
+    """Compute what is left of a stored text; in a thread if it is long."""
+    return await beside_the_loop(work, characters=len(text), most=_LONG)
 
 
 def _newest_first(text: str) -> list[tuple[int, str]]:

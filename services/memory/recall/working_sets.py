@@ -6,7 +6,7 @@ sees whatever any process writes, supersedes, removes or erases."""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -49,6 +49,8 @@ _LONG_TEXTS = 2_000
 """Characters of changed units from which their terms are computed in a thread, however few they are."""
 _EPISODES_AT_ONCE = 200
 """Changed episodes that a shared set takes in without a pause."""
+_FREED_AT_ONCE = 200
+"""Rows that are freed before other threads go on."""
 _AGAIN_S = 5.0
 _TRIES = 3
 _UNUSED_S = 1800.0
@@ -61,8 +63,8 @@ _SLOWEST_S, _SLOWEST_ROW_S = 2.0, 0.001
 
 Owned = tuple[UUID, UUID, UUID | None]
 """A user, an expert and a space: the set of a space also holds shared memory, but nothing of another space."""
-Known = Mapping[UUID, tuple[str, list[float] | None]]
-"""The terms and the embeddings of units in the index."""
+Found = tuple[str, list[float] | None]
+"""The terms and the embedding of a unit in the index."""
 
 log = structlog.get_logger(__name__)
 
@@ -310,10 +312,12 @@ class WorkingSets:
             self._weigh(entry)
         return True
 
-    async def _from_index(self, scope: Scope, rows: Sequence[UnitRow], *, vectors: bool) -> tuple[Known, bool]:
+    async def _from_index(
+        self, scope: Scope, rows: Sequence[UnitRow], *, vectors: bool
+    ) -> tuple[dict[UUID, Found], bool]:
         """Return what the index has of units, and whether it is unavailable; compute the rest from texts."""
         times = sorted(row.created_at for row in rows if row.indexed and row.text)
-        known: dict[UUID, tuple[str, list[float] | None]] = {}
+        known: dict[UUID, Found] = {}
         whose = scope.whole
         try:
             for begin in range(0, len(times), _AT_ONCE):
@@ -330,9 +334,12 @@ class WorkingSets:
         return known, False
 
     async def _take_in(
-        self, units: WorkingSet, rows: Sequence[UnitRow], known: Known, *, shared: bool = True
+        self, units: WorkingSet, rows: list[UnitRow], known: dict[UUID, Found], *, shared: bool = True
     ) -> None:
-        """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches."""
+        """Take in changes; many of them in a thread, or in parts where the set is `shared` with searches.
+
+        Empties `rows` and `known`: to free ten thousand objects takes as long as to make them.
+        """
         living = [row for row in rows if row.text]
 
         def made() -> list[KeptUnit]:
@@ -344,6 +351,11 @@ class WorkingSets:
 
         def taken_in() -> None:
             units.replace({row.episode_id for row in rows}, made())
+            living.clear()
+            while rows or known:
+                del rows[-_FREED_AT_ONCE:]
+                for unit_id in list(islice(known, _FREED_AT_ONCE)):
+                    del known[unit_id]
 
         if not shared:
             await asyncio.to_thread(taken_in)
