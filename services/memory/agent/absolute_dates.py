@@ -5,13 +5,9 @@ from datetime import date, datetime, timedelta
 
 from services.time_reference.parse import parse
 from services.time_reference.ranges import TimeRange
+from services.time_reference.upcoming import is_calendar_date, upcoming
 from services.time_reference.zones import time_zone
 
-_ELSEWHERE = timedelta(days=565)
-"""A day so far away is neither a whole number of weeks nor of months nor of years away, and in another year."""
-_RELATIVE = re.compile(r"\b(?:next|last|this|coming|past)\b|[明去前今后]年", re.IGNORECASE)
-_WEEK = timedelta(days=7)
-_PAST = re.compile(r"\b(?:last|ago|yesterday|past|earlier|previous|since)\b|[昨前上去]|以来|刚")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _REPEATED = re.compile(r"(?:\b(?:every|each)\s+(?:\w+\s+)?|每个?|逢)$", re.IGNORECASE)
 _AFTER_PLURAL = re.compile(r"s\b", re.IGNORECASE)
@@ -24,7 +20,7 @@ _PARTS_OF_DAY = (
 )
 
 
-def make_dates_absolute(text: str, at: datetime, timezone: str, *, upcoming: bool = False) -> str:
+def make_dates_absolute(text: str, at: datetime, timezone: str, *, is_upcoming: bool = False) -> str:
     """Return a text with its relative dates as dates (2026-11-23; a month as 2026-11, a year as 2026).
 
     Calendar dates (May 3, 5月3号) and repeated ones (every Friday) are left unchanged.
@@ -33,43 +29,26 @@ def make_dates_absolute(text: str, at: datetime, timezone: str, *, upcoming: boo
         text: a sentence or a value.
         at: when it was said.
         timezone: where it was said: an IANA name, or an offset such as +08:00.
-        upcoming: it is about the future: a bare weekday or day of the year is the next one, and gets its year.
+        is_upcoming: it is about the future: a bare weekday or day of the year is the next one, and gets its year.
     """
     now = at.astimezone(time_zone(timezone))
-    elsewhere = {(each.begin, each.stop): each for each in parse(text, now - _ELSEWHERE)}
     written = text
     for found in reversed(parse(text, now)):
         before = text[: found.begin]
         if _REPEATED.search(before) or _AFTER_PLURAL.match(text[found.stop :]):
             continue
-        other = elsewhere.get((found.begin, found.stop))
-        is_fixed = other is not None and (other.start.month, other.start.day) == (
-            found.start.month,
-            found.start.day,
-        )
-        is_fixed = is_fixed and not _RELATIVE.search(found.text)
-        if (is_fixed and not upcoming) or re.search(r"\d{4}", found.text):
+        is_fixed = is_calendar_date(found, text, now)
+        if (is_fixed and not is_upcoming) or re.search(r"\d{4}", found.text):
             continue
         start, end = (found.start, found.end)
-        if upcoming and end < now.date() and not _PAST.search(found.text):
-            start, end = _next(start, end, now.date(), is_fixed=is_fixed)
+        if is_upcoming:
+            start, end = upcoming(found, now, is_fixed=is_fixed)
         place, rest = _without_time_of_day(found, now)
         written = (
             written[:place] + _as_text(start, end, found.text[: place - found.begin]) + rest + written[place:]
         )
         written = written[: found.begin] + written[place:]
     return written
-
-
-def _next(start: date, end: date, today: date, *, is_fixed: bool) -> tuple[date, date]:
-    if is_fixed:
-        try:
-            return start.replace(year=start.year + 1), end.replace(year=end.year + 1)
-        except ValueError:  # February 29
-            return start, end
-    while end < today:
-        start, end = start + _WEEK, end + _WEEK
-    return start, end
 
 
 def _without_time_of_day(found: TimeRange, now: datetime) -> tuple[int, str]:

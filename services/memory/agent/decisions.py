@@ -36,8 +36,12 @@ from services.memory.core import CoreMemory
 from services.memory.episodes.episode import WrittenEpisode
 from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
+from services.memory.items import SINGLE_FIELDS
 from services.search.duplicates import are_duplicates
+from services.text.sentences import sentences
 from services.text.tokenizer import informative_terms, terms
+from services.time_reference.validity import TimedText, timed, with_mark
+from services.time_reference.zones import time_zone
 
 _NEAREST = 8
 _EARLIER = 6
@@ -174,7 +178,7 @@ class DecisionMaker:
                 content = core.get(planned.section, {})
                 repeated = any(_is_repeated(text, exchanges) for text in texts_of(planned.value))
                 if self._core_memory and not repeated and not is_known(planned, content):
-                    kept += settled(planned, content)
+                    kept += settled(planned, content, exchanges[-1].at.date())
             elif isinstance(planned, NewMemory):
                 of_the_user = planned.episode_type in ("preference", "context")
                 repeated = of_the_user and _is_repeated(planned.content, exchanges)
@@ -218,15 +222,31 @@ class DecisionMaker:
 
 
 def dated(planned: Planned, at: datetime, timezone: str) -> Planned:
-    """Return an operation with its relative dates made absolute, by when and where it was said."""
+    """Return an operation with its relative dates made absolute, by when and where it was said.
+
+    A value that says when it holds gets a mark of it. One that is over, or yet to begin, is not the value of a
+    field that has only one: it goes to the field `facts`, or `plans`.
+    """
+    now = at.astimezone(time_zone(timezone))
     if isinstance(planned, CoreChange) and isinstance(planned.value, str) and planned.field not in _NEVER_DATED:
-        upcoming = planned.field in _UPCOMING
-        value = make_dates_absolute(planned.value, at, timezone, upcoming=upcoming)
-        return planned.model_copy(update={"value": value})
+        read = timed(planned.value, now)
+        value = make_dates_absolute(read.text, at, timezone, is_upcoming=planned.field in _UPCOMING)
+        change = planned.model_copy(update={"value": with_mark(value, read.validity, now.date())})
+        if planned.field not in SINGLE_FIELDS or read.validity.holds_on(now.date()):
+            return change
+        field = "facts" if read.validity.is_over(now.date()) else "plans"
+        return change.model_copy(update={"field": field, "action": "add", "old": None})
     if isinstance(planned, NewMemory):
-        content = make_dates_absolute(planned.content, at, timezone)
+        read = timed(planned.content, now) if _is_one_sentence(planned.content) else TimedText(planned.content, "")
+        content = make_dates_absolute(read.text, at, timezone)
+        if read.words:
+            content = with_mark(content.rstrip(" .。"), read.validity, now.date())
         return planned.model_copy(update={"content": content})
     return planned
+
+
+def _is_one_sentence(text: str) -> bool:
+    return len([each for each in sentences(text) if each.text.strip()]) == 1
 
 
 def _may_be_done(planned: Planned, core: Content, newer: Collection[str]) -> bool:

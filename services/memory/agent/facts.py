@@ -9,6 +9,7 @@ from dataclasses import replace
 from services.memory.agent.fact import Fact
 from services.memory.agent.facts_chinese import facts_in_chinese
 from services.memory.agent.facts_english import facts_in_english
+from services.memory.agent.timed_facts import facts_with_times
 from services.memory.items import SINGLE_FIELDS
 from services.text.clauses import statements
 from services.text.language import language_of
@@ -21,12 +22,12 @@ def facts_of(message: str) -> list[Fact]:
     """Return what a message states, in order, without duplicates; of single-valued fields, the last value."""
     if language_of([message]) == "zh":
         folded = simplified(message)
-        facts = facts_in_chinese(statements(folded))
+        facts = facts_with_times(statements(folded), facts_in_chinese)
         if len(folded) == len(message) and folded != message:  # as the user writes it
             as_written = str.maketrans({new: old for new, old in zip(folded, message, strict=True) if new != old})
             facts = [replace(fact, text=fact.text.translate(as_written)) for fact in facts]
     else:
-        facts = facts_in_english(statements(message))
+        facts = facts_with_times(statements(message), facts_in_english)
     found: dict[tuple[str, str], Fact] = {}
     for fact in facts:
         key = (fact.field, "" if fact.field in SINGLE_FIELDS else fact.text.casefold())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from services.memory.episodes.episode import EpisodeType, WrittenType
 from services.memory.items import LIST_FIELDS, SINGLE_FIELDS, ItemChange, find_item, item_text
 from services.text.contradictions import claim_of, normalised
+from services.time_reference.validity import of_mark
 
 MOST_OPERATIONS = 8
 HUMAN = "human"
@@ -109,48 +111,73 @@ def _items_of(value: Any) -> list[str]:
     return [item_text(value)]
 
 
-def settled(change: CoreChange, content: Mapping[str, Any]) -> list[CoreChange]:
+def settled(change: CoreChange, content: Mapping[str, Any], today: date) -> list[CoreChange]:
     """Return the changes by which a new item replaces what it plainly contradicts.
+
+    Of two times of the same (likes tea; likes tea, formerly) the new one replaces the other, unless only the other
+    is over. What does not hold today contradicts nothing that does.
 
     Args:
         change: as requested.
         content: its current section. The contradicted item may be in another field.
+        today: the day on which both are to hold.
     """
     if change.action == "remove" or not isinstance(change.value, str):
         return [change]
-    if (
-        change.action == "replace"
-        and change.old is not None
-        and find_item(content.get(change.field), change.old) is not None
-    ):
-        return [change]
-    if change.action == "replace" and change.old is None and change.field not in LIST_FIELDS:
-        return [change]
-    added = change.model_copy(update={"action": "add", "old": None})
-    if change.field in SINGLE_FIELDS and isinstance(content.get(change.field), str):
-        return [added]
-    claim = claim_of(change.value)
-    old = [
+    items = [
         (name, text)
         for name, value in content.items()
         for text in _items_of(value)
         if isinstance(value, list | str)
     ]
-    old = [
+    added = change.model_copy(update={"action": "add", "old": None})
+    new = of_mark(change.value)
+    claim = claim_of(new.text)
+    same = [
         (name, text)
-        for name, text in old
-        if (name == change.field or claim.tells) and claim.contradicts(claim_of(text))
+        for name, text in items
+        if (name == change.field or claim.tells)
+        and text != change.value
+        and normalised((old := of_mark(text)).text) == claim.text
+        and (old.validity.holds_on(today) or not new.validity.holds_on(today))
     ]
-    if not old:
+    if not new.validity.holds_on(today):
+        return _in_place_of(same, added)
+    if change.action == "replace" and (
+        change.field not in LIST_FIELDS
+        if change.old is None
+        else find_item(content.get(change.field), change.old) is not None
+    ):
+        return [change]
+    if change.field in SINGLE_FIELDS and isinstance(content.get(change.field), str):
         return [added]
-    (name, text), *others = old
-    replaced = added.model_copy(update={"action": "replace", "field": name, "old": text})
+    contradicted = [
+        (name, text)
+        for name, text in items
+        if (name == change.field or claim.tells)
+        and (old := of_mark(text)).validity.holds_on(today)
+        and claim.contradicts(claim_of(old.text))
+    ]
+    if not same and contradicted:
+        (name, text), *others = contradicted
+        replaced = added.model_copy(update={"action": "replace", "field": name, "old": text})
+        return [replaced, *_removals(added, others)]
+    return _in_place_of(same, added)
+
+
+def _in_place_of(items: Sequence[tuple[str, str]], added: CoreChange) -> list[CoreChange]:
+    """Add an item, in the place of one of its field where there is one, and remove the others."""
+    own = next((text for name, text in items if name == added.field), None)
+    if own is None or added.field in SINGLE_FIELDS:
+        return [added, *_removals(added, items)]
+    replaced = added.model_copy(update={"action": "replace", "old": own})
+    return [replaced, *_removals(added, [each for each in items if each != (added.field, own)])]
+
+
+def _removals(added: CoreChange, items: Sequence[tuple[str, str]]) -> list[CoreChange]:
     return [
-        replaced,
-        *(
-            added.model_copy(update={"action": "remove", "field": at, "value": None, "old": each})
-            for at, each in others
-        ),
+        added.model_copy(update={"action": "remove", "field": name, "value": None, "old": text})
+        for name, text in items
     ]
 
 

@@ -6,7 +6,7 @@ has said since, is unchanged, and nothing removed, corrected or forgotten since 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -133,7 +133,7 @@ class UserInformation:
             if filed == MOST_OPERATIONS or not isinstance(dated_change, CoreChange):
                 break
             change = dated_change
-            if not _is_missing(change, content) or since.forbids(change, item.source.at):
+            if not _is_missing(change, content, item.source.at.date()) or since.forbids(change, item.source.at):
                 continue
             try:
                 changed = await self._core_memory.change_items(
@@ -189,12 +189,12 @@ def _patterns(value: str) -> list[str]:
     return Subject.of(value).patterns() or ["%" + re.sub(r"([\\%_])", r"\\\1", value) + "%"]
 
 
-def _is_missing(change: CoreChange, content: Mapping[str, Any]) -> bool:
+def _is_missing(change: CoreChange, content: Mapping[str, Any], day: date) -> bool:
     """Whether core memory neither contains what a change adds, nor anything that it would contradict."""
     there = content.get(change.field)
     if there is not None and (change.field in SINGLE_FIELDS or not isinstance(there, list)):
         return False
-    return not _says(content, change) and settled(change, content) == [change]
+    return not _says(content, change) and settled(change, content, day) == [change]
 
 
 def _says(content: Mapping[str, Any], change: CoreChange) -> bool:

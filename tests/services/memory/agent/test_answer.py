@@ -1,7 +1,7 @@
 """What small models answer to the memory agent: what can be used is, and the rest is dropped piece by piece."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -172,7 +172,7 @@ def test_operations_beyond_the_eighth_are_dropped_and_a_plan_survives_being_stor
 def test_a_new_item_takes_the_place_of_what_it_plainly_contradicts(
     content: dict[str, Any], change: CoreChange, changes: list[CoreChange]
 ) -> None:
-    assert settled(change, content) == changes
+    assert settled(change, content, date(2026, 11, 22)) == changes
 
 
 def _exchange(said: str, answer: str = "Fine.") -> Exchange:

@@ -1,5 +1,6 @@
 """What rules make of messages without a model: plain statements, filed item by item, and nothing else."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.facts_stated.__main__ import FOLDER, measure
+from services.memory.agent.decisions import dated
 from services.memory.agent.fact import Fact
 from services.memory.agent.fact_filing import plan_of_facts
 from services.memory.agent.facts import facts_of
@@ -45,14 +47,50 @@ def test_a_message_may_state_several_facts(message: str, filed: list[str]) -> No
     assert [f"{fact.field}: {fact.text}" for fact in facts_of(message)] == filed
 
 
-def _filed(human: dict[str, Any], *messages: str) -> dict[str, Any]:
-    """A section after messages, each filed as the agent does it."""
+TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def _filed(human: dict[str, Any], *messages: str, with_dates: bool = False) -> dict[str, Any]:
+    """A section after messages of today, each filed as the agent does it, perhaps without their dates."""
     for message in messages:
-        for planned in plan_of_facts(facts_of(message), {HUMAN: human}, has_core=True):
+        for found in plan_of_facts(facts_of(message), {HUMAN: human}, has_core=True):
+            planned = dated(found, TODAY, "UTC") if with_dates else found
             if isinstance(planned, CoreChange) and not is_known(planned, human):
-                changes = [change.as_item_change() for change in settled(planned, human)]
+                changes = [change.as_item_change() for change in settled(planned, human, TODAY.date())]
                 human = apply_changes(human, changes).content
     return human
+
+
+@pytest.mark.parametrize(
+    ("human", "messages", "then"),
+    [
+        ({}, ["I work at Zephyr until June."], {"work": "works at Zephyr (until 2027-06)"}),
+        ({}, ["I've been vegan since last year."], {"diet": ["vegan (since 2025)"]}),
+        ({"home": "lives in Ghent"}, ["I used to live in Bergen."],
+         {"home": "lives in Ghent", "facts": ["lives in Bergen (formerly)"]}),
+        ({"home": "lives in Ghent"}, ["I used to live in Ghent."], {"facts": ["lives in Ghent (formerly)"]}),
+        ({"home": "lives in Ghent"}, ["I lived in Bergen from 2011 to 2014."],
+         {"home": "lives in Ghent", "facts": ["lives in Bergen (2011 to 2014)"]}),
+        ({"work": "works at Zephyr"}, ["From next month I work at Borealis."],
+         {"work": "works at Zephyr", "plans": ["works at Borealis (from 2026-12)"]}),
+        ({"facts": ["lives in Bergen (formerly)"]}, ["I live in Ghent."],
+         {"facts": ["lives in Bergen (formerly)"], "home": "lives in Ghent"}),
+        ({"preferences": ["likes tea"]}, ["I used to like tea."], {"preferences": ["likes tea (formerly)"]}),
+        ({"allergies": ["nuts"]}, ["I'm allergic to nuts since last summer."],
+         {"allergies": ["nuts (since 2026-06)"]}),
+        ({}, ["到六月为止我住在根特。"], {"home": "住在根特（到2027-06为止）"}),
+        ({}, ["我住在根特，直到明年三月。"], {"home": "住在根特（到2027-03为止）"}),
+        ({"work": "在海风上班"}, ["从去年起我在北极光工作。"], {"work": "在北极光工作（2025起）"}),
+        ({"home": "住在根特"}, ["我以前住在卑尔根。"], {"home": "住在根特", "facts": ["住在卑尔根（以前）"]}),
+        ({"work": "在海风工作"}, ["从下个月起，我在北极光工作。"],
+         {"work": "在海风工作", "plans": ["在北极光工作（2026-12起）"]}),
+        ({"preferences": ["喜欢喝咖啡"]}, ["我以前喜欢喝咖啡。"], {"preferences": ["喜欢喝咖啡（以前）"]}),
+    ],
+)  # fmt: skip
+def test_a_fact_says_when_it_holds_and_displaces_nothing_that_holds_now(
+    human: dict[str, Any], messages: list[str], then: dict[str, Any]
+) -> None:
+    assert _filed(human, *messages, with_dates=True) == then
 
 
 @pytest.mark.parametrize(
