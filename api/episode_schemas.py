@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from api.moments import PastMoment
+from api.moments import PastMoment, ValidityView
 from api.schemas import MAX_PAGE
 from services.conversations.values import Id, SpaceName, no_nul, not_blank
 from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS, EpisodeType, Origin, WrittenType
@@ -136,7 +136,7 @@ class EpisodeListQuery(BaseModel):
     limit: int = Field(50, ge=1, le=MAX_PAGE)
 
 
-class ListedEpisodeView(BaseModel):
+class ListedEpisodeView(ValidityView):
     """An episode as it is listed."""
 
     id: UUID

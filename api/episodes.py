@@ -18,11 +18,12 @@ from api.episode_schemas import (
     NewEpisodeRequest,
     WholeEpisodeView,
 )
+from api.moments import validity_fields
 from api.paging import cursor_of, next_of
 from api.problems import documented
 from services.bootstrap import Services
 from services.conversations.values import Id
-from services.memory.catalog import EpisodeFilter
+from services.memory.catalog import CatalogEntry, EpisodeFilter
 from services.memory.episodes.episode import IMPORTANCE, NewEpisode
 from services.memory.episodes.index import Scope
 from services.memory.operations import Trigger
@@ -49,7 +50,10 @@ async def episodes(
     items = await services.memory.catalog.page(
         caller.tenant_id, user_id, wanted, after=cursor_of(query.after), limit=query.limit
     )
-    return {"items": items, "next": next_of([(item.created_at, item.id) for item in items], query.limit)}
+    return {
+        "items": [_view(item) for item in items],
+        "next": next_of([(item.created_at, item.id) for item in items], query.limit),
+    }
 
 
 @router.get("/{episode_id}", response_model=WholeEpisodeView)
@@ -123,4 +127,10 @@ async def remove(
 
 async def _whole(services: Services, tenant_id: UUID, user_id: str, episode_id: UUID) -> dict[str, Any]:
     entry, sources = await services.memory.catalog.get(tenant_id, user_id, episode_id)
-    return {**vars(entry), "sources": sources}
+    return {**_view(entry), "sources": sources}
+
+
+def _view(entry: CatalogEntry) -> dict[str, Any]:
+    """The entry with the days on which it holds; of what was said, only its time is known."""
+    text = entry.content if entry.episode_type != "turn" else ""
+    return {**vars(entry), **validity_fields(text, entry.created_at)}

@@ -21,16 +21,17 @@ from api.memory_schemas import (
     SettlementRequest,
     UndoneView,
 )
-from api.moments import AsOf
+from api.moments import AsOf, validity_fields
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.space_schemas import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
 from services.identity.caller import Caller
-from services.memory.blocks import Owner
+from services.memory.blocks import Block, Owner
 from services.memory.content import SECTION_PATTERN
 from services.memory.operations import Trigger
+from services.memory.origins import values_of
 from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1
@@ -62,7 +63,8 @@ async def core_memory(
     In a space, prompts show its sections overlaid on the shared ones.
     """
     owner = await _owner(services, caller, user_id, expert, space)
-    return {"items": await services.memory.core.read(owner, as_of), "next": None}
+    blocks = await services.memory.core.read(owner, as_of)
+    return {"items": [{**vars(block), "validity": _timed_values(block)} for block in blocks], "next": None}
 
 
 @router.put(
@@ -191,6 +193,14 @@ async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, 
     spender = Spender(owner.tenant_id, "memory_ask", owner.user_id, owner.expert_id)
     with services.usage.meter.spending(spender):
         return await services.memory_inquiry.ask(owner, body.question)
+
+
+def _timed_values(block: Block) -> list[dict[str, Any]]:
+    found = [
+        {"field": field, "text": text, **validity_fields(text, block.updated_at)}
+        for field, text in values_of(block.content)
+    ]
+    return [each for each in found if each["valid_from"] or each["valid_to"] or each["is_over"]]
 
 
 async def _owner(

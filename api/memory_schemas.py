@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.episode_schemas import Text
+from api.moments import ValidityView
 from api.schemas import MemoryChangeView
 from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
@@ -53,6 +54,13 @@ class TopicPage(BaseModel):
     next: str | None
 
 
+class TimedValueView(ValidityView):
+    """A value of core memory that says when it holds."""
+
+    field: str
+    text: str
+
+
 class CoreMemorySectionView(BaseModel):
     """A section of core memory."""
 
@@ -60,6 +68,7 @@ class CoreMemorySectionView(BaseModel):
     content: dict[str, Any]
     version: int = Field(description="From 1; one more with every change.")
     updated_at: datetime
+    validity: list[TimedValueView] = Field([], description="Values that say when they hold.")
 
 
 class CoreMemoryPage(BaseModel):

@@ -1,10 +1,12 @@
-"""The parameter `as_of`: a moment in the past whose memory is shown."""
+"""The two times of memory: `as_of`, the moment whose memory is shown, and the days on which something holds."""
 
-from datetime import UTC, datetime
-from typing import Annotated
+from datetime import UTC, date, datetime
+from typing import Annotated, Any
 
 from fastapi import Query
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field
+
+from services.time_reference.validity import timed
 
 
 def _past(moment: datetime | None) -> datetime | None:
@@ -22,3 +24,18 @@ PastMoment = Annotated[AwareDatetime | None, AfterValidator(_past), Field(descri
 """A field of a request."""
 AsOf = Annotated[AwareDatetime | None, AfterValidator(_past), Query(description=_MEANING)]
 """A parameter of a path."""
+
+
+class ValidityView(BaseModel):
+    """The days on which something holds, as far as its text says."""
+
+    valid_from: date | None = Field(description="The first day; null = not said.")
+    valid_to: date | None = Field(description="The last day; null = not said, or it goes on.")
+    is_over: bool = Field(description="Whether it no longer holds today.")
+
+
+def validity_fields(text: str, at: datetime) -> dict[str, Any]:
+    """The days on which a text holds, as it was written at a moment."""
+    found = timed(text, at).validity
+    over = found.is_over(datetime.now(at.tzinfo).date())
+    return {"valid_from": found.valid_from, "valid_to": found.valid_to, "is_over": over}

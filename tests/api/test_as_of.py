@@ -118,3 +118,21 @@ async def test_a_removed_conversation_was_never_known(services: Services, client
     await services.conversation_erasure.erase(DEFAULT_TENANT, turn.conversation_id)
     listed = await _items(client, "episodes", as_of=known.isoformat())
     assert [each["conversation_id"] for each in listed] == [str(other.conversation_id)]
+
+
+@pytest.mark.parametrize(
+    ("content", "valid_to"),
+    [("works at Acme (until 2024-06)", "2024-06-30"), ("在海风工作（到2024-06为止）", "2024-06-30")],
+)
+async def test_values_and_memories_list_when_they_hold(
+    services: Services, client: httpx.AsyncClient, content: str, valid_to: str
+) -> None:
+    await exchange(services.turns, "Hello", "Hi")
+    written = await client.put(f"{USER}/core-memory/human", json={"content": {"facts": [content, "likes tea"]}})
+    assert written.status_code == 200, written.text
+    [section] = await _items(client, "core-memory")
+    holds = {"valid_from": None, "valid_to": valid_to, "is_over": True}
+    assert section["validity"] == [{"field": "facts", "text": content, **holds}]
+    await client.post(f"{USER}/episodes", json={"content": content})
+    listed = await _items(client, "episodes", episode_type="context")
+    assert [{name: each[name] for name in holds} for each in listed] == [holds]

@@ -75,7 +75,7 @@ def _filed(human: dict[str, Any], *messages: str, with_dates: bool = False) -> d
          {"work": "works at Zephyr", "plans": ["works at Borealis (from 2026-12)"]}),
         ({"facts": ["lives in Bergen (formerly)"]}, ["I live in Ghent."],
          {"facts": ["lives in Bergen (formerly)"], "home": "lives in Ghent"}),
-        ({"preferences": ["likes tea"]}, ["I used to like tea."], {"preferences": ["likes tea (formerly)"]}),
+        ({"preferences": ["likes tea"]}, ["I used to like tea."], {"preferences": ["no longer likes tea"]}),
         ({"allergies": ["nuts"]}, ["I'm allergic to nuts since last summer."],
          {"allergies": ["nuts (since 2026-06)"]}),
         ({}, ["到六月为止我住在根特。"], {"home": "住在根特（到2027-06为止）"}),
