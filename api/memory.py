@@ -64,7 +64,7 @@ async def core_memory(
     """
     owner = await _owner(services, caller, user_id, expert, space)
     blocks = await services.memory.core.read(owner, as_of)
-    return {"items": [{**vars(block), "validity": _timed_values(block)} for block in blocks], "next": None}
+    return {"items": [_view(block) for block in blocks], "next": None}
 
 
 @router.put(
@@ -81,9 +81,10 @@ async def replace(
 ) -> Any:
     """Replace the whole content of a section; 409 if its version is not the expected one."""
     owner = await _owner(services, caller, user_id, expert, space, make_space=True)
-    return await services.memory.core.replace(
+    block = await services.memory.core.replace(
         owner, section, body.content, _BY_USER, expected_version=body.expected_version
     )
+    return _view(block)
 
 
 @router.delete(
@@ -135,7 +136,7 @@ async def rollback(
 ) -> Any:
     """Give a section the content of an earlier version, as a new version."""
     owner = await _owner(services, caller, user_id, expert, space)
-    return await services.memory.core.rollback(owner, section, body.version, _BY_USER)
+    return _view(await services.memory.core.rollback(owner, section, body.version, _BY_USER))
 
 
 @router.get("/memory-operations", response_model=OperationPage)
@@ -195,12 +196,14 @@ async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, 
         return await services.memory_inquiry.ask(owner, body.question)
 
 
-def _timed_values(block: Block) -> list[dict[str, Any]]:
+def _view(block: Block) -> dict[str, Any]:
+    """The section with the values that say when they hold."""
     found = [
         {"field": field, "text": text, **validity_fields(text, block.updated_at)}
         for field, text in values_of(block.content)
     ]
-    return [each for each in found if each["valid_from"] or each["valid_to"] or each["is_over"]]
+    said = [each for each in found if each["valid_from"] or each["valid_to"] or each["is_over"]]
+    return {**vars(block), "validity": said}
 
 
 async def _owner(

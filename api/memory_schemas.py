@@ -68,7 +68,7 @@ class CoreMemorySectionView(BaseModel):
     content: dict[str, Any]
     version: int = Field(description="From 1; one more with every change.")
     updated_at: datetime
-    validity: list[TimedValueView] = Field([], description="Values that say when they hold.")
+    validity: list[TimedValueView] = Field(description="Values that say when they hold.")
 
 
 class CoreMemoryPage(BaseModel):

@@ -90,11 +90,12 @@ async def test_a_section_is_put_read_rolled_back_and_forgotten(client: httpx.Asy
     assert (await client.get(ADDRESS)).json() == {"items": [], "next": None}
     put = await client.put(f"{ADDRESS}/human", json={"content": {"name": "Wang", "likes": ["tea"]}})
     assert put.status_code == 200
-    assert put.json() | {"updated_at": ""} == {
+    assert put.json() | {"updated_at": "", "validity": []} == {
         "section": "human",
         "content": {"name": "Wang", "likes": ["tea"]},
         "version": 1,
         "updated_at": "",
+        "validity": [],
     }
     put = await client.put(f"{ADDRESS}/human", json={"content": {"name": "Li"}, "expected_version": 1})
     assert (put.json()["version"], put.json()["content"]) == (2, {"name": "Li"})
