@@ -1,4 +1,4 @@
-"""When the summaries of days are made: at half past midnight of each user's own time zone.
+"""The schedule of daily summaries: half past midnight in each user's time zone.
 
 The end of a visit makes its day due; a round looks at what is due, and puts off what is too early. So a
 round that did not take place, a service that was away for days and an import are all caught up by the next one.
@@ -31,14 +31,14 @@ _EVERY = "*/5 * * * *"
 """A cron expression: every five minutes, so that zones with offsets of 30 and 45 minutes are met, too."""
 _AFTER_MIDNIGHT = timedelta(minutes=30)
 _ACTIVE = timedelta(minutes=10)
-"""Who said something so recently is left alone until the next round."""
+"""Seconds after a message during which the user's days wait for the next round."""
 _CLAIMED = timedelta(minutes=20)
 """Time after which work given to a job is due again, in case the job is lost or fails."""
 _USERS_AT_ONCE = 5
 _VISITS_AT_ONCE = 500
 _DAYS_AT_ONCE = 5
 _WAIT_S = 20.0
-"""For which somebody who asks for days waits for summaries that are missing."""
+"""Seconds that a request for days waits for missing summaries."""
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +61,7 @@ WHERE visits.id = due.id AND visits.tenant_id = %(tenant_id)s
 
 @dataclass(frozen=True)
 class DueVisit:
-    """A visit whose day is to be looked at."""
+    """A visit whose day has to be checked."""
 
     id: UUID
     user_id: UUID
@@ -69,10 +69,10 @@ class DueVisit:
     space_id: UUID | None
     started_at: datetime
     has_nothing: bool
-    """Whether it goes on, or holds nothing but answers that broke off."""
+    """Whether it continues, or holds only incomplete answers."""
     timezone: str
     is_active: bool
-    """Whether the user says something at this moment."""
+    """Whether the user is talking at this moment."""
 
 
 _UserDay = tuple[UUID, UUID, UUID | None, date]
@@ -80,7 +80,7 @@ _UserDay = tuple[UUID, UUID, UUID | None, date]
 
 
 class DailyScheduler:
-    """Finds the days whose time has come. Every process with a worker has one: it registers the jobs."""
+    """Finds the days whose summaries are due. Every process with a worker has one; it registers the jobs."""
 
     def __init__(self, database: Database, daily: DailySummaries, jobs: JobQueue, *, on: bool = True) -> None:
         self._database = database
@@ -104,7 +104,7 @@ class DailyScheduler:
             return sum([await self._find_of(tenant_id, now) for tenant_id in tenants])
 
     async def up_to_date(self, owner: Owner, start: date, end: date, timezone: str, *, newest: int) -> list[Day]:
-        """The newest of the days on which something was said, oldest first, their summaries as fresh as can be.
+        """The newest days with messages, oldest first, with summaries as fresh as possible.
 
         Those of a few days that are missing or stale are made now, if it does not take long; the others by a job.
 
@@ -124,7 +124,7 @@ class DailyScheduler:
         return days
 
     async def summarise_later(self, tenant_id: UUID, visit_ids: Sequence[UUID]) -> None:
-        """Have the days of these visits summarised by a job, unless it is waiting to do so already.
+        """Defer a job that summarises the days of these visits, unless one is waiting already.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -150,7 +150,7 @@ class DailyScheduler:
     async def _claim(
         self, connection: Connection, tenant_id: UUID, due: Sequence[DueVisit], now: datetime
     ) -> dict[_UserDay, UUID]:
-        """Put off all of them: to their time, to the next round, or until the job that gets them is lost.
+        """Postpone all of them: to their time, to the next round, or until their job counts as lost.
 
         Returns:
             The days whose time has come, each with one of its visits.
@@ -200,7 +200,7 @@ class DailyScheduler:
 
 
 def _five_users_each(ready: Mapping[_UserDay, UUID]) -> list[list[UUID]]:
-    """The days, grouped by as many users as are summarised at once."""
+    """The days in groups of as many users as are summarised at once."""
     by_user: dict[UUID, list[UUID]] = defaultdict(list)
     for (user_id, *_), visit_id in ready.items():
         by_user[user_id].append(visit_id)

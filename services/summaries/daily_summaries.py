@@ -1,4 +1,4 @@
-"""Daily summaries: what a user talked about with an expert on a local day, told from that day's visits.
+"""Daily summaries: what a user and an expert talked about on a local day, from that day's visits.
 
 A visit belongs to the day on which it began, also when it goes on over midnight. A summary names the visits that
 it was made from, so whether it still says all of its day can be seen at any time: nobody has to mark it.
@@ -27,22 +27,22 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Day:
-    """A local day on which something was said."""
+    """A local day with messages."""
 
     date: date
     visits: Sequence[DayVisit]
-    """Those that began on it, oldest first."""
+    """Visits that began on the day, oldest first."""
     stored: StoredDay | None
-    """Its stored summary, fresh or not."""
+    """The stored summary, fresh or stale."""
 
     @property
     def stale(self) -> bool:
-        """Whether the summary does not say all of the day, or is that of another zone's day."""
+        """Whether the summary misses part of the day, or belongs to another zone's day."""
         return self.stored is not None and not self.stored.is_of(self.visits)
 
     @property
     def fresh(self) -> StoredDay | None:
-        """Its summary, if it says all of it."""
+        """The summary if it covers the whole day."""
         return None if self.stale else self.stored
 
 
@@ -120,7 +120,7 @@ class DailySummaries:
         return made
 
     async def try_to_make(self, owner: Owner, day: date, timezone: str) -> bool:
-        """The same; a failure is logged, not raised. A day whose summary is given up is not due any more."""
+        """The same, but failures are logged. A day whose summary is given up is no longer due."""
         try:
             return await self.make(owner, day, timezone)
         except AnamnesisError as error:

@@ -42,7 +42,7 @@ _EARLIER = {"zh": "会话前面部分的摘要：", "en": "Summaries of the visi
 
 
 def visit_summary(messages: Sequence[Said], earlier: Sequence[str], language: Language) -> list[BaseMessage]:
-    """Ask for the summary of a visit; `earlier` = summaries of its beginning, where one call cannot hold it."""
+    """Ask for the summary of a visit; `earlier` = summaries of its beginning if one call cannot hold it."""
     before = [_EARLIER[language], *earlier, ""] if earlier else []
     said = transcript(messages, language)
     return [SystemMessage(_VISIT[language] + _FORM), HumanMessage("\n".join([*before, said]))]

@@ -1,4 +1,4 @@
-"""Summaries of visits and of days in PostgreSQL, and what they are made from."""
+"""Summaries of visits and days in PostgreSQL, with their sources."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from services.platform.authorship import made_by
 from services.platform.postgres import Database, Query
 
 _BREAK = timedelta(minutes=30)
-"""Within which the user has not got up."""
+"""Longest pause within a sitting."""
 _MOST_OF_A_SITTING = 50
-"""Visits that are looked at to find where a sitting began."""
+"""Visits read to find the beginning of a sitting."""
 
 _VISIT: LiteralString = """
 SELECT v.id, v.conversation_id, v.user_id, v.expert_id, v.space_id, v.started_at, v.last_active_at, v.ended_at,
@@ -82,7 +82,7 @@ WITH unretracted AS (
 )
 """
 
-# Only if nothing was said in it since.
+# Only if no message has come since.
 _SUMMARISED: LiteralString = f"""{_UNRETRACTED}
 UPDATE visits SET summary = %(summary)s, key_topics = %(key_topics)s, summary_generated_at = now(),
     summarised_count = message_count, made_by = %(made_by)s
@@ -152,11 +152,11 @@ class DayVisit:
     key_topics: list[str]
     summarised_count: int
     retracted_at: datetime | None
-    """When something in its conversation was retracted last."""
+    """Time of the last retraction in its conversation."""
 
     @property
     def is_summarised(self) -> bool:
-        """Whether its summary says all of it."""
+        """Whether its summary covers all of it."""
         return self.summary is not None and self.summarised_count == self.message_count
 
 
@@ -166,7 +166,7 @@ class StoredDay:
 
     date: date
     timezone: str
-    """In which it was that day."""
+    """Time zone of the day."""
     summary: str
     key_topics: list[str]
     session_count: int
@@ -176,7 +176,7 @@ class StoredDay:
     updated_at: datetime
 
     def is_of(self, visits: Sequence[DayVisit]) -> bool:
-        """Whether it was made from these visits, as they are now."""
+        """Whether it was made from the present state of these visits."""
         return set(self.visit_ids) == {visit.id for visit in visits} and self.message_count == sum(
             visit.message_count for visit in visits
         )
@@ -184,7 +184,7 @@ class StoredDay:
 
 @dataclass(frozen=True)
 class NewDay:
-    """The summary of a day that is to be stored."""
+    """A summary of a day to store."""
 
     date: date
     timezone: str
@@ -208,20 +208,20 @@ class DayStore:
         self._database = database
 
     async def visit(self, tenant_id: UUID, visit_id: UUID) -> DayVisit | None:
-        """One visit; None if it is gone."""
+        """The visit, or None if it no longer exists."""
         values = {"id": visit_id, "tenant_id": tenant_id}
         found = await self._database.fetch(tenant_id, _ONE, values, class_row(DayVisit))
         return found[0] if found else None
 
     async def visits(self, owner: Owner, lower: datetime, upper: datetime) -> list[DayVisit]:
-        """Visits of the space, or of none, that began from `lower` on and before `upper`, oldest first."""
+        """Visits of the space (None = no space) beginning at or after `lower` and before `upper`, oldest first."""
         values = {**_ids(owner), "lower": lower, "upper": upper}
         return await self._database.fetch(owner.tenant_id, _BETWEEN, values, class_row(DayVisit))
 
     async def visit_before(
         self, owner: Owner, conversation_id: UUID, now: datetime, *, this_sitting: bool = False
     ) -> DayVisit | None:
-        """The last visit before the user sat down this time, or with `this_sitting` simply the last; None if none.
+        """The last visit before the present sitting, or with `this_sitting` the last one; None if there is none.
 
         Visits in several conversations with only a short break between them are one sitting: "last time" is
         not the chat of a minute ago. Where there was no other sitting, it is that chat after all.
@@ -271,7 +271,7 @@ class DayStore:
         return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(SaidInVisit))
 
     async def write_visit(self, tenant_id: UUID, visit: DayVisit, summary: str, key_topics: Sequence[str]) -> bool:
-        """Store the summary of a visit; False if something was said in it, or retracted, since it was read."""
+        """Store the summary of a visit; False if its messages changed since they were read."""
         values = {
             **_conversations([visit]),
             "id": visit.id,
@@ -285,7 +285,7 @@ class DayStore:
         return bool(await self._database.fetch(tenant_id, _SUMMARISED, values, tuple_row))
 
     async def write_day(self, owner: Owner, day: NewDay) -> bool:
-        """Store the summary of a day in place of another; False if something was retracted since it was read."""
+        """Store or replace the summary of a day; False if something was retracted since the visits were read."""
         values = {
             **_conversations(day.visits),
             **_ids(owner),
@@ -305,7 +305,7 @@ class DayStore:
         await self._database.fetch(owner.tenant_id, _REMOVE, {**_ids(owner), "date": day}, tuple_row)
 
     async def done(self, tenant_id: UUID, visits: Sequence[DayVisit]) -> None:
-        """The day of these visits need not be looked at again, unless one of them has changed meanwhile."""
+        """Mark the day of these visits as done, except visits that have changed meanwhile."""
         values = {
             **_conversations(visits),
             "tenant_id": tenant_id,
@@ -315,13 +315,13 @@ class DayStore:
         await self._database.fetch(tenant_id, _DONE, values, tuple_row)
 
     async def timezone(self, tenant_id: UUID, user_id: UUID) -> str | None:
-        """The user's time zone; None if the user is gone."""
+        """The user's time zone, or None if the user no longer exists."""
         values = {"tenant_id": tenant_id, "user_id": user_id}
         rows = await self._database.fetch(tenant_id, _ZONE, values, tuple_row)
         return rows[0][0] if rows else None
 
     async def owners(self, tenant_id: UUID) -> list[tuple[Owner, str]]:
-        """Who has visits, with the user's time zone."""
+        """A user with visits, and the user's time zone."""
         rows = await self._database.fetch(tenant_id, _OWNERS, {"tenant_id": tenant_id}, tuple_row)
         return [(Owner(tenant_id, *whose), timezone) for *whose, timezone in rows]
 
@@ -332,7 +332,7 @@ class DayStore:
 
 
 def _conversations(visits: Sequence[DayVisit]) -> dict[str, Any]:
-    """The conversations of visits, each with when something in it was retracted last, as it was read."""
+    """Conversations of visits, each with the time of its last retraction at the time of reading."""
     read = {visit.conversation_id: visit.retracted_at for visit in visits}
     return {"conversation_ids": list(read), "retracted_ats": list(read.values())}
 

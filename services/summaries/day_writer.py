@@ -1,4 +1,4 @@
-"""Has summaries of visits and of days written: by the small model, or by rules where there is none."""
+"""Writes summaries of visits and days with the small model, or with rules if there is none."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -19,32 +19,32 @@ from services.text.language import language_of
 
 VISIT_TOKENS = 300
 DAY_TOKENS = 450
-"""Tokens over which a summary is not accepted; one made by rules is cut to them."""
+"""Largest summary, in tokens; one made by rules is cut to it."""
 _SHORT_TOKENS = 120
-"""Tokens kept of a visit that is too short for a summary, or that goes on."""
+"""Tokens kept of a visit that continues or is too short for a summary."""
 
 
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(no_nul)]
 
 
 class WrittenSummary(BaseModel):
-    """A summary, and what it is about."""
+    """A summary with its topics."""
 
     summary: _Text
     key_topics: list[Annotated[_Text, StringConstraints(max_length=80)]] = Field(min_length=1, max_length=5)
 
 
 class DayWriter:
-    """Turns what was said in a visit into its summary, and those of a day's visits into the day's."""
+    """Writes the summary of a visit from its messages, and that of a day from its visits."""
 
     def __init__(self, models: ChatModels, parts: SummaryWriter, *, chunk_tokens: int) -> None:
-        """Take how many tokens of a transcript one call of the model is given."""
+        """Take the tokens of a transcript that one call of the model may hold."""
         self._models = models
         self._parts = parts
         self._chunk_tokens = chunk_tokens
 
     async def visit(self, messages: Sequence[Said]) -> WrittenSummary:
-        """The summary of a visit. Of one that is longer than a call, the earlier parts are summarised first.
+        """The summary of a visit. If it is too long for one call, earlier parts are summarised first.
 
         Raises:
             ModelFailed: the model did not answer.
@@ -95,10 +95,10 @@ class DayWriter:
 
 
 def by_rule(messages: Sequence[Said], *, most_tokens: int = _SHORT_TOKENS) -> WrittenSummary:
-    """What the user said in a visit, in their own words, as long as it fits."""
+    """The user's own words in a visit, as many as fit."""
     said = [text for role, text in messages if role == "user"] or [text for _, text in messages]
     language = language_of(said)
-    # What was asked is all that there is of a visit in which nothing was stated.
+    # A visit without statements is described by its questions.
     text = extract("", messages, language, most_tokens) or extract(" ".join(said), [], language, most_tokens)
     return WrittenSummary(summary=text or title_from(messages), key_topics=[title_from(messages)])
 

@@ -1,4 +1,4 @@
-"""Summaries without a language model: what the user has said, in their own words, as long as it fits."""
+"""Extractive summaries without a language model: the user's own words, as many as fit."""
 
 import math
 import re
@@ -14,11 +14,11 @@ from services.text.sentences import sentences
 _QUESTION = re.compile(r"[?？]\s*$|[吗呢]\s*$")
 _LONGEST_TITLE = 40
 _SURELY_OVER = 2
-"""Ratio between the tokens of sentences counted one by one and counted together, at most."""
+"""Largest ratio between tokens of sentences counted one by one and together."""
 
 
 def extract(summary: str, messages: Sequence[Said], language: Language, most_tokens: int) -> str:
-    """The user's statements, those of the old summary first; over the limit the least telling are left out.
+    """The user's statements, the old summary's first; beyond the limit the least informative are left out.
 
     Telling is a statement whose words are rare among all of them (inverse document frequency).
     """
@@ -39,7 +39,7 @@ def extract(summary: str, messages: Sequence[Said], language: Language, most_tok
     joint = "" if language == "zh" else " "
     least_telling = sorted(kept, key=telling)
     sizes = [count_tokens(sentence) for sentence in least_telling]
-    # All is counted together only where it is near the limit: a long transcript has thousands of sentences.
+    # Count all sentences together only near the limit: a long transcript has thousands.
     first, left = 0, sum(sizes)
     while left > _SURELY_OVER * most_tokens and first < len(sizes):
         left -= sizes[first]
@@ -54,7 +54,7 @@ def extract(summary: str, messages: Sequence[Said], language: Language, most_tok
 
 
 def title_from(messages: Sequence[Said]) -> str:
-    """The beginning of the first thing that the user says."""
+    """The beginning of the user's first statement."""
     text = next((" ".join(text.split()) for role, text in messages if role == "user"), "…")
     return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
 

@@ -1,4 +1,4 @@
-"""The days that a message asks about: their records, read without asking a model.
+"""Records of the days that a message asks about, read without a model.
 
 Prepared summaries are read as they are. What has none yet is described by the summaries of its visits,
 or else by what both said, which may also be narrowed to a part of a day; the summary is then made in the
@@ -21,17 +21,17 @@ from services.time_reference.local_days import bounds, hours_of, local_day
 from state.prompt import TimeReference
 
 _MOST_SAMPLED = 120
-"""Exchanges that are read where there are no summaries, of all days together."""
+"""Exchanges read without summaries, for all days together."""
 _LEAST_SAMPLED = 3
 _MOST_RAW = 200
-"""Messages that are read as they were said, the newest."""
+"""Newest messages read verbatim."""
 _MOST_PREPARED = 10
-"""Days whose summaries are made behind one answer."""
+"""Days summarised after one answer."""
 
 
 @dataclass(frozen=True)
 class DaysQuery:
-    """Whose days are asked for, in which turn."""
+    """The owner of the days, and the turn."""
 
     owner: Owner
     conversation_id: UUID
@@ -51,36 +51,36 @@ class ToldDay:
     """Its summary, or those of its visits; may be empty."""
     key_topics: Sequence[str]
     said: Sequence[SaidMessage] = ()
-    """What both said in visits that have no summary yet, some of it, in order."""
+    """Some exchanges of visits without a summary yet, in order."""
 
 
 @dataclass(frozen=True)
 class DaysResult:
-    """What was found of the days that were asked for."""
+    """Records found of the days in question."""
 
     start: date
-    """The first day that was asked for; of the last visit, its day."""
+    """The first day in question; for the last visit, its day."""
     end: date
     days: Sequence[ToldDay] = ()
-    """Those on which something was said, oldest first."""
+    """Days with messages, oldest first."""
     said: Sequence[SaidMessage] = ()
-    """Messages as they were said, in order: where a detail is asked for, or nothing else is there."""
+    """Verbatim messages in order, for a question about a detail or if there is nothing else."""
     unprepared: Sequence[UUID] = ()
-    """A visit of each past day whose summary is missing or stale."""
+    """One visit for each past day whose summary is missing or stale."""
     closest: Sequence[date] = ()
-    """Where nothing was said: the nearest days before today on which something was, at most one on either side."""
+    """For an empty range: the nearest past days with messages, at most one on either side."""
     whole_day: bool = False
-    """Whether nothing was said in the hours that were asked for, so that this is the whole day."""
+    """Whether the hours in question were empty, so that this is the whole day."""
     known: bool = True
     """False = it could not be read."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said."""
+        """Whether there are no messages."""
         return self.known and not self.days and not self.said
 
     def without(self, message_ids: Collection[str]) -> "DaysResult":
-        """The same without these messages; summaries of days stay as they are."""
+        """The same without these messages; summaries of days stay."""
         if not message_ids:
             return self
         days = [replace(day, said=_but(day.said, message_ids)) for day in self.days]
@@ -92,17 +92,17 @@ def _but(said: Sequence[SaidMessage], message_ids: Collection[str]) -> list[Said
 
 
 def not_known(asked: DaysQuery) -> DaysResult:
-    """What stands for days that cannot be read."""
+    """Placeholder for days that cannot be read."""
     today = local_day(asked.now, asked.timezone)
     reference = asked.reference
     return DaysResult(reference["start_date"] or today, reference["end_date"] or today, known=False)
 
 
 class PastDays:
-    """Reads what was said on days, or in the last visit."""
+    """Reads the records of days, or of the last visit."""
 
     def __init__(self, daily: DailySummaries, said: PastTranscript, *, most_tokens: int) -> None:
-        """Take how many tokens of a prompt the days may have."""
+        """Take the tokens of a prompt that days may use."""
         self._daily = daily
         self._said = said
         self.most_tokens = most_tokens
@@ -183,7 +183,7 @@ def _told(day: Day, samples: dict[UUID, list[SaidMessage]]) -> ToldDay | None:
 
 
 def _as_one(same: Sequence[ToldDay]) -> ToldDay:
-    """A day on which something was said within a space and outside of it."""
+    """A day with messages inside a space and outside it."""
     if len(same) == 1:
         return same[0]
     topics = [topic for day in same for topic in day.key_topics]

@@ -1,4 +1,4 @@
-"""Messages between two moments, where there is no summary yet: read verbatim from `messages`."""
+"""Messages between two moments without a summary yet, read verbatim from `messages`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class SaidMessage:
 
     id: UUID
     visit_id: UUID | None
-    """Known of a sample."""
+    """Facts about a sample."""
     role: Literal["user", "assistant"]
     content: str
     speaker: str | None
@@ -61,14 +61,14 @@ class PastTranscript:
         self._database = database
 
     async def sample(self, tenant_id: UUID, visit_ids: Sequence[UUID], *, most: int) -> list[SaidMessage]:
-        """What both said in each of these visits, `most` exchanges of each, evenly from all of it, in order."""
+        """`most` exchanges of each of these visits, evenly spread, in order."""
         values = {"tenant_id": tenant_id, "visit_ids": list(visit_ids), "most": most}
         return await self._database.fetch(tenant_id, _SAMPLE, values, class_row(SaidMessage))
 
     async def newest(
         self, owner: Owner, lower: datetime, upper: datetime, *, but: UUID, limit: int
     ) -> list[SaidMessage]:
-        """The newest messages from `lower` on and before `upper`, without the one that is asked for; in order."""
+        """The newest messages at or after `lower` and before `upper`, in order, without the one being answered."""
         values = {
             **vars(owner),
             "lower": lower,

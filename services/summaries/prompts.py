@@ -110,7 +110,7 @@ def first_summary(messages: Sequence[Said], language: Language) -> list[BaseMess
 
 
 def incremented_summary(summary: str, messages: Sequence[Said], language: Language) -> list[BaseMessage]:
-    """Ask for a summary of an old summary and what was said since."""
+    """Ask for a new summary from an old one and later messages."""
     return _ask("increment", language, {"summary": summary, "new": transcript(messages, language)})
 
 
@@ -120,7 +120,7 @@ def part_summary(messages: Sequence[Said], language: Language) -> list[BaseMessa
 
 
 def whole_summary(parts: Sequence[str], messages: Sequence[Said], language: Language) -> list[BaseMessage]:
-    """Ask for a summary of the summaries of parts, and of the messages behind them."""
+    """Ask for a summary of the parts' summaries and the messages after them."""
     numbered = "\n".join(f"{number}. {part}" for number, part in enumerate(parts, 1))
     return _ask("whole", language, {"parts": numbered, "last": transcript(messages, language)})
 

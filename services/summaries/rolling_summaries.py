@@ -1,4 +1,4 @@
-"""The rolling summary of a conversation: kept up with it, in the background.
+"""The rolling summary of a conversation, updated in the background.
 
 Up to its covered point a conversation is in the summary, behind it in the prompt's history; the point moves
 only together with the text that covers it, so no message is ever in neither.
@@ -56,7 +56,7 @@ class RollingSummaries:
         *,
         chunk_tokens: int,
     ) -> None:
-        """Take the numbers, and how many tokens of a transcript one call of the model is given."""
+        """Take the schedule, and the tokens of a transcript that one call of the model may hold."""
         self.store = store
         self._writer = writer
         self._schedule = schedule
@@ -152,7 +152,7 @@ class RollingSummaries:
         return part
 
     async def _fewer(self, summaries: list[str]) -> list[str]:
-        """Summaries that together fit into a call: neighbours are made one until they do."""
+        """Merge neighbouring summaries until all fit into one call."""
         while len(summaries) > 1 and sum(map(count_tokens, summaries)) > self._chunk_tokens:
             groups: list[list[str]] = [[]]
             for summary in summaries:
@@ -163,7 +163,7 @@ class RollingSummaries:
         return summaries
 
     async def _read(self, conversation: _Conversation, after: Place, through: Place) -> list[SaidMessage]:
-        """Messages of an increment; more than a call takes are not read to their end."""
+        """Messages of an increment; those beyond one call are not read."""
         limit = self._chunk_tokens + 1  # each has a token at least
         return await self.store.messages(
             conversation.tenant_id, conversation.id, after=after, through=through, limit=limit
@@ -173,20 +173,20 @@ class RollingSummaries:
         try:
             await self.update(job.tenant_id, conversation_id)
         except BadModelOutput as error:
-            # Asked again at once it would answer the same; the next turn brings a new message.
+            # A repeated request would fail the same way; the next turn brings a new message.
             log.warning("summary given up", conversation_id=str(conversation_id), reason=error.message)
             SUMMARIES.labels("given_up").inc()
 
 
 def _further(through: Place | None, old: StoredSummary | None) -> Place | None:
-    """The point never goes back, even when more of the newest messages are to stay out of the summary now."""
+    """The point never moves back, even when more of the newest messages now stay out of the summary."""
     if old is None or through is None:
         return through
     return max(through, old.through)
 
 
 def _said(messages: Sequence[SaidMessage], most_tokens: int) -> list[Said]:
-    """What was said; of a message that alone is longer than a call, its beginning."""
+    """The text; only the beginning of a message too long for one call."""
     return [
         (m.role, m.content if m.token_count <= most_tokens else f"{m.content[:most_tokens]}…") for m in messages
     ]

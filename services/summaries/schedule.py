@@ -22,7 +22,7 @@ class SummarySchedule:
     update_delta: int = 5
     """Further messages that can be covered before it is renewed."""
     window_size: int = 6
-    """The newest are never covered."""
+    """Newest messages, which are never covered."""
     full_after: int = 10
     """Increments after which it is rewritten from the whole transcript, so that errors do not accumulate."""
 
@@ -39,7 +39,7 @@ class SummarySchedule:
 
 
 def summary_schedule(settings: Settings) -> SummarySchedule:
-    """The numbers that the operator has set."""
+    """The schedule from the settings."""
     return SummarySchedule(
         on=settings.memory_summaries,
         min_messages=settings.memory_summary_min_messages,

@@ -132,13 +132,13 @@ class StoredSummary:
 
     summary: str
     summary_version: int
-    """From 1, one more with every change."""
+    """Version, from 1."""
     covered_through_created_at: datetime
     covered_through_message_id: UUID
     covered_message_count: int
     increments_since_full: int
     rewritten_version: int
-    """The last version that took in messages which had come late; 0 = none."""
+    """The last version that included late messages; 0 = none."""
     updated_at: datetime
 
     @property
@@ -149,13 +149,13 @@ class StoredSummary:
 
 @dataclass(frozen=True)
 class SummaryState:
-    """Messages that are to be summarised."""
+    """Messages to summarise."""
 
     strategy: str
     late: bool
     """Whether messages have come late, with a time that is covered already."""
     behind: int
-    """Completed messages behind the covered point."""
+    """Completed messages after the covered point."""
     through_created_at: datetime | None
     through_message_id: UUID | None
     retracted_at: datetime | None
@@ -208,7 +208,7 @@ class NewSummary:
     expected: int
     through: Place
     count: int
-    """How many messages it covers."""
+    """Number of messages covered."""
     increments: int
     retracted_at: datetime | None = None
     """When something was retracted last, as known before its messages were read."""
@@ -228,7 +228,7 @@ class SummaryStore:
         return found[0] if found else None
 
     async def state(self, tenant_id: UUID, conversation_id: UUID, *, window: int) -> SummaryState | None:
-        """The messages to summarise, never the newest `window`; None if the conversation is gone."""
+        """The messages to summarise, without the newest `window`; None if the conversation no longer exists."""
         values = {**_ids(tenant_id, conversation_id), "window": window}
         found = await self._database.fetch(tenant_id, _STATE, values, class_row(SummaryState))
         return found[0] if found else None
@@ -236,7 +236,7 @@ class SummaryStore:
     async def messages(
         self, tenant_id: UUID, conversation_id: UUID, *, after: Place | None, through: Place, limit: int
     ) -> list[SaidMessage]:
-        """Completed messages behind `after`, up to `through`, oldest first, at most `limit`."""
+        """Completed messages after `after` up to `through`, oldest first, at most `limit`."""
         values = {
             **_ids(tenant_id, conversation_id),
             "after_at": after[0] if after else "-infinity",
@@ -248,7 +248,7 @@ class SummaryStore:
         return await self._database.fetch(tenant_id, _MESSAGES, values, class_row(SaidMessage))
 
     async def write(self, tenant_id: UUID, conversation_id: UUID, new: NewSummary) -> bool:
-        """Replace the summary; False if another was faster, messages came that it lacks, or some were retracted.
+        """Replace the summary; False if another writer was faster, or messages were added or retracted meanwhile.
 
         While it is written no message of the conversation is stored, and none is in progress: so all that
         stand before its point are counted.
@@ -282,7 +282,7 @@ class SummaryStore:
     async def add_part(
         self, tenant_id: UUID, conversation_id: UUID, number: int, part: Part, retracted_at: datetime | None
     ) -> None:
-        """Keep the summary of a stretch, unless there is one, or something was retracted since it was read.
+        """Store the summary of a part, unless one exists or a message was retracted since it was read.
 
         Args:
             tenant_id: whose conversation it is.
@@ -304,7 +304,7 @@ class SummaryStore:
         await self._database.fetch(tenant_id, _ADD_PART, values, tuple_row)
 
     async def forget_parts(self, tenant_id: UUID, conversation_id: UUID, *, all_of_them: bool) -> None:
-        """Forget parts: those that lack a message which came late and what follows them, or all."""
+        """Delete parts: those that miss a late message and the ones after them, or all."""
         values = {**_ids(tenant_id, conversation_id), "all": all_of_them}
         await self._database.fetch(tenant_id, _FORGET_PARTS, values, tuple_row)
 

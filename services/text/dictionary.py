@@ -1,4 +1,4 @@
-"""jieba's dictionary of Chinese words, read where it stands in its file: neither a load nor 55 MB of memory.
+"""jieba's dictionary of Chinese words, read in place from its mapped file: no loading, and no 55 MB of memory.
 
 Its lines, `word frequency kind`, are sorted by the first character of the word, so that a word is found by halving
 the file. What a text asks for is remembered by its first two characters.
@@ -45,7 +45,7 @@ class Dictionary:
         self._with_first = lru_cache(maxsize=_REMEMBERED)(self._find_block)
 
     def __contains__(self, text: str) -> bool:
-        """Whether a word begins so."""
+        """Whether any word has this prefix."""
         return self._entry(text) is not None
 
     def __getitem__(self, text: str) -> int:
@@ -72,7 +72,7 @@ class Dictionary:
         return self._beginning_with(text[:_PAIR]).get(text)
 
     def _read(self, start: str) -> Mapping[str, Entry]:
-        """What begins with these two characters, words and their beginnings; or the one character alone."""
+        """Words and prefixes that begin with these two characters; or the single character."""
         begin, end = self._with_first(start[0]) if start else (0, 0)
         if begin == end:
             return _NOTHING
@@ -91,12 +91,12 @@ class Dictionary:
         return found or _NOTHING
 
     def _find_block(self, first: str) -> tuple[int, int]:
-        """Where the lines begin and end whose words begin with this character."""
+        """Range of the lines whose words begin with this character."""
         key = first.encode()
         return self._line_from(key, past=False), self._line_from(key, past=True)
 
     def _line_from(self, key: bytes, *, past: bool) -> int:
-        """Where the first line is whose beginning is not less than the key, or is greater."""
+        """Position of the first line not less than the key, or greater."""
         low, high = self._begin, len(self._lines)
         while low < high:
             middle = max(self._lines.rfind(b"\n", low, (low + high) // 2) + 1, low)

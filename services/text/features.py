@@ -72,7 +72,7 @@ _CORRECTS = re.compile(
 
 
 def features(text: str, role: Literal["user", "assistant"]) -> frozenset[Feature]:
-    """What holds of a message.
+    """Features of a message.
 
     `states`: it says something beside asking or ordering. `oneself`: it speaks of its speaker, or in Chinese names
     nobody else. `number`, `time`, `name`, `place`: it may carry such a value. `corrects`: it may replace what was
@@ -153,5 +153,5 @@ def expected(question: str, language: Language) -> frozenset[Feature]:
 
 
 def fits(found: Collection[Feature], wanted: Collection[Feature]) -> bool:
-    """Whether a text may carry a value of a kind that is wanted; any does where none is."""
+    """Whether a text may carry a value of a wanted kind; true if no kind is wanted."""
     return not wanted or any(kind in found for kind in wanted)

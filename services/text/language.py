@@ -1,4 +1,4 @@
-"""Which language a text is in, of the two that the service speaks itself."""
+"""Detect the language of a text: Chinese or English."""
 
 import re
 from collections.abc import Iterable

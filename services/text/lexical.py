@@ -1,4 +1,4 @@
-"""Words and character n-grams of Chinese and English text: the ground of everything lexical."""
+"""Words and character n-grams of Chinese and English text."""
 
 import re
 import unicodedata

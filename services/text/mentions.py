@@ -1,4 +1,4 @@
-"""Where a text speaks of something, told strictly by its words; and the text without that, or with it corrected.
+"""Find the statements of a text about a subject by their words, and remove or correct them.
 
 What is forgotten is found only in statements that share nearly all informative words with what the user names: a
 memory too many that is removed is a loss, one too few can be named again.
@@ -22,16 +22,16 @@ _OPENS = re.compile(
     "现在|目前|平时|平常|后来|出来以后|去年|今年|明年|上个?月|下个?月|每[周天年月]|周末|另外|还有|不过|但"
 )
 BEINGS = frozenset({"family", "friend", "boss", "colleague", "neighbour", "teacher", "pet", "divorce", "car"})
-"""Concepts of whom or what more may be told in the same breath."""
+"""Concepts about which the same sentence may say more."""
 AMOUNTS = frozenset({"money", "measure", "debt", "weekday", "age", "number", "health"})
-"""Concepts that tell nothing by themselves."""
+"""Concepts that are uninformative alone."""
 _NEARLY_ALL = 0.75
 _FEW = 2
-"""So few terms have to be shared all."""
+"""Up to this many terms must all be shared."""
 _NAMED_WEIGHT = 2.0
 """Weight of names and numbers against other words."""
 _READ = 1_000
-"""Characters of what is left that are read: enough for its first informative words."""
+"""Characters read of the remainder: enough for its first informative words."""
 _SHORTEST_LEFT = 4
 """Chinese characters, or letters, that say something by themselves."""
 
@@ -76,32 +76,32 @@ _REFERS_BACK = re.compile(
 )
 _LIST = re.compile(r",? (?:and|or|&) |, ", re.IGNORECASE)
 _LITTLE = frozenset("我你您他她它咱们的地得了着是对有在会于这那个件事都也很吗呢吧啊呀请把")
-"""Chinese characters that say nothing by themselves."""
+"""Chinese characters without meaning of their own."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is looked for in texts."""
+    """Subject sought in texts."""
 
     terms: frozenset[str]
     weights: dict[str, float]
     of_kin: bool
-    """Whether it is about somebody of the user's."""
+    """Whether it is about a person close to the user."""
     characters: frozenset[str] = frozenset()
-    """The Chinese characters that say something: what is cut into other words is found by them."""
+    """Informative Chinese characters, for texts cut into other words."""
     of_speaker: bool = False
-    """Whether it is said to be about the user."""
+    """Whether it refers to the user."""
 
     @classmethod
     def of(cls, words: str) -> "Subject":
-        """What these words name; without terms where they name nothing in particular."""
+        """The subject that these words name; without terms if they name nothing in particular."""
         found = informative_terms(_SPEAKER.sub("", words))
         found = frozenset(term for term in found if term not in _QUALIFIER_TERMS)
         if language_of([words]) == "zh":
-            # Of a word and the shorter words in it the longest says it all.
+            # Of overlapping words keep the longest.
             found = frozenset(t for t in found if not any(t != other and t in other for other in found))
             if all(_KIN.fullmatch(f"我{term.removeprefix('我')}") for term in found):
-                # Somebody alone is not what is said of him: “我欠我弟钱”.
+                # A person alone does not identify a statement: “我欠我弟钱”.
                 found |= lone_characters(words)
         weights = {term: _NAMED_WEIGHT if _is_name(term, words) else 1.0 for term in found}
         return cls(
@@ -113,7 +113,7 @@ class Subject:
         )
 
     def patterns(self) -> list[str]:
-        """Patterns of LIKE, of which whatever speaks of it matches one."""
+        """LIKE patterns; every text about the subject matches one of them."""
         found = []
         for term in self.terms:
             # A stem ends where inflections differ: allerg(i), happi, stud(i).
@@ -151,7 +151,7 @@ class Subject:
         return bool(self.terms & frozenset(terms(text)))
 
     def touches(self, text: str) -> bool:
-        """Whether a statement has any of its names, or enough of its words to give it away."""
+        """Whether a statement has one of the subject's names, or enough of its words."""
         shared = self.terms & frozenset(terms(text))
         if len(self.terms) <= _FEW:
             return bool(shared)
@@ -169,12 +169,12 @@ def stands_alone(clause: str) -> bool:
 
 
 def is_of_kin(text: str) -> bool:
-    """Whether a text is about somebody of the user's."""
+    """Whether a text is about a person close to the user."""
     return _KIN.search(text) is not None
 
 
 def is_of_speaker(text: str) -> bool:
-    """Whether a text says that it is about the user: “my …”."""
+    """Whether a text refers to the user: “my …”."""
     return _SPEAKER.match(text) is not None
 
 
@@ -206,7 +206,7 @@ def sentences(text: str) -> list[str]:
     ends = [
         each.end()
         for each in _END.finditer(text)
-        # Looked for right before the end alone: a text of full stops would be read again for each of them.
+        # Search only right before the end: otherwise a text of full stops is read again for each of them.
         if not _ABBREVIATION.search(text, max(0, each.start() - _LONGEST_ABBREVIATION), each.end())
     ]
     return [text[start:end] for start, end in pairwise([0, *ends, len(text)]) if text[start:end]]
@@ -234,19 +234,19 @@ def pieces_of(sentence: str) -> list[str]:
 
 
 def without(text: str, subject: Subject, *, strictly: bool = True) -> str | None:
-    """The text without what speaks of a subject: None = nothing does, empty = nothing worth keeping is left.
+    """The text without its statements about a subject; None = it has none, empty = nothing worth keeping remains.
 
     With `strictly` false, whatever gives the subject away goes, too.
     """
     parts = statements_of(text)
     found = [subject.is_in(part) or (not strictly and subject.touches(part)) for part in parts]
     if not any(found) and subject.is_in(text) and len(parts) > 1:
-        # It is spread over statements that say it together.
+        # It is spread over several statements.
         found = [subject.touches(part) for part in parts]
     if not any(found):
         return None
     for place in range(1, len(parts) if len(subject.terms) == 1 else 1):
-        # Of whom or of what it speaks is gone; where only a detail is, it stays.
+        # Remove it if its subject is removed; keep it if only a detail is.
         found[place] = found[place] or (found[place - 1] and refers_back(parts[place]))
     kept = [
         part if not gone else without_member(part, subject) or _other_clauses(part, subject)
@@ -256,7 +256,7 @@ def without(text: str, subject: Subject, *, strictly: bool = True) -> str | None
 
 
 def _other_clauses(statement: str, subject: Subject) -> str:
-    """The clauses of a Chinese statement that tell of another matter than the one clause with the subject."""
+    """Clauses of a Chinese statement about another matter than the clause with the subject."""
     clauses = clauses_of(statement)
     if statement.isascii() or len(clauses) == 1:
         return ""
@@ -282,7 +282,7 @@ def clauses_of(statement: str) -> list[str]:
 
 
 def tells_of_another(clause: str, matter: frozenset[str]) -> bool:
-    """Whether a clause tells something by itself, of none of some concepts, and refers to nothing before it."""
+    """Whether a clause is informative alone, names none of the given concepts, and refers to nothing before it."""
     words = [term for term in informative_terms(clause) if not re.search(r"\d", term)]
     return bool(words) and not refers_back(clause) and not matter & _matters(clause)
 
@@ -321,13 +321,13 @@ def without_member(statement: str, subject: Subject) -> str | None:
 
 
 def worth_keeping(rest: str, *, least: int = 1) -> str:
-    """What is left of a message, if that says anything by itself: `least` informative words; else nothing."""
+    """The remainder of a message if it has at least `least` informative words, else an empty text."""
     left = _CONNECTIVE.sub("", rest.strip().strip(",，、;；:： "))
     return left if len(left) >= _SHORTEST_LEFT and len(informative_terms(left[:_READ])) >= least else ""
 
 
 def known_in(items: Sequence[str], subject: Subject) -> list[str]:
-    """Those of some items of core memory that speak of a subject: they are short, so that few words name them."""
+    """The items of core memory about a subject; they are short, so few shared words suffice."""
     found = []
     for item in items:
         words = informative_terms(item) or lone_characters(item)

@@ -1,4 +1,4 @@
-"""Kinds of questions: about whom, and for whom. Rules, in Chinese and English."""
+"""Kinds of questions by subject and purpose. Rules for Chinese and English."""
 
 import re
 
@@ -49,7 +49,7 @@ _ASKS_AFTER = re.compile(
     r"from|with|by|of|about)\b[\s,.!]*)*"
     r"(?:wh?at|which|whe(?:n|re)|who[ms]?e?|why|how)(?:'?s|'?re|'?ll|'?d|'?m)?\b"
 )
-"""A question word, also where it is shortened or written as it is heard, after what opens a message."""
+"""A question word after the opening of a message, also shortened or in colloquial spelling."""
 _ONESELF = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|im|me|my|mine|we|we're|we've|us|our|ours)\b")
 
 
@@ -64,7 +64,7 @@ def asks(message: str, language: Language) -> bool:
 
 
 def refers_back(message: str, language: Language) -> bool:
-    """Whether the message may speak of something that was named before it."""
+    """Whether the message may refer to something named before."""
     return has_cue(message, REFERS_BACK[language], language)
 
 
@@ -77,7 +77,7 @@ def is_about_oneself(message: str, language: Language) -> bool:
 
 
 def asks_of_oneself(message: str, language: Language) -> bool:
-    """Whether a message asks for something of the user's own life, where memory is the only place to look."""
+    """Whether a message asks about the user's own life, which only memory can answer."""
     if asks_in_general(message):
         return False
     if is_about_oneself(message, language):
@@ -91,12 +91,12 @@ def is_about_the_assistant(message: str, language: Language) -> bool:
 
 
 def asks_in_general(message: str) -> bool:
-    """Whether a message asks how something is done or what it is, for anybody (how do I boil rice, 什么是复利)."""
+    """Whether a message asks for general knowledge (how do I boil rice, 什么是复利)."""
     return bool(_IN_GENERAL[language_of([message])].search(simplified(message.strip().lower())))
 
 
 def is_small_talk(message: str) -> bool:
-    """Whether a message is made of courtesies alone ("thanks!", "好的"): there is nothing to remember for it."""
+    """Whether a message is only courtesies ("thanks!", "好的")."""
     language = language_of([message])
     if language == "zh":
         return all(_is_all_pleasantries(run) for run in _runs(message))
@@ -121,7 +121,7 @@ def _runs(message: str) -> list[str]:
 
 
 def _is_all_pleasantries(run: str) -> bool:
-    """Whether a run can be cut into courtesies, the longest first."""
+    """Whether a text can be split into courtesies, longest first."""
     if run.isascii():
         return run in PLEASANTRIES["en"]
     at = 0

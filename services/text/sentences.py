@@ -1,4 +1,4 @@
-"""Sentences of a text, Chinese or English, with their places: what every rule about sentences starts from."""
+"""Split Chinese or English text into sentences with their positions."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Sentence(Span):
-    """A sentence with the marks that end it and the white space behind it: joined, sentences are the text."""
+    """A sentence with its closing marks and following white space; joined, sentences are the text."""
 
     text: str
     mark: str

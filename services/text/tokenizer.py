@@ -1,4 +1,4 @@
-"""The terms under which a message is indexed and sought: English stems, Chinese words and character pairs.
+"""Terms for indexing and searching a message: English stems, Chinese words and character pairs.
 
 A full-text index of a general store splits neither Chinese nor inflected English well, so it is given
 terms that are ready, joined by spaces. No term holds punctuation, at which such an index would split it.
@@ -60,17 +60,17 @@ _loaded: list[_Tools] = []
 
 
 def warm() -> None:
-    """Load the dictionaries, so that no message has to wait for them."""
+    """Load the dictionaries before the first message needs them."""
     _tools()
 
 
 def simplified(text: str) -> str:
-    """With its traditional Chinese characters folded to simplified ones."""
+    """Fold traditional Chinese characters to simplified ones."""
     return _tools().simplify(text) if _CHINESE.search(text) else text
 
 
 def simplified_text(text: str) -> str:
-    """Folded to half width and lower case, with its traditional Chinese characters simplified."""
+    """Fold to half width, lower case and simplified Chinese."""
     return simplified(unicodedata.normalize("NFKC", text).lower())
 
 
@@ -90,7 +90,7 @@ def indexed_text(speaker: str, text: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """The terms of a text, repeated where it repeats them; none for a text of stop words alone.
+    """The terms of a text with repetitions; empty for a text of stop words.
 
     Full-width forms and traditional characters are folded. English words are lower case and stemmed
     (Porter2), stop words are left out. A run of Chinese gives its characters, its pairs of
@@ -104,12 +104,12 @@ def _terms(text: str) -> tuple[str, ...]:
     return tuple(chain.from_iterable(_chinese(run) if _CHINESE.match(run) else _other(run) for run in _runs(text)))
 
 
-# A message is cut several times in a turn: to be sought, ranked, met by concepts and shown.
+# A turn tokenizes a message several times: to search, rank, match concepts and show it.
 _remembered_terms = text_cache(512)(_terms)
 
 
 def informative_terms(text: str) -> frozenset[str]:
-    """Those of a text's terms that a text about the same is expected to share.
+    """The terms that a related text is expected to share.
 
     General words are left out, and of Chinese the pairs that are no words: they exist for finding, and
     most of them straddle two words.
@@ -124,7 +124,7 @@ def informative_terms(text: str) -> frozenset[str]:
 
 
 def lone_characters(text: str) -> frozenset[str]:
-    """The Chinese words of one character that a text about the same may share: each says little by itself."""
+    """Chinese words of one character that related texts may share; each is weak evidence."""
     found: set[str] = set()
     for run in _runs(text):
         if _CHINESE.match(run) and len(run) > 1:
@@ -138,12 +138,12 @@ def _runs(text: str) -> list[str]:
 
 
 def is_weak(term: str) -> bool:
-    """Whether a term is so general that sharing it means nothing by itself."""
+    """Whether a term is too general to be evidence alone."""
     return term in _weak_terms()
 
 
 def is_everyday(term: str) -> bool:
-    """Whether a term is so frequent that sharing it says little."""
+    """Whether a term is too frequent to be evidence."""
     return term in _everyday_terms()
 
 
@@ -162,7 +162,7 @@ def _weak_terms() -> frozenset[str]:
 def _chinese(run: str) -> list[str]:
     if len(run) == 1:
         return [] if run in _STOP else [run]
-    # Its words alone would not do: of 狗叫 and 一只狗 the cut gives 狗 for one and not for the other.
+    # Words alone do not suffice: 一只狗 yields 狗 and 狗叫 does not.
     pairs = [run[i : i + 2] for i in range(len(run) - 1)]
     words = [word for word in _segment(run) if len(word) > 1]
     return [term for term in [*pairs, *words, *run] if not _is_stop(term)]
@@ -175,12 +175,12 @@ def _segment(run: str) -> tuple[str, ...]:
 
 @text_cache(1_024)
 def _remembered_segment(run: str) -> tuple[str, ...]:
-    # A message is cut several times in a turn: to be understood, sought, ranked and covered.
+    # A turn tokenizes a message several times: to understand, search, rank and cover it.
     return tuple(_tools().segment(run))
 
 
 def _is_stop(term: str) -> bool:
-    """Whether a Chinese term is a stop word, or a pair that straddles two of one character."""
+    """Whether a Chinese term is a stop word, or a pair across two one-character stop words."""
     return term in _STOP or (len(term) == _PAIR and term[0] in _STOP and term[1] in _STOP)
 
 
@@ -223,7 +223,7 @@ def _load() -> _Tools:
         import opencc  # noqa: PLC0415
         import snowballstemmer  # noqa: PLC0415
     tokenizer = jieba.Tokenizer()
-    # Its own way of loading takes half a second, and trusts a cache file in a directory that all may write to.
+    # jieba's own loading takes half a second and trusts a cache file in a world-writable directory.
     tokenizer.FREQ, tokenizer.total, tokenizer.initialized = dictionary(), TOTAL, True
 
     def segment(run: str) -> list[str]:

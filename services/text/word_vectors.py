@@ -1,4 +1,4 @@
-"""Word vectors: how similar two words are in meaning, for words that the table of concepts does not cover.
+"""Word vectors: similarity of words that the table of concepts does not cover.
 
 The vectors (`word_vectors.npz`, see `word_vectors.md` for their source and licence) are those of some 40,000 stems
 of English and words of Chinese in one space, 4 bits a number.
@@ -16,7 +16,7 @@ Vectors = NDArray[np.float32]
 
 
 class WordVectors:
-    """Rows of unit length, and how much each word says."""
+    """Rows of unit length, and the information of each word."""
 
     def __init__(self, words: Sequence[str], table: NDArray[np.uint8], weights: NDArray[np.uint8]) -> None:
         """Take the words, as `services.text.tokenizer` gives them, a row for each, and their weights (0..255).
@@ -31,7 +31,7 @@ class WordVectors:
         self._scales = (1 / np.maximum(lengths, 1)).astype(np.float32)
 
     def rows(self, terms: Sequence[str]) -> NDArray[np.intp]:
-        """The row of each term; -1 for one that is not known."""
+        """The row of each term; -1 if unknown."""
         return np.fromiter(map(self._rows.get, terms, repeat(-1)), np.intp, len(terms))
 
     def at(self, rows: NDArray[np.intp]) -> Vectors:
@@ -40,7 +40,7 @@ class WordVectors:
         return found
 
     def weights_at(self, rows: NDArray[np.intp]) -> Vectors:
-        """How much the words of known rows say (0..1): little for one that is in most texts."""
+        """Information of the words of known rows, 0 to 1: low for words in most texts."""
         found: Vectors = self._weights[rows]
         return found
 

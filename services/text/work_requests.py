@@ -11,7 +11,7 @@ _ENGLISH_VERBS = (
     "provide rank rate read recommend refactor rephrase replace respond rewrite select show simplify solve sort "
     "state suggest summari[sz]e tell_me tell_if tell_whether translate turn use verify write "
 )
-"""With which an order begins; a _ stands for a space."""
+"""Beginnings of orders; a _ stands for a space."""
 _CHINESE_VERBS = (
     "写 撰写 编写 起草 翻译 改写 重写 润色 续写 仿写 总结 概括 归纳 列出 列举 解释 说明 "
     "描述 介绍 讲讲 讲解 分析 比较 对比 计算 判断 评价 评估 给出 提供 生成 创建 创作 设计 "

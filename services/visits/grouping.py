@@ -1,4 +1,4 @@
-"""Which messages of a conversation are one visit, where they did not come one after the other.
+"""Group a conversation's messages into visits when they did not arrive in order.
 
 Messages that are imported may stand before, between and behind those that are there. What their visits are does
 not depend on the order in which they came: a visit begins where the silence before a message was too long, or the
@@ -18,7 +18,7 @@ from services.platform.postgres import Connection
 from services.visits.visit import VisitSchedule
 
 # Visits that the messages can touch: from the one before or around the first to the one behind the last of them.
-# Of one that was over before the first of them, its end will do: an import in order reads no message twice.
+# For a visit that ended before the first of them its end suffices: an import in order reads no message twice.
 _REGION: LiteralString = """
 WITH before AS (
     SELECT v.started_at, v.last_active_at, v.last_active_at < %(first)s AS is_over FROM visits v
@@ -38,7 +38,7 @@ SELECT (SELECT started_at FROM before WHERE is_over),
        ))
 """
 
-# What belongs to a turn that is in progress comes into a visit when the turn ends.
+# Messages of a running turn join a visit when the turn ends.
 _GROUPS: LiteralString = """
 WITH said AS (
     SELECT m.created_at, m.id, m.completed AND m.branch_id IS NULL AS completed, m.retracted_at,
@@ -92,7 +92,7 @@ _NOW: LiteralString = "SELECT now()"
 
 @dataclass(frozen=True)
 class Group:
-    """Messages that are one visit."""
+    """Messages of one visit."""
 
     started_at: datetime
     last_active_at: datetime
@@ -101,7 +101,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Span:
-    """A visit that is there."""
+    """An existing visit."""
 
     id: UUID
     started_at: datetime
@@ -112,7 +112,7 @@ class Span:
 
 
 def matched(groups: Sequence[Group], spans: Sequence[Span]) -> list[tuple[Group, list[Span]]]:
-    """Each group with the visits whose messages it holds now, oldest first; none where it is new."""
+    """Each group with the existing visits whose messages it holds, oldest first; empty for a new one."""
     pairs: list[tuple[Group, list[Span]]] = []
     left = sorted(spans, key=lambda span: span.started_at)
     for group in groups:
@@ -122,7 +122,7 @@ def matched(groups: Sequence[Group], spans: Sequence[Span]) -> list[tuple[Group,
 
 
 class VisitGrouping:
-    """Makes the visits of messages that have come, within the transaction that stored them."""
+    """Corrects visits in the transaction that stores messages."""
 
     def __init__(self, connection: Connection, tenant_id: UUID, schedule: VisitSchedule) -> None:
         self._connection = connection
@@ -131,7 +131,7 @@ class VisitGrouping:
         self._recent = schedule.recent
 
     async def group(self, conversation_id: UUID, first: datetime, last: datetime) -> int:
-        """Make the visits right again after messages from `first` to `last` have come; return how many changed."""
+        """Correct the visits after messages from `first` to `last` were added; return how many changed."""
         values: dict[str, Any] = {
             "tenant_id": self._tenant_id,
             "conversation_id": conversation_id,

@@ -1,4 +1,4 @@
-"""The job that summarises days: named here, as turns cause it, too."""
+"""The job that summarises days; its name stands here because turns defer it, too."""
 
 from collections.abc import Sequence
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Visits: a stretch of activity in a conversation, and when it ends."""
+"""Visits: stretches of activity in a conversation, and their end."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,14 +16,14 @@ EndReason = Literal["closed", "idle"]
 
 @dataclass(frozen=True)
 class VisitSchedule:
-    """When a visit ends, and what happens then."""
+    """Rules for the end of a visit."""
 
     idle: timedelta = timedelta(minutes=30)
     """Silence after which it ends."""
     summaries: bool = True
     """Whether visits and days are summarised."""
     shortest_messages: int = 3
-    """What was said in a shorter visit is its own summary."""
+    """Shorter visits are their own summary."""
     shortest_characters: int = 51
     recent: timedelta = timedelta(days=35)
     """The day of an older visit is not summarised by itself, but when it is asked for: it was imported."""
@@ -34,7 +34,7 @@ class VisitSchedule:
 
 
 def visit_schedule(settings: Settings) -> VisitSchedule:
-    """The numbers that the operator has set."""
+    """The rules from the settings."""
     idle = timedelta(minutes=settings.memory_visit_idle_minutes)
     return VisitSchedule(idle=idle, summaries=settings.memory_visits)
 
@@ -51,11 +51,11 @@ class Visit:
     started_at: datetime
     last_active_at: datetime
     ended_at: datetime | None
-    """None = it goes on. One that ended by silence ended when that had lasted long enough."""
+    """None = it continues. A visit ended by silence ended when the silence had lasted long enough."""
     end_reason: EndReason | None
     message_count: int
     """Complete messages."""
     summary: str | None
-    """None = it goes on, is too short, or waits for its summary."""
+    """None = it continues, is too short, or waits for its summary."""
     key_topics: list[str]
     summary_generated_at: datetime | None

@@ -50,7 +50,7 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
 
 _CONVERSATIONS: LiteralString = "SELECT id FROM conversations WHERE tenant_id = %(tenant_id)s ORDER BY id"
 
-# Who stores a message of the conversation waits.
+# A writer of the conversation's messages waits.
 _FIRST_AND_LAST: LiteralString = """
 WITH locked AS MATERIALIZED (
     SELECT id FROM conversations WHERE id = %(conversation_id)s AND tenant_id = %(tenant_id)s FOR UPDATE
@@ -65,7 +65,7 @@ WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s AND en
 RETURNING id, message_count
 """
 
-# A turn that is in progress goes on with its visit when it ends.
+# A running turn continues its visit when it ends.
 _END_IDLE: LiteralString = """
 WITH idle AS (
     SELECT v.id FROM visits v
@@ -81,12 +81,12 @@ RETURNING visits.id, visits.message_count
 
 @dataclass(frozen=True)
 class Closed:
-    """What closing a conversation's visit did."""
+    """Result of closing a conversation's visit."""
 
     closed: bool
-    """False where none was open."""
+    """False if none was open."""
     visit: Visit | None
-    """The conversation's newest; None = it has none."""
+    """The conversation's newest visit, or None."""
 
 
 class Visits:
@@ -131,7 +131,7 @@ class Visits:
         return [row[0] for row in rows]
 
     async def find_all(self, tenant_id: UUID, conversation_id: UUID) -> bool:
-        """Find a conversation's visits from its messages; return whether any was missing or wrong.
+        """Rebuild a conversation's visits from its messages; return whether any was missing or wrong.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
