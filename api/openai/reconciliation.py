@@ -7,6 +7,7 @@ imported once.
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -106,7 +107,7 @@ class Reconciliation:
             # If several models answer in one chat of the client, each has a separate conversation.
             session = f"{ids.session}:{self._expert}"[-_LONGEST_SESSION:]
             return await self._known.named(self._tenant_id, self._user_id, session, messages=size), session
-        new = f"{UNNAMED}{uuid7().hex}"
+        new = self._new_session(ids.idempotency_key)
         if not request.earlier:
             begun = await self._known.just_begun(self._tenant_id, self._user_id, self._expert, space=self._space)
             if begun is not None and compare(begun.messages, resent) != HistoryMatch():
@@ -123,6 +124,13 @@ class Reconciliation:
         if found is not None:
             return found, found.session_id
         return None, new
+
+    def _new_session(self, key: str | None) -> str:
+        """The name of a conversation that begins: the same for requests of one idempotency key, even at once."""
+        if key is None:
+            return f"{UNNAMED}{uuid7().hex}"
+        about = "\0".join((self._user_id, self._expert, self._space or "", key))
+        return f"{UNNAMED}{sha256(about.encode()).hexdigest()[:32]}"
 
     async def _meant(
         self, conversation: KnownConversation, resent: ResentHistory, ids: ClientIds
@@ -175,6 +183,10 @@ class Reconciliation:
                 return HistoryMatch(), branch_id
         following = await self._services.branches.following(self._tenant_id, conversation.id, turn_id)
         start = next((n for n, each in enumerate(messages) if each.turn_id == following), None)
+        if ids.after_turn is not None and start is not None:
+            under_way = [each for each in messages[start:] if each.unfinished]
+            if under_way and all(each.digest != resent.message for each in under_way):
+                return HistoryMatch(), None  # requests at once must not take each other's answers away
         if following is not None and start is None:
             return HistoryMatch(put_aside=following, reason="edit"), None
         return (HistoryMatch() if start is None else meant_at(messages, start, resent.message)), None

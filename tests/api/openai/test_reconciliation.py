@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
+import openai
 import pytest
 from psycopg.rows import tuple_row
 
@@ -253,3 +254,16 @@ async def test_users_never_go_on_with_each_others_conversations(sdk: Any, servic
     await theirs.say("Two")
     await mine.say("Two")
     assert len(await contents(services)) == 8
+
+
+async def test_requests_with_one_key_at_once_are_one_turn(sdk: Any, services: Services) -> None:
+    async def ask(text: str) -> str:
+        said = [{"role": "user", "content": text}]
+        key = {"Idempotency-Key": "k-1"}
+        answer = await sdk.chat.completions.create(model="default", messages=said, user="u-1", extra_headers=key)
+        return str(answer.id)
+
+    assert len(set(await asyncio.gather(*map(ask, ["My dog is called Bruno."] * 5)))) == 1
+    assert len(await contents(services)) == 2
+    with pytest.raises(openai.BadRequestError, match="belongs to another message"):
+        await ask("Something else.")

@@ -187,3 +187,20 @@ async def test_a_deleted_response_is_nowhere_any_more(sdk: Any, services: Servic
     with pytest.raises(openai.NotFoundError):
         await sdk.conversations.items.retrieve(items.data[0].id, conversation_id=kept.conversation.id)
     assert all(not text for _, text in await contents(services))
+
+
+async def test_requests_that_follow_one_response_at_once_are_all_answered(
+    sdk: Any, model_server: ModelServer
+) -> None:
+    first = await sdk.responses.create(model="default", input="First", user="u-1")
+    model_server.default = Reply(["One ", "answer."], gap_s=0.2)
+
+    async def follow(number: int) -> str:
+        await asyncio.sleep(number * 0.1)
+        asked = {"input": f"Question {number}", "previous_response_id": first.id}
+        answer = await sdk.responses.create(model="default", **asked)
+        return str(answer.output_text)
+
+    assert await asyncio.gather(*map(follow, range(3))) == ["One answer."] * 3
+    items = await sdk.conversations.items.list(first.conversation.id)
+    assert len(items.data) == 8
