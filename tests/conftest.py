@@ -55,6 +55,10 @@ ENGINES = frozenset(
 """Fixtures that start a server or a process; a test that uses one of them is no unit test."""
 
 
+SHARED = frozenset({"shared_service", "studio"})
+"""Fixtures that start a process for several tests."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the unit tests, and give every process its share of the long tests first."""
     for item in items:
@@ -63,11 +67,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not starts:
             item.add_marker(pytest.mark.unit)
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    sharing = [item for item in items if "shared_service" in getattr(item, "fixturenames", ())]
+    sharing = [item for item in items if SHARED.intersection(getattr(item, "fixturenames", ()))]
     long = [item for item in items if item.get_closest_marker("slow") and item not in sharing]
     short = [item for item in items if not item.get_closest_marker("slow") and item not in sharing]
     cuts = [len(short) * number // processes for number in range(processes + 1)]
-    items[:] = sharing  # by one process, so that the service that they share starts once
+    items[:] = sharing  # by one process, so that what they share starts once
     for number in range(processes):
         items += [*long[number::processes], *short[cuts[number] : cuts[number + 1]]]
 

@@ -1,4 +1,4 @@
-"""A hundred and twenty turns over HTTP: what was said in the first is known in the last, and nothing is lost."""
+"""Sixty turns over HTTP, in soak twice as many: what the first said is known in the last, and nothing is lost."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from tests.support.model_server import ModelServer, Received, Reply
 
 pytestmark = pytest.mark.anyio
 
-TURNS = 120
 _FACT = re.compile(r"fact-\d+ ")
 _VOLATILE = {"message", "core_memory_changes", "recall", "tone", "time"}
 _SUMMARY = "Earlier in this conversation:"
@@ -65,13 +64,14 @@ def _numbers(prompt: Sequence[tuple[str, str]]) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("turns", [60, pytest.param(120, marks=pytest.mark.soak)])
 async def test_a_long_conversation_stays_bounded_and_loses_nothing(
-    url: str, services: Services, model_server: ModelServer
+    url: str, services: Services, model_server: ModelServer, turns: int
 ) -> None:
     model_server.default = _stand_in
     services.jobs.start_worker()
     async with httpx.AsyncClient(base_url=url, timeout=30) as http:
-        ends = await _play(http, services, TURNS)
+        ends = await _play(http, services, turns)
     asked = [received for received in model_server.requests if _is_turn(received)]
     summaries = [received for received in model_server.requests if _is_summary(received)]
 
@@ -79,7 +79,7 @@ async def test_a_long_conversation_stays_bounded_and_loses_nothing(
     parts = [received for received in summaries if "a part of a long" in received.prompt[0][1]]
     assert len(parts) <= 1, "the transcript fills one call, which is kept"
     updates = len(summaries) - len(parts)
-    assert updates == 1 + (TURNS - 5) // 3
+    assert updates == 1 + (turns - 5) // 3
     increments = [received for received in summaries if "Old summary" in received.prompt[1][1]]
     assert updates - len(increments) == 1 + (updates - 1) // 11
 

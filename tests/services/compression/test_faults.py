@@ -29,7 +29,7 @@ def settings(model_server: ModelServer) -> Settings:
 
 @given(seed=st.integers(0, 2**31))
 @hypothesis_settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
 )
 async def test_no_source_is_lost_and_undoing_brings_back_what_was(
     services: Services, model_server: ModelServer, seed: int

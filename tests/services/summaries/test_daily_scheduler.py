@@ -52,20 +52,21 @@ async def _user(services: Services, user: str, zone: str, starts: list[datetime]
     await import_lines(services, line, *lines)
 
 
-async def test_a_week_with_users_in_five_zones_gives_each_one_summary_a_day(
-    services: Services, model_server: ModelServer
+@pytest.mark.parametrize("days", [2, pytest.param(7, marks=pytest.mark.soak)])
+async def test_users_in_five_zones_get_one_summary_a_day(
+    services: Services, model_server: ModelServer, days: int
 ) -> None:
     model_server.default = written("A summary.")
     end = _today()
     mornings: dict[str, list[date]] = {}
     for zone in ZONES:
-        local = [(end - timedelta(days=number)).astimezone(ZoneInfo(zone)) for number in range(9, 2, -1)]
+        local = [(end - timedelta(days=number)).astimezone(ZoneInfo(zone)) for number in range(days + 2, 2, -1)]
         starts = [day.replace(hour=hour) for day in local for hour in (9, 20)]
         await _user(services, zone.replace("/", "-"), zone, [at.astimezone(UTC) for at in starts])
         mornings[zone] = sorted({at.date() for at in starts})
     await _as_if_then(services)
     made: list[tuple[str, date, datetime]] = []
-    now = end - timedelta(days=10)
+    now = end - timedelta(days=days + 3)
     while now < end:
         before = {(day["user"], day["date"]) for day in await days_of(services.database)}
         if await services.daily_scheduler.find(now):
@@ -83,7 +84,7 @@ async def test_a_week_with_users_in_five_zones_gives_each_one_summary_a_day(
             clock = at.astimezone(ZoneInfo(zone))
             assert (clock.date(), clock.hour, clock.minute) == (day + timedelta(days=1), 0, 30), zone
     # Of each day: two visits, and the two together.
-    assert len(model_server.requests) == 3 * 7 * len(ZONES)
+    assert len(model_server.requests) == 3 * days * len(ZONES)
 
 
 async def test_two_schedulers_at_once_make_one_summary(

@@ -294,13 +294,26 @@ STEPS = st.lists(
 )
 
 
-@limits(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@limits(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 @example(steps=[("turn", 0, True)] * 6 + [("summarise", 0, True), ("say", -40, True), ("turn", 0, True)] * 3)
 async def test_every_message_is_in_the_summary_or_in_the_history(
     services: Services, model_server: ModelServer, steps: list[Step]
 ) -> None:
     """Over histories with equal contents and times, incomplete messages, and commits out of order."""
+    await _check_coverage(services, model_server, steps)
+
+
+@pytest.mark.soak
+@limits(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=STEPS)
+async def test_every_message_is_in_the_summary_or_in_the_history_over_many_histories(
+    services: Services, model_server: ModelServer, steps: list[Step]
+) -> None:
+    await _check_coverage(services, model_server, steps)
+
+
+async def _check_coverage(services: Services, model_server: ModelServer, steps: list[Step]) -> None:
     # The stand-in's summary is what it was given: so we can look what it covers.
     model_server.default = lambda request: Reply([_ids_in(request.prompt[1][1]) or "nothing"])
     key = f"s-{datetime.now(UTC).timestamp()}"
