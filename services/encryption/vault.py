@@ -5,6 +5,7 @@ parameter is found from the statement's other parameters: a user, a conversation
 """
 
 import asyncio
+import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from psycopg.types.string import ByteaLoader
 from services.encryption.data_key import (
     BEGINNING,
     DIGEST_MARK,
+    ID_BYTES,
+    KEY_BYTES,
     DataKey,
     open_digest,
     open_json,
@@ -75,6 +78,10 @@ class _Owner:
     tenant_id: UUID
     user: str
     """The caller's own name for the user."""
+
+
+_NOBODY = _Owner(UUID(int=0), "")
+"""Whose row is gone: the statement changes nothing, and what it would store is sealed with a key that is not kept."""
 
 
 class Vault:
@@ -179,15 +186,18 @@ class Vault:
         known = self._owners.get(found)
         if known is not None:
             return known
+        if tenant_id is None:
+            raise LookupError("Whose words are they? The parameters name no tenant.")
         row = await look_up(statement, {"id": found, "tenant_id": tenant_id})
         if row is None:
-            # Its user was erased: what is sealed now falls with the statement.
-            return _Owner(tenant_id, f"\0{found}")
+            return _NOBODY
         owner = _Owner(tenant_id, row[0])
         self._owners[found] = owner
         return owner
 
     def _remember(self, values: Mapping[str, Any], owner: _Owner) -> None:
+        if owner is _NOBODY:
+            return
         for name in _REMEMBERED:
             if isinstance(found := values.get(name), UUID):
                 self._owners[found] = owner
@@ -195,6 +205,8 @@ class Vault:
             self._owners.popitem(last=False)
 
     async def _key(self, owner: _Owner) -> DataKey:
+        if owner is _NOBODY:
+            return DataKey(secrets.token_bytes(ID_BYTES), secrets.token_bytes(KEY_BYTES))
         key = self.keys.of_owner(owner.tenant_id, owner.user)
         if key is None:
             key = await asyncio.to_thread(self.keys.make_for, owner.tenant_id, owner.user)
