@@ -81,7 +81,7 @@ class _Owner:
 
 
 _NOBODY = _Owner(UUID(int=0), "")
-"""Whose row is gone: the statement changes nothing, and what it would store is sealed with a key that is not kept."""
+"""A user whose row is gone: the statement changes nothing, and its words are sealed with a key nobody keeps."""
 
 
 class Vault:
