@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.errors import AnamnesisError
@@ -16,7 +17,7 @@ from services.identity.tenants import DEFAULT_TENANT
 from services.memory.blocks import Owner
 from services.memory.editor import EditContext
 from services.memory.operations import Trigger
-from tests.support.compressing import TEA, compress, merging, undo, write
+from tests.support.compressing import TEA, compress, merging, someone, undo, write
 from tests.support.model_server import ModelServer
 from tests.support.moments import known
 from tests.support.retracting import retelling
@@ -55,7 +56,6 @@ class RememberedUser:
         self.user = f"u-{uuid4().hex}"
         self.copies: list[tuple[datetime, list[Owner], dict[str, Any]]] = []
         self._owners: list[Owner] = []
-        self._runs: list[Any] = []
 
     async def begin(self) -> None:
         """Say something, so that the user is there."""
@@ -107,11 +107,7 @@ class RememberedUser:
             case "merge":
                 await write(self._services, owner, *TEA)
                 self._model_server.default = merging()
-                run, _ = await compress(self._services, owner)
-                self._runs.append(run)
-            case "unmerge":
-                for run in self._runs[-1:]:
-                    await undo(self._services, self._owners[0], run)
+                await compress(self._services, owner)
             case "summarise":
                 self._model_server.default = retelling
                 await self._services.daily.make(owner, datetime.now(UTC).date(), "UTC")
@@ -178,3 +174,25 @@ async def test_two_hundred_orders_of_changes_show_at_each_moment_what_a_copy_sho
     services: Services, model_server: ModelServer, steps: Sequence[tuple[str, int]]
 ) -> None:
     await _play(services, model_server, steps)
+
+
+async def test_the_time_of_a_merge_that_was_undone_shows_what_had_been_merged(
+    services: Services, model_server: ModelServer
+) -> None:
+    owner = await someone(services)
+    await write(services, owner, *TEA)
+    model_server.default = merging()
+    run, _ = await compress(services, owner)
+    merged = datetime.now(UTC)
+    assert len(await services.memory.episodes.written(owner, limit=9, at=merged)) == 1
+    await undo(services, owner, run)
+    now = await services.memory.episodes.written(owner, limit=9)
+    assert await services.memory.episodes.written(owner, limit=9, at=merged) == now
+    assert sorted(each.content for each in now) == sorted(TEA)
+
+
+async def test_a_turn_writes_no_version(services: Services) -> None:
+    for number in range(3):
+        turn = await exchange(services.turns, f"Hello {number}", "Hi")
+    rows = await services.database.fetch(turn.tenant_id, "SELECT count(*) FROM memory_versions", {}, tuple_row)
+    assert rows == [(0,)]
