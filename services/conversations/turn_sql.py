@@ -158,7 +158,7 @@ WITH ended AS (
         usage = %(usage)s, timings = %(timings)s, degraded = %(degraded)s, context_report = %(context_report)s,
         prompt = %(prompt)s, error = %(error)s, memory_changes = %(memory_changes)s,
         finished_at = clock_timestamp(), lease_expires_at = NULL,
-        request = request - ARRAY['instructions', 'attached']
+        request = request - ARRAY['instructions', 'attached', 'sampling']
     WHERE id = %(turn_id)s AND tenant_id = %(tenant_id)s AND status = 'running'
       AND (NOT %(abandoned)s OR {EXPIRED})
     RETURNING conversation_id, user_message_id, request->>'answer_external_id' AS answer_external_id
