@@ -1,6 +1,6 @@
 """Storms of hostile clients: how much memory stays, what a neighbour waits, and which connections stay open.
 
-`python -m benchmarks.storms [--json FILE]`
+`python -m benchmarks.storms [--only TEXT] [--json FILE]`
 
 Against the service with its embedded engines, one after the other: 30 bodies of 10 MB that never end, 30 clients
 that never read a large answer, 500 streams that are cancelled at their first event, 50 requests with half a
@@ -42,6 +42,8 @@ _HELD_S = 45.0
 _BACK_WITHIN_S = 60.0
 _MOST_MEMORY = 1.15
 _MOST_NEIGHBOUR_S = 0.5
+_ALONE_S = 10.0
+"""For which the neighbour's turns are timed before each storm."""
 _PAUSE_S = 0.1
 _ESTABLISHED = 1
 """A connection's state in Linux' TCP_INFO while neither side has closed it."""
@@ -60,6 +62,8 @@ class Storm:
     """Seconds from the end of the storm until memory was back, or given up."""
     neighbour_s: float
     """The neighbour's slowest turn."""
+    alone_s: float
+    """The neighbour's slowest turn in ten seconds right before the storm."""
     neighbour_turns: int
     left_open: int
     """Of the storm's connections, those that the service had not closed."""
@@ -131,6 +135,8 @@ class Rig:
     async def storm(self, name: str, attack: "Callable[[Rig], Awaitable[int]]") -> Storm:
         """Attack while a neighbour goes on; then wait for memory."""
         watching = asyncio.create_task(self._highest())
+        async with self._neighbour() as alone:
+            await asyncio.sleep(_ALONE_S)
         async with self._neighbour() as turns:
             left_open = await attack(self)
         ended = time.monotonic()
@@ -142,7 +148,7 @@ class Rig:
             await watching
         highest, after = self._most / self.rest, self.memory() / self.rest
         failed, self.failures = self.failures, []
-        return Storm(name, highest, after, back_s, max(turns), len(turns), left_open, failed)
+        return Storm(name, highest, after, back_s, max(turns), max(alone), len(turns), left_open, failed)
 
     async def _highest(self) -> None:
         self._most = self.memory()
@@ -262,25 +268,35 @@ def write_large_conversation(port: int) -> str:
         return str(json.load(answer)["items"][0]["id"])
 
 
-async def attack(server: Server) -> list[Storm]:
-    """Every storm, one after the other."""
+async def attack(server: Server, only: str = "") -> list[Storm]:
+    """Every storm with `only` in its name, one after the other."""
     conversation = write_large_conversation(server.port)
     wait_until_quiet(server.pid)
     rig = Rig(server, conversation)
     await rig.settle()
-    return [
-        await rig.storm(f"{_HALF_BODIES} bodies of {_BODY_BYTES // _MB} MB that do not end", half_bodies),
-        await rig.storm(f"{_DEAF_READERS} readers that never read", deaf_readers),
-        await rig.storm(f"{_CANCELS} cancels", cancels),
-        await rig.storm(f"{_HALF_HEADERS} half headers", half_headers),
-    ]
+    storms = {
+        f"{_HALF_BODIES} bodies of {_BODY_BYTES // _MB} MB that do not end": half_bodies,
+        f"{_DEAF_READERS} readers that never read": deaf_readers,
+        f"{_CANCELS} cancels": cancels,
+        f"{_HALF_HEADERS} half headers": half_headers,
+    }
+    return [await rig.storm(name, attack) for name, attack in storms.items() if only in name]
 
 
 def show(storms: list[Storm]) -> None:
     """Print the table."""
     table = Table(title="Storms")
     table.add_column("")
-    headings = ("memory at most", "afterwards", "back after", "neighbour at worst", "turns", "failed", "left open")
+    headings = (
+        "memory at most",
+        "afterwards",
+        "back after",
+        "neighbour at worst",
+        "undisturbed",
+        "turns",
+        "failed",
+        "left open",
+    )
     for heading in headings:
         table.add_column(heading, justify="right")
     for storm in storms:
@@ -290,6 +306,7 @@ def show(storms: list[Storm]) -> None:
             f"{storm.after:.2f} x rest",
             f"{storm.back_s:.0f} s",
             f"{storm.neighbour_s:.2f} s",
+            f"{storm.alone_s:.2f} s",
             str(storm.neighbour_turns),
             str(len(storm.failed)),
             str(storm.left_open),
@@ -305,13 +322,14 @@ def main() -> None:
     """Read the options, attack, print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.storms", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    parser.add_argument("--only", default="", help="storms with this in their name")
     options = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt_once)
     allow_files(_CANCELS)
     try:
         with stand_in() as port, service(f"http://127.0.0.1:{port}/burst/v1", "responses") as server:
-            storms = asyncio.run(attack(server))
+            storms = asyncio.run(attack(server, options.only))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     show(storms)
