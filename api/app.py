@@ -55,6 +55,7 @@ from api.problems import add_problem_handlers, documented
 from api.request_bodies import Refused, RequestBodies, refused
 from api.same_host import LOOPBACK_NAMES, SameHost
 from api.tracing import RequestSpans
+from api.turnstile import Turnstile
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.platform.tracing import TRACING
@@ -80,6 +81,7 @@ def make_app(services: Services, runner: TurnRunner) -> FastAPI:
         lifespan=lifespan,
         routes=[*_routes()],
     )
+    app.add_middleware(Turnstile)
     app.add_middleware(RequestBodies, settings=services.settings)
     app.add_middleware(Admission, admit=runner.admit)
     if services.authenticator.is_needed:

@@ -75,7 +75,7 @@ async def chat_stream(
     """
     caller = await starter.caller_for(request.user_id)
     turn_id = await _start(starter, runner, caller, request, key, on_conflict)
-    stop = partial(runner.stop, caller.tenant_id, turn_id)
+    stop = partial(runner.abandon, caller.tenant_id, turn_id)
     cancels = (on_disconnect or request.on_disconnect) == "cancel"
     return EventStream(sse_events(runner.follow(caller.tenant_id, turn_id)), stop if cancels else None)
 
@@ -100,7 +100,7 @@ async def chat(
             waiting.add(asyncio.create_task(_disconnected(connection)))
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
-                await runner.stop(caller.tenant_id, turn_id)
+                await runner.abandon(caller.tenant_id, turn_id)
         return _answer_of(await answering)
     finally:
         for task in waiting:
@@ -174,7 +174,7 @@ async def _answer(socket: WebSocket, starter: StartsTurns, request: SocketReques
         await socket.close(1008, "too slow a reader")
     finally:
         if not ended and request.on_disconnect == "cancel":
-            await runner.stop(caller.tenant_id, turn_id)
+            await runner.abandon(caller.tenant_id, turn_id)
 
 
 async def _start(

@@ -111,7 +111,7 @@ async def ag_ui(
 
 def _stop_of(runner: TurnRunner, started: StartedTurn) -> Callable[[], Awaitable[object]] | None:
     """Return what ends a temporary turn when its reader disconnects."""
-    return None if started.stored else partial(runner.stop, started.tenant_id, started.turn_id)
+    return None if started.stored else partial(runner.abandon, started.tenant_id, started.turn_id)
 
 
 def _session(field: str, name: str) -> str:

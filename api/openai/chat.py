@@ -75,7 +75,7 @@ async def chat_completions(
         sampling=sampling,
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
-    stop = None if asked.stored else partial(runner.stop, asked.tenant_id, asked.turn_id)
+    stop = None if asked.stored else partial(runner.abandon, asked.tenant_id, asked.turn_id)
     events = runner.follow(asked.tenant_id, asked.turn_id)
     return await _answer(body, asked, events, stop, with_own=EVENTS_HEADER in connection.headers)
 

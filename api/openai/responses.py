@@ -82,7 +82,7 @@ async def create(
     if background and not body.stream:
         stored = await services.turns.get(asked.tenant_id, asked.turn_id)
         return JSONResponse(response_of_stored(head, stored), headers=asked.headers)
-    stop = None if asked.stored else partial(runner.stop, asked.tenant_id, asked.turn_id)
+    stop = None if asked.stored else partial(runner.abandon, asked.tenant_id, asked.turn_id)
     return await _answer(bool(body.stream), head, asked, runner.follow(asked.tenant_id, asked.turn_id), stop)
 
 

@@ -41,9 +41,9 @@ Stop = StopReason | Literal["stopping", "handed_over"]
 """Why a turn's task is cancelled: a caller or a newer message asked for it; the process ends; it ends, and another
 process will run the turn, which was still waiting."""
 
-_FAIL_AT_ONCE = 6
+_FAIL_AT_ONCE = 2
 """Maximum number of turns ended early at the same time: clients that all disconnect at once must not take every
-connection to the database."""
+connection to the database, nor every other step of the event loop."""
 
 _STOPPED: dict[Stop, tuple[TurnStatus | None, dict[str, Any]]] = {
     "cancelled": ("cancelled", endings.CANCELLED),

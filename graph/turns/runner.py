@@ -220,6 +220,19 @@ class TurnRunner:
         await end_from_outside(self._services, tenant_id, turn_id, status=reason, error=endings.CANCELLED)
         return await self._turns.get(tenant_id, turn_id)
 
+    async def abandon(self, tenant_id: UUID, turn_id: UUID) -> None:
+        """Stop a turn that nobody waits for any more, without waiting for its end if it runs here.
+
+        Raises:
+            NotFound: the tenant has no such turn.
+            DatabaseUnavailable: the turn could not be reached.
+        """
+        run = self._running.get(turn_id)
+        if run is not None and run.turn.tenant_id == tenant_id and not run.turn.waiting:
+            run.stop("cancelled")
+        else:
+            await self.stop(tenant_id, turn_id)
+
     async def put_aside(
         self, tenant_id: UUID, conversation_id: UUID, turn_id: UUID, reason: BranchReason
     ) -> UUID | None:
