@@ -62,6 +62,9 @@ class Storm:
     """Seconds from the end of the storm until memory was back, or given up."""
     neighbour_s: float
     """The neighbour's slowest turn."""
+    neighbour_cpu_s: float
+    """The most processor time that the service used during a turn of the neighbour. On a machine with nothing else
+    to do, the turn takes about as long."""
     alone_s: float
     """The neighbour's slowest turn in ten seconds right before the storm."""
     neighbour_turns: int
@@ -86,6 +89,8 @@ class Rig:
         self._process = psutil.Process(server.pid)
         self._turns = 0
         self.rest = 0.0
+        self.cpu_s = 0.0
+        """The most processor time during a turn of the present neighbour."""
         self.failures: list[str] = []
         """What was answered to turns that failed."""
 
@@ -125,6 +130,10 @@ class Rig:
         """Bytes of resident memory."""
         return float(self._process.memory_info().rss)
 
+    def _used(self) -> float:
+        used = self._process.cpu_times()
+        return float(used.user + used.system)
+
     async def settle(self) -> None:
         """Let the service rest after some turns, and weigh it."""
         for number in range(_WARM_UP_TURNS):
@@ -138,6 +147,7 @@ class Rig:
         async with self._neighbour() as alone:
             await asyncio.sleep(_ALONE_S)
         async with self._neighbour() as turns:
+            self.cpu_s = 0.0
             left_open = await attack(self)
         ended = time.monotonic()
         while self.memory() > self.rest * _MOST_MEMORY and time.monotonic() - ended < _BACK_WITHIN_S:  # noqa: ASYNC110
@@ -148,7 +158,9 @@ class Rig:
             await watching
         highest, after = self._most / self.rest, self.memory() / self.rest
         failed, self.failures = self.failures, []
-        return Storm(name, highest, after, back_s, max(turns), max(alone), len(turns), left_open, failed)
+        return Storm(
+            name, highest, after, back_s, max(turns), self.cpu_s, max(alone), len(turns), left_open, failed
+        )
 
     async def _highest(self) -> None:
         self._most = self.memory()
@@ -162,7 +174,9 @@ class Rig:
 
         async def one_after_another() -> None:
             while True:
+                begun = self._used()
                 turns.append(await self.turn("neighbour"))
+                self.cpu_s = max(self.cpu_s, self._used() - begun)
                 await asyncio.sleep(_PAUSE_S)
 
         going_on = asyncio.create_task(one_after_another())
@@ -292,6 +306,7 @@ def show(storms: list[Storm]) -> None:
         "afterwards",
         "back after",
         "neighbour at worst",
+        "of processor",
         "undisturbed",
         "turns",
         "failed",
@@ -306,6 +321,7 @@ def show(storms: list[Storm]) -> None:
             f"{storm.after:.2f} x rest",
             f"{storm.back_s:.0f} s",
             f"{storm.neighbour_s:.2f} s",
+            f"{storm.neighbour_cpu_s:.2f} s",
             f"{storm.alone_s:.2f} s",
             str(storm.neighbour_turns),
             str(len(storm.failed)),
