@@ -16,6 +16,12 @@ class Words(str):
     __slots__ = ()
 
 
+class Sealed(str):
+    """A text that was sealed before, which is stored as it is."""
+
+    __slots__ = ()
+
+
 class Fingerprint(str):
     """A name made of a digest of words, such as the key of an imported message: replaced by a keyed digest."""
 

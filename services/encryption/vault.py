@@ -24,6 +24,7 @@ from services.encryption.data_key import (
     DIGEST_MARK,
     ID_BYTES,
     KEY_BYTES,
+    TOKEN,
     DataKey,
     open_digest,
     open_json,
@@ -33,6 +34,7 @@ from services.encryption.data_key import (
 from services.encryption.key_store import KeyStore
 from services.encryption.marks import (
     Fingerprint,
+    Sealed,
     Words,
     WordsByKey,
     WordsDigest,
@@ -40,6 +42,7 @@ from services.encryption.marks import (
     WordsJson,
     is_marked,
 )
+from services.errors import InvalidInput
 
 LookUp = Callable[[LiteralString, Mapping[str, Any]], Awaitable[Sequence[Any] | None]]
 """Runs a statement in the tenant's transaction and returns its first row."""
@@ -91,13 +94,8 @@ class Vault:
         self.keys = keys
         self._owners: OrderedDict[UUID, _Owner] = OrderedDict()
         self._cursor = type("SealingCursor", (_SealingCursor,), {"vault": self})
-        self._loaders: tuple[tuple[str, type[Loader]], ...] = (
-            ("text", type("OpeningTextLoader", (_OpeningTextLoader,), {"key_of": staticmethod(keys.of_id)})),
-            ("varchar", type("OpeningTextLoader", (_OpeningTextLoader,), {"key_of": staticmethod(keys.of_id)})),
-            ("json", type("OpeningJsonLoader", (_OpeningJsonLoader,), {"key_of": staticmethod(keys.of_id)})),
-            ("jsonb", type("OpeningJsonbLoader", (_OpeningJsonbLoader,), {"key_of": staticmethod(keys.of_id)})),
-            ("bytea", type("OpeningByteaLoader", (_OpeningByteaLoader,), {"key_of": staticmethod(keys.of_id)})),
-        )
+        opening = {"key_of": staticmethod(keys.of_id)}
+        self._loaders = [(name, type("Loader", (base,), opening)) for name, base in _LOADERS]
 
     def close(self) -> None:
         """Drop all keys, and close their store."""
@@ -114,9 +112,12 @@ class Vault:
         """Return a statement's parameters with those sealed that are marked.
 
         Raises:
+            InvalidInput: a name holds what was sealed elsewhere: it would be opened for whoever reads the name.
             LookupError: they do not say whose words they are.
             Unavailable: the keys cannot be read or written.
         """
+        if any(map(_holds_token, values.values())):
+            raise InvalidInput("request", "holds encrypted text, which only the service itself may store")
         marked = {name: value for name, value in values.items() if is_marked(value)}
         if not marked:
             return values
@@ -213,13 +214,20 @@ class Vault:
         return key
 
 
+def _holds_token(value: object) -> bool:
+    """Whether a plain text, or a list of such, holds a token."""
+    if isinstance(value, list):
+        return any(map(_holds_token, value))
+    return type(value) is str and BEGINNING in value and TOKEN.search(value) is not None
+
+
 def _sealed(value: Any, key: DataKey) -> Any:
     way = _WAYS.get(type(value))
     return value if way is None else way(value, key)
 
 
 _WAYS: dict[type, Callable[[Any, DataKey], Any]] = {
-    Words: lambda text, key: key.seal_text(text),
+    Words: lambda text, key: Sealed(key.seal_text(text)),
     WordsJson: lambda value, key: Jsonb(key.seal_json(value.obj)),
     WordsInJson: lambda value, key: Jsonb(key.seal_leaves(value.obj, value.clear)),
     WordsByKey: lambda value, key: Jsonb({name: key.seal_json(each) for name, each in value.obj.items()}),
@@ -235,7 +243,7 @@ class _SealingCursor(AsyncCursor[Any]):
     vault: Vault
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
-        if isinstance(params, Mapping) and any(map(is_marked, params.values())):
+        if isinstance(params, Mapping):
             params = await self.vault.seal(params, self._first)
         return await super().execute(query, params, **options)
 
@@ -276,3 +284,13 @@ class _OpeningByteaLoader(ByteaLoader):
     def load(self, data: Buffer) -> bytes:
         value = bytes(super().load(bytes(data)))
         return open_digest(value, self.key_of) if value.startswith(DIGEST_MARK) else value
+
+
+_LOADERS: tuple[tuple[str, type[Loader]], ...] = (
+    ("text", _OpeningTextLoader),
+    ("varchar", _OpeningTextLoader),
+    ("json", _OpeningJsonLoader),
+    ("jsonb", _OpeningJsonbLoader),
+    ("bytea", _OpeningByteaLoader),
+)
+"""What opens the values of a type."""

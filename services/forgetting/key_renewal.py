@@ -16,6 +16,7 @@ from psycopg.rows import tuple_row
 
 from services.encryption.data_key import DIGEST_MARK, DataKey
 from services.encryption.key_store import KeyStore
+from services.encryption.marks import Sealed
 from services.errors import Unavailable
 from services.forgetting.canary import OF_NOBODY, rows_of_user
 from services.jobs.queue import JobQueue
@@ -208,15 +209,15 @@ class _Table:
         )
 
 
-def _again(content: str, kind: str, old: Sequence[DataKey], new: DataKey) -> str | None:
+def _again(content: str, kind: str, old: Sequence[DataKey], new: DataKey) -> Sealed | None:
     """Return the text form of a column sealed with the new key; None where the old ones have sealed none of it."""
     if kind == "bytea":
         sealed = bytes.fromhex(content.removeprefix("\\x"))
         for key in old:
             if (block := new.reseal_digest(sealed, key)) != sealed:
-                return "\\x" + block.hex()
+                return Sealed("\\x" + block.hex())
         return None
     again = content
     for key in old:
         again = new.reseal(again, key)
-    return again if again != content else None
+    return Sealed(again) if again != content else None

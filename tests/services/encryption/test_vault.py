@@ -12,6 +12,7 @@ from services.encryption.data_key import TOKEN
 from services.encryption.marks import Words, WordsByKey, WordsInJson, WordsJson, all_words
 from services.encryption.search import like_any
 from services.engines import Engines, make_vault
+from services.errors import InvalidInput
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.postgres import Database
 from services.platform.settings import load_settings
@@ -94,6 +95,20 @@ async def test_words_of_nobody_are_refused_and_those_of_an_erased_user_are_lost(
     raw = await _raw(sealed, Words("asthma"), "%(value)s::text", conversation_id=UUID(int=7))
     assert b"asthma" not in raw
     assert sealed.vault.keys.count() == 0
+
+
+async def test_who_has_a_copy_cannot_have_it_opened_by_a_name(sealed: Database) -> None:
+    raw = (await _raw(sealed, Words("asthma"), "%(value)s::text", user_id=USER)).decode()
+    for stolen in (raw, f"My name is {raw}", [raw]):
+        with pytest.raises(InvalidInput, match="encrypted"):
+            await sealed.fetch(DEFAULT_TENANT, "SELECT %(name)s::text", {"name": stolen}, tuple_row)
+        async with sealed.tenant(DEFAULT_TENANT) as connection:
+            with pytest.raises(InvalidInput, match="encrypted"):
+                await connection.execute("UPDATE users SET display_name = %(name)s", {"name": stolen})
+    # Within a text of the user it stays what it is.
+    said = {"user_id": USER, "text": Words(f"What is {raw}?")}
+    rows = await sealed.fetch(DEFAULT_TENANT, "SELECT %(text)s::text", said, tuple_row)
+    assert rows == [(f"What is {raw}?",)]
 
 
 @pytest.mark.parametrize(
