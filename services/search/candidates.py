@@ -34,7 +34,7 @@ class CandidateSet:
         self.size = units.size
         self.previous = units.previous
         self.following = np.full(self.size, -1, dtype=np.intp)
-        later = np.flatnonzero(self.previous >= 0)
+        later = (self.previous >= 0).nonzero()[0]
         self.following[self.previous[later]] = later
         self._pairs = len(later)
         self._visit_gap_s = visit_gap.total_seconds()
@@ -75,7 +75,7 @@ class CandidateSet:
         """The values of each unit, row by row, with those of the units before and after it added."""
         total = values.copy()
         for neighbours in (self.previous, self.following):
-            there = np.flatnonzero(neighbours >= 0)
+            there = (neighbours >= 0).nonzero()[0]
             total[there] += values[neighbours[there]]
         return total
 

@@ -50,7 +50,7 @@ class Concepts:
         columns[self.names.numbered(names)] = np.arange(len(names))
         columns[-1] = -1
         at = columns[self.names.numbers]
-        asked = np.flatnonzero(at >= 0)
+        asked = (at >= 0).nonzero()[0]
         table = np.zeros((self.names.size, len(names)))
         table[self.names.rows[asked], at[asked]] = self.weights[asked]
         return table

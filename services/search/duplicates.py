@@ -29,7 +29,7 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
     alike = _alike(said, overlap)
     repeated: dict[str, str] = {}
     for place, unit in enumerate(compared):
-        for better in np.flatnonzero(alike[place, :place]).tolist():
+        for better in alike[place, :place].nonzero()[0].tolist():
             other = compared[better].id
             if other not in repeated and not any(map(_turns_the_meaning, said[place] ^ said[better])):
                 repeated[unit.id] = other

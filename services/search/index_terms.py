@@ -18,6 +18,7 @@ VERSION = "2"
 """Version of what is indexed of a text."""
 
 _VERSION, _NAMED, _BROADER, _FEATURE = f"0v{VERSION}", "0c", "0b", "0f"
+_KINDS: Mapping[str, Feature] = {f"{_FEATURE}{feature}": feature for feature in FEATURES}
 _BESIDE_KINDS = 4
 """Times that a question's words count as much as the kind of text it seeks."""
 _MARKS = 2
@@ -60,27 +61,23 @@ def sought_terms(question: str) -> list[str]:
     return [*kinds, *_BESIDE_KINDS * [*marks, *words]]
 
 
-def of_this_version(
-    found: Sequence[str], text: str, speaker: str | None, role: Literal["user", "assistant"]
-) -> Sequence[str]:
-    """A row's terms; where it is of another version, or there is none, those that its text has now."""
-    return found if found and found[0] == _VERSION else indexed_terms(text, speaker, role)
+def is_of_this_version(found: Sequence[str]) -> bool:
+    """Whether a row's terms are those that its text has now."""
+    return bool(found) and found[0] == _VERSION
 
 
 def marked(found: Sequence[str], text: str, speaker: str | None, role: Literal["user", "assistant"]) -> Marked:
     """What a row's terms say, or where it is of another version, what its text does."""
-    found = of_this_version(found, text, speaker, role)
-    known: frozenset[str] = frozenset(FEATURES)
-    named = [term[_MARKS:] for term in found if term.startswith(_NAMED)]
-    kinds = frozenset(kind for kind in FEATURES if f"{_FEATURE}{kind}" in found)
-    words = tuple(term for term in found if not (term[:1] == "0" and _is_mark(term, known)))
-    return Marked(words, widened(named), kinds)
+    if not is_of_this_version(found):
+        found = indexed_terms(text, speaker, role)
+    zeros = [term for term in found if term[:1] == "0"]
+    named = [term[_MARKS:] for term in zeros if term.startswith(_NAMED)]
+    marks = {term for term in zeros if _is_mark(term)}
+    kinds = frozenset(_KINDS[mark] for mark in marks if mark in _KINDS)
+    return Marked(tuple(term for term in found if term not in marks), widened(named), kinds)
 
 
-def _is_mark(term: str, kinds: frozenset[str]) -> bool:
-    if term == _VERSION:
+def _is_mark(term: str) -> bool:
+    if term == _VERSION or term in _KINDS:
         return True
-    rest = term[_MARKS:]
-    return (term[:_MARKS] in (_NAMED, _BROADER) and rest.isalpha()) or (
-        term[:_MARKS] == _FEATURE and rest in kinds
-    )
+    return term[:_MARKS] in (_NAMED, _BROADER) and term[_MARKS:].isalpha()

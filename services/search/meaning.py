@@ -58,12 +58,12 @@ class _Words:
 
     def __init__(self, passages: Passages, rows: Rows) -> None:
         found = rows[passages.numbers]
-        known = np.flatnonzero(found >= 0)
+        known = (found >= 0).nonzero()[0]
         found = found[known]
         texts = passages.texts[known]
         here = np.zeros(int(found.max(initial=-1)) + 1, dtype=np.bool_)
         here[found] = True
-        self.rows = np.flatnonzero(here)
+        self.rows = here.nonzero()[0]
         own = np.zeros(len(here), dtype=np.intp)
         own[self.rows] = np.arange(len(self.rows))
         self._size = len(passages.unit)

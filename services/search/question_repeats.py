@@ -29,7 +29,7 @@ def repeated_questions(names: Sequence[str], frequencies: Values, field: Candida
     found: NDArray[np.bool_] = weighted((frequencies > 0).astype(np.float64), weights) >= _HOLDS * weights.sum()
     found &= frequencies.sum(axis=1) >= _HELD_AT_LEAST * field.lengths
     found &= field.units.are(ASKS) & bool(names)
-    found[found] = _say_nothing_else(np.flatnonzero(found), field.units.terms.numbered(names), field)
+    found[found] = _say_nothing_else(found.nonzero()[0], field.units.terms.numbered(names), field)
     return found
 
 

@@ -132,7 +132,7 @@ class _Beside:
     def __init__(self, previous: Places, talks: Places) -> None:
         self._previous = previous
         following = np.full(len(previous), -1, dtype=np.intp)
-        later = np.flatnonzero(previous >= 0)
+        later = (previous >= 0).nonzero()[0]
         following[previous[later]] = later
         before = np.where(previous >= 0, previous[previous], -1)
         self._near = (
@@ -148,7 +148,7 @@ class _Beside:
         """What each unit (row) meets of each facet, or those beside it."""
         found = met.copy()
         for places, share in self._near:
-            there = np.flatnonzero(places >= 0)
+            there = (places >= 0).nonzero()[0]
             found[there] = np.maximum(found[there], share * met[places[there]])
         return found
 
@@ -215,7 +215,7 @@ def _with_others(whole: Values, by_itself: Values, shares: Values, units: _Units
     around = whole.copy()
     for near, share in ((units.answers_of, _OF_ITS_QUESTION), (units.replies_to, _OF_WHAT_IT_REPLIES_TO)):
         if near is not None:
-            there = np.flatnonzero(near >= 0)
+            there = (near >= 0).nonzero()[0]
             around[there] = np.maximum(around[there], share * whole[near[there]])
     linked = np.zeros(len(whole), dtype=np.bool_) if units.replies_to is None else units.replies_to >= 0
     if units.answers_of is not None:

@@ -27,7 +27,7 @@ class TermCounts:
         columns[self.texts.numbered(terms)] = np.arange(len(terms))
         columns[-1] = -1
         at = columns[self.texts.numbers]
-        asked = np.flatnonzero(at >= 0)
+        asked = (at >= 0).nonzero()[0]
         cells = self.rows[asked] * len(terms) + at[asked]
         table = np.bincount(cells, minlength=self.size * len(terms)).astype(np.float64)
         return table.reshape(self.size, len(terms))
@@ -66,7 +66,7 @@ class TermMatrix(TermCounts):
     def likeness(self, others: Places) -> Values:
         """How alike each unit is to another one, whose place is given for it; 0 for a place of -1."""
         its = others[self._entry_rows]
-        both = np.flatnonzero(its >= 0)
+        both = (its >= 0).nonzero()[0]
         both = both[self._held[its[both], self._entry_columns[both]]]
         columns = self._entry_columns[both]
         products = self._values[both] * self._rarity[columns] / self._norms[its[both]]
@@ -95,7 +95,7 @@ class TermMatrix(TermCounts):
         self._columns = np.where(repeated, np.cumsum(repeated) - 1, -1)
         width = int(repeated.sum())
         at = self._columns[self._terms]
-        inside = np.flatnonzero(at >= 0)
+        inside = (at >= 0).nonzero()[0]
         self._held = np.zeros((self.size, width), dtype=np.bool_)
         self._held[self.rows[inside], at[inside]] = True
         self._entry_rows, self._entry_columns = np.divmod(np.flatnonzero(self._held), max(width, 1))

@@ -4,6 +4,7 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
+from typing import cast
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
@@ -27,7 +28,10 @@ def words(text: str) -> list[str]:
     Full-width forms are folded to their usual ones; stop words are left out.
     """
     found: list[str] = []
-    for run in _RUN.findall(unicodedata.normalize("NFKC", text).lower()):
+    folded = unicodedata.normalize("NFKC", text).lower()
+    if folded.isascii():
+        return [run for run in _RUN.findall(folded) if run not in STOP_WORDS]
+    for run in _RUN.findall(folded):
         if not run[0].isascii() and len(run) > 1:
             found.extend(run[i : i + 2] for i in range(len(run) - 1))
         elif run not in STOP_WORDS:
@@ -57,7 +61,7 @@ class LexicalEmbeddings(Embeddings):
             digest = zlib.crc32(feature.encode())
             vector[(digest >> 1) % self.dimensions] += (1.0 if digest & 1 else -1.0) * np.log1p(count)
         norm = float(np.linalg.norm(vector))
-        return [float(value) for value in (vector / norm if norm else vector)]
+        return cast("list[float]", (vector / norm if norm else vector).tolist())
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """A vector for each text."""

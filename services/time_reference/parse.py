@@ -47,14 +47,16 @@ def named_day(text: str, today: date) -> date | None:
 
     Days that count from today (yesterday, Monday, the 4th) are not named: said on another day, they are others.
     """
+    single = [found for found in parse(text, datetime.combine(today, time.min)) if found.start == found.end]
+    if not single:
+        return None
     elsewhere = {
         (found.begin, found.stop): (found.start.month, found.start.day)
         for found in parse(text, datetime.combine(today - _ANOTHER_DAY, time.min))
     }
     days = {
         found.start
-        for found in parse(text, datetime.combine(today, time.min))
-        if found.start == found.end
-        and elsewhere.get((found.begin, found.stop)) == (found.start.month, found.start.day)
+        for found in single
+        if elsewhere.get((found.begin, found.stop)) == (found.start.month, found.start.day)
     }
     return days.pop() if len(days) == 1 else None

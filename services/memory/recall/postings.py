@@ -48,7 +48,7 @@ class Postings:
         return np.concatenate([places, others]), np.concatenate([at, own]), np.concatenate([counts, repeated])
 
     def _made(self, numbers: Places) -> tuple[Places, Places, Places]:
-        at = np.flatnonzero(numbers < len(self._begins) - 1)
+        at = (numbers < len(self._begins) - 1).nonzero()[0]
         begins = self._begins[numbers[at]]
         lengths = self._begins[numbers[at] + 1] - begins
         taken = stretches(begins, lengths)
@@ -62,7 +62,7 @@ def _looked_through(
     index = np.full(terms, -1, dtype=np.intp)
     index[numbers] = np.arange(len(numbers))
     asked = index[rows.values[bounds[0] :]]
-    inside = np.flatnonzero(asked >= 0)
+    inside = (asked >= 0).nonzero()[0]
     units = np.searchsorted(bounds - bounds[0], inside, side="right") - 1
     cells, repeated = np.unique(units * len(numbers) + asked[inside], return_counts=True)
     units, own = np.divmod(cells, len(numbers))

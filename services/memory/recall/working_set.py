@@ -136,11 +136,11 @@ class WorkingSet:
         A unit whose text is unchanged keeps its content and its embedding.
         """
         wanted = {unit.unit_id: unit for unit in units}
-        for episode_id in episode_ids:
+        for episode_id in episode_ids if len(self._columns) else ():
             for place in self._places_of_episode(episode_id):
                 unit = wanted.get(self.unit_id(place))
                 if unit is not None and unit.content is None:
-                    self._note(place, wanted.pop(unit.unit_id))
+                    self._note([place], [wanted.pop(unit.unit_id)])
                 else:
                     self._column("living")[place] = False
         self._append([unit for unit in wanted.values() if unit.content is not None])
@@ -153,7 +153,7 @@ class WorkingSet:
         """Store the embeddings of units; those of unknown units are ignored."""
         for unit_id, vector in vectors.items():
             if (place := self.place_of(unit_id)) is not None:
-                self._embed(place, vector)
+                self._embed([place], [vector])
 
     def knows(self, unit_id: UUID, text_hash: int) -> bool:
         """Whether it has the unit with that text."""
@@ -162,7 +162,7 @@ class WorkingSet:
 
     def without_vector(self) -> list[UUID]:
         """Return indexed units whose embedding is not known here."""
-        places = np.flatnonzero(self._living & ~self._column("embedded") & ~self._are(WAITING))
+        places = (self._living & ~self._column("embedded") & ~self._are(WAITING)).nonzero()[0]
         return [self.unit_id(place) for place in places.tolist()]
 
     def unit_id(self, place: int) -> UUID:
@@ -225,7 +225,7 @@ class WorkingSet:
 
     def waiting(self, mask: Mask, most: int) -> Places:
         """Return units not indexed yet, newest first."""
-        places = np.flatnonzero(mask & self._are(WAITING))
+        places = (mask & self._are(WAITING)).nonzero()[0]
         return self._ordered(places)[::-1][:most]
 
     def by_words(self, terms: Sequence[str], mask: Mask, most: int) -> Places:
@@ -250,7 +250,7 @@ class WorkingSet:
     def by_meaning(self, vector: Sequence[float], mask: Mask, most: int) -> tuple[Places, Values]:
         """Return the units nearest to an embedding, with their cosine similarities."""
         wanted = mask & self._column("embedded")
-        known = np.flatnonzero(wanted)
+        known = wanted.nonzero()[0]
         query = np.asarray(vector, dtype=np.float32)
         length = float(np.linalg.norm(query))
         scores = np.full(len(mask), -np.inf)
@@ -326,7 +326,7 @@ class WorkingSet:
         """Return the meanings of the words of the units at the places, caching new ones."""
         rows = self._word_rows.values
         at, bounds = self._word_lengths.indexes(places)
-        missing = np.flatnonzero(np.isnan(self._word_lengths.values[at[bounds[:-1]]]))
+        missing = np.isnan(self._word_lengths.values[at[bounds[:-1]]]).nonzero()[0]
         if len(missing):
             texts = terms.taken(missing)
             found = lengths_of(Passages(texts, TermCounts(texts)), rows)
@@ -363,34 +363,43 @@ class WorkingSet:
         self._scales.append(np.zeros(len(units), dtype=np.float32))
         fresh = self._columns.values[begin:]
         fresh["marks"] = [len(content.marks) for content in contents]
-        fresh["kinds"] = [content.kinds for content in contents]
         fresh["named"] = [min(content.named, 255) for content in contents]
-        for place, unit in enumerate(units, start=begin):
-            self._note(place, unit)
+        fresh["kinds"] = [content.kinds for content in contents]
+        fresh["kinds"] &= ~np.uint16(WAITING)
+        self._note(slice(begin, None), units)
 
-    def _note(self, place: int, unit: KeptUnit) -> None:
-        """Update what may change while the text stays the same."""
-        row = self._columns.values[place]
-        row["said_at"] = unit.said_at.timestamp()
-        row["importance"] = unit.importance
-        row["text_hash"] = unit.text_hash
-        row["conversation"] = self.conversations.setdefault(unit.conversation_id, len(self.conversations))
-        row["kinds"] = int(row["kinds"]) & ~WAITING | WAITING * unit.waiting
-        row["type"] = self._types.setdefault(unit.episode_type, len(self._types))
-        row["living"] = True
-        if unit.vector is not None:
-            self._embed(place, unit.vector)
+    def _note(self, places: slice | list[int], units: Sequence[KeptUnit]) -> None:
+        """Update what may change while the texts of some units stay the same."""
+        columns = self._columns.values
+        conversations, types = self.conversations, self._types
+        columns["said_at"][places] = [unit.said_at.timestamp() for unit in units]
+        columns["importance"][places] = [unit.importance for unit in units]
+        columns["text_hash"][places] = [unit.text_hash for unit in units]
+        columns["conversation"][places] = [
+            conversations.setdefault(unit.conversation_id, len(conversations)) for unit in units
+        ]
+        waiting = np.array([WAITING * unit.waiting for unit in units], dtype=np.uint16)
+        columns["kinds"][places] = columns["kinds"][places] & ~np.uint16(WAITING) | waiting
+        columns["type"][places] = [types.setdefault(unit.episode_type, len(types)) for unit in units]
+        columns["living"][places] = True
+        at = np.arange(len(columns))[places]
+        embedded = [
+            (place, unit.vector) for place, unit in zip(at.tolist(), units, strict=True) if unit.vector is not None
+        ]
+        for begin in range(0, len(embedded), _BLOCK):
+            part = embedded[begin : begin + _BLOCK]
+            self._embed([place for place, _ in part], [vector for _, vector in part])
 
-    def _embed(self, place: int, vector: Sequence[float]) -> None:
-        values = np.asarray(vector, dtype=np.float32)
-        length = float(np.linalg.norm(values))
-        largest = float(np.abs(values).max()) if length else 0.0
-        if largest:
-            # Quantised to bytes: a step is 1/127 of the largest value, and the scale converts back to cosines.
-            rounded = np.rint(values * (_LARGEST / largest)).astype(np.int8)
-            self._vectors.values[place] = rounded
-            self._scales.values[place] = 1.0 / float(np.linalg.norm(rounded.astype(np.float32)))
-        self._column("embedded")[place] = True
+    def _embed(self, places: list[int], vectors: Sequence[Sequence[float]]) -> None:
+        values = np.asarray(vectors, dtype=np.float32)
+        largest = np.abs(values).max(axis=1)
+        told = largest > 0
+        values, at = values[told], np.array(places, dtype=np.intp)[told]
+        # Quantised to bytes: a step is 1/127 of the largest value, and the scale converts back to cosines.
+        rounded = np.rint(values * (_LARGEST / largest[told])[:, np.newaxis]).astype(np.int8)
+        self._vectors.values[at] = rounded
+        self._scales.values[at] = 1.0 / np.linalg.norm(rounded.astype(np.float32), axis=1)
+        self._column("embedded")[places] = True
 
     def _number(self, term: str) -> int:
         number = self._vocabulary.get(term)
@@ -408,7 +417,7 @@ class WorkingSet:
 
     def _highest(self, scores: Values, mask: Mask, most: int) -> Places:
         """Return the places with the highest scores, best first; of equal ones the newest."""
-        places = np.flatnonzero(mask)
+        places = mask.nonzero()[0]
         if len(places) > most:
             least = np.partition(scores[places], len(places) - most)[len(places) - most]
             places = places[scores[places] >= least]
@@ -423,19 +432,19 @@ class WorkingSet:
     def _preceding(self) -> Places:
         """Return for each unit the place of the message before it in its conversation; -1 if there is none."""
         if self._previous is None:
-            said = self._ordered(np.flatnonzero(self._living & ~self._are(WRITTEN)))
+            said = self._ordered((self._living & ~self._are(WRITTEN)).nonzero()[0])
             conversations = self._column("conversation")[said]
             order = np.argsort(conversations, kind="stable")
             said, conversations = said[order], conversations[order]
             previous = np.full(len(self._columns), -1, dtype=np.intp)
-            same = np.flatnonzero(conversations[1:] == conversations[:-1]) + 1
+            same = (conversations[1:] == conversations[:-1]).nonzero()[0] + 1
             previous[said[same]] = said[same - 1]
             self._previous = previous
         return self._previous
 
     def _compact(self) -> None:
         """Release the places of removed units, and renumber the terms still in use."""
-        kept = np.flatnonzero(self._living)
+        kept = self._living.nonzero()[0]
         for rows in (self._terms, self._concepts, self._word_lengths):
             rows.keep(kept)
         used, renumbered = np.unique(self._terms.values, return_inverse=True)

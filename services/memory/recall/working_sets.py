@@ -30,7 +30,7 @@ from services.platform.postgres import Database, Query
 from services.search.collection import terms_that_fit
 from services.search.columns import kinds_of
 from services.search.hits import NO_FEATURES
-from services.search.index_terms import Marked, marked, of_this_version
+from services.search.index_terms import Marked, indexed_terms, is_of_this_version, marked
 from services.text.tokenizer import terms
 
 MOST_UNITS = 100_000
@@ -374,7 +374,9 @@ class WorkingSets:
 
     def _content(self, row: UnitRow, found: str) -> UnitContent:
         text = row.text or ""
-        every = terms_that_fit(of_this_version(found.split(), text, row.speaker, row.role)).split()
+        every = found.split()
+        if not is_of_this_version(every):
+            every = terms_that_fit(indexed_terms(text, row.speaker, row.role)).split()
         known = marked(every, text, row.speaker, row.role) if every else Marked((), {}, NO_FEATURES)
         return UnitContent(
             words=known.terms,
