@@ -6,7 +6,7 @@ sees whatever any process writes, supersedes, removes or erases."""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
@@ -278,16 +278,27 @@ class WorkingSets:
                 self._weigh(entry)
                 return
         entry.units, entry.state = None, None
-        if not await self._fill(entry, scope, most=min(_MOST_AT_ONCE, self._most_units), vectors=vectors):
-            if self._most_units > _MOST_AT_ONCE:
-                entry.filling = True
-                self._start(self._fill_behind(entry, scope, vectors=vectors))
-            else:
-                entry.too_large_until = monotonic() + _LOOK_AGAIN_S
-
-    async def _fill_behind(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
+        most = min(_MOST_AT_ONCE, self._most_units)
+        filling = asyncio.create_task(self._fill(entry, scope, most=most, vectors=vectors), name="working set")
         try:
-            if not await self._fill(entry, scope, most=self._most_units, vectors=vectors):
+            fits = await asyncio.shield(filling)
+        except asyncio.CancelledError:
+            # The turn waits no longer. The work is not lost: the next turn would have to begin with it.
+            self._finish_behind(entry, filling)
+            raise
+        if not fits and self._most_units > _MOST_AT_ONCE:
+            self._finish_behind(entry, self._fill(entry, scope, most=self._most_units, vectors=vectors))
+        elif not fits:
+            entry.too_large_until = monotonic() + _LOOK_AGAIN_S
+
+    def _finish_behind(self, entry: _Entry, filling: Awaitable[bool]) -> None:
+        """Let a set be filled in the background; until then the index serves the user."""
+        entry.filling = True
+        self._start(self._finish(entry, filling))
+
+    async def _finish(self, entry: _Entry, filling: Awaitable[bool]) -> None:
+        try:
+            if not await filling:
                 entry.too_large_until = monotonic() + _LOOK_AGAIN_S
         finally:
             entry.filling = False
