@@ -11,6 +11,8 @@ from services.time_reference.zones import time_zone
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _REPEATED = re.compile(r"(?:\b(?:every|each)\s+(?:\w+\s+)?|每个?|逢)$", re.IGNORECASE)
 _AFTER_PLURAL = re.compile(r"s\b", re.IGNORECASE)
+_PART_OF_YEAR = re.compile(r"(?P<unit>[年月])(?P<part>[底初])$")
+_DAY_SIGNS = "号日號"
 _LONGEST_MONTH = 31
 _SHORTEST_YEAR = 360
 _PARTS_OF_DAY = (
@@ -57,6 +59,8 @@ def _without_time_of_day(found: TimeRange, now: datetime) -> tuple[int, str]:
         day = parse(found.text[:stop], now)
         if len(day) == 1 and (day[0].start, day[0].end) == (found.start, found.end) and day[0].begin == 0:
             rest = found.text[stop:]
+            if rest[0] in _DAY_SIGNS:
+                continue
             if not rest[0].isascii() or not rest[0].isalnum() or not found.text[stop - 1].isalnum():
                 return found.begin + stop, ""
     part = next((words for pattern, words in _PARTS_OF_DAY if pattern.search(found.text)), "")
@@ -68,6 +72,8 @@ def _as_text(start: date, end: date, words: str) -> str:
         return start.isoformat()
     days = (end - start).days + 1
     chinese = _CHINESE.search(words) is not None
+    if part := _PART_OF_YEAR.search(words):
+        return f"{start:%Y}年{part['part']}" if part["unit"] == "年" else f"{start:%Y-%m}{part.group()}"
     if start.day == 1 and days <= _LONGEST_MONTH and (end + timedelta(days=1)).day == 1:
         return f"{start:%Y-%m}"
     if days >= _SHORTEST_YEAR and start.day == start.month == 1:

@@ -72,7 +72,7 @@ _JOB = (
     r"研究生|博士生|博士后|"
     r"程序员|经理|总监|会计|编辑|翻译|导游|主播|博主|画家|歌手|军人|消防员|飞行员|空姐|店长|秘书|顾问|农民|工人|"
     r"保安|外卖员|教练|"
-    r"志愿者|自由职业者?|全职妈妈|家庭主妇|产品经理|销售|运营|法官|检察官|研究员|大夫|工匠|木匠|裁缝|摄影师))"
+    r"志愿者|前台|客服|实习生|助理|行政|文员|收银|保洁|主管|组长|学徒|助教|主任|校长|院长|护工|保姆|骑手|裁判|策划|美工|采购|出纳|店主|自由职业者?|全职妈妈|家庭主妇|产品经理|销售|运营|法官|检察官|研究员|大夫|工匠|木匠|裁缝|摄影师))"
 )
 _ILLNESS = (
     r"(?:糖尿病|高血压|低血压|高血脂|哮喘|胃病|胃炎|胃溃疡|鼻炎|过敏性鼻炎|心脏病|偏头痛|失眠|抑郁症|焦虑症|"
@@ -224,6 +224,13 @@ _FRAMES: tuple[Frame, ...] = (
         shape=r"(?P<V>(?!你|这|那|它|什么)[^,，\s]{1,20}?)(?:都|有点|有些|严重|轻微|轻度|特别|很|也|有|会|非常)*(?:过敏)"
         + _END,
     ),
+    Frame(
+        "",
+        "allergies",
+        shape=r"(?P<V>(?!对|皮肤|鼻子?|脸|眼|身体|嗓子|全身|换季|会|容易|老是?|总|又|没|不|有|很|好像|这|那|一|吃|喝|碰)"
+        r"[^,，\s对不没]{1,6}?)(?:都|有点|有些|严重|轻微|轻度)*过敏" + _END,
+    ),
+    Frame("在?(?:学习?|练习?)", "hobbies", "在学{}", shape=rf"(?P<V>{_INSTRUMENT}){_END}"),
     Frame(
         "(?:是)?",
         "health",
@@ -392,6 +399,11 @@ _PLAN = re.compile(
     r"(?![\d一二三四五六七八九十点日号半]*$)[^,，]{2,30})$"
 )
 _INTENDED = re.compile(rf"(?:{_FUTURE}(?:早上|上午|中午|下午|晚上|傍晚)?)?{_INTENDS}")
+_TIME_FIRST = re.compile(rf"^(?P<time>{_FUTURE}[^,，我要得]{{0,8}})(?P<me>我们?)(?P<rest>{_INTENDS}.+)$")
+_DROPPED = re.compile(
+    rf"^{_SELF}.{{0,6}}?(?:不打算|不准备|不想|不)(?:再|去)?(?P<V>(?!再|是|会|能|知|用|要)[^,，不没]{{2,12}}?)了$"
+)
+"""What was planned and is not any more."""
 _PLAN_LATE = re.compile(rf"^{_SELF}(?P<V>(?:打算|准备|计划)(?=.*{_FUTURE})[^,，]{{3,30}})$")
 _NO_PLAN = re.compile(
     r"想(?:问|知道|请|让你|查)|天气|过得|做什么|有空|没空|没事|再说|再问|放假吗|可以吗|行吗|给你|告诉你|刚|已经|"
@@ -413,6 +425,8 @@ def facts_in_chinese(clauses: list[Clause]) -> list[Fact]:
         if named and found and found[-1].field in ("pets", "family"):
             found[-1] = Fact(found[-1].field, f"{found[-1].text}叫{named['V']}")
             continue
+        text = _TIME_FIRST.sub(r"\g<me>\g<time>\g<rest>", text)
+        speaks_of_me = text.startswith(_ME)
         # The subject is named once, but a name needs its subject.
         omitted = of_myself and not speaks_of_me and not named
         found += _facts(f"我{text}" if omitted else text, text)
@@ -442,7 +456,10 @@ def _facts(text: str, own: str) -> Iterator[Fact]:
     elif kin:
         yield from _of_kin(kin)
     else:
-        yield from _of_myself(text, subject_is_named=own.startswith(_ME))
+        facts = list(_of_myself(text, subject_is_named=own.startswith(_ME)))
+        yield from facts
+        if not facts and (dropped := _DROPPED.match(text)):
+            yield Fact("plans", dropped["V"], ended=True)
 
 
 def _of_kin(found: re.Match[str]) -> Iterator[Fact]:

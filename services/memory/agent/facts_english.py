@@ -7,6 +7,7 @@ from itertools import takewhile
 
 from services.memory.agent.fact import Fact, Frame
 from services.text.clauses import Clause
+from services.text.first_names import is_first_name
 
 _CONTRACTIONS = (
     (r"\b(i)'m\b", r"\1 am"),
@@ -100,7 +101,7 @@ _JOB = (
     r"(?:[\w-]+(?:er|or|ist|ian|eer|ant|sultant|ologist|dent)|nurse|chef|cook|pilot|coach|judge|architect|clerk|"
     r"vet|barista|midwife|carpenter|translator|surgeon|freelance \w+|police officer|firefighter|salesman|"
     r"saleswoman|postman|businesswoman|businessman|au pair|secretary|monk|priest|housewife|homemaker|intern|"
-    r"trainee|"
+    r"trainee|apprentice|assistant|"
     r"florist|electrician|mechanic|analyst|data scientist|scientist|product manager|ceo|cto|dj|scholar)"
 )
 _LANGUAGE = (
@@ -182,6 +183,13 @@ _IS: tuple[Frame, ...] = (
     Frame("living in", "home", "lives in {}", shape=_PLACE),
     Frame("based in", "home", "lives in {}"),
     Frame("working as", "work", "works as {}"),
+    Frame(
+        "",
+        "work",
+        "works as {}",
+        past="works as {}",
+        shape=rf"start(?:ed|ing) (?:work )?as (?P<V>an? {_JOB}(?: (?:at|for|in|with) .+)?)$",
+    ),
     Frame("working at", "work", "works at {}"),
     Frame("working for", "work", "works for {}"),
     Frame("retired", "work", "is retired", shape=r"(?P<V>.{0})(?:$| (?:now|since|from))"),
@@ -228,6 +236,13 @@ _DOES: tuple[Frame, ...] = (
     Frame("", "birthday", "born {}", past="born {}", shape=r"born (?P<V>(?:on|in) .*\d.*)$"),
     Frame("born in", "hometown", "was born in {}", past="was born in {}"),
     Frame("work as", "work", "works as {}"),
+    Frame(
+        "",
+        "work",
+        "works as {}",
+        past="works as {}",
+        shape=rf"(?:start|started|begin|began) (?:work(?:ing)? )?as (?P<V>an? {_JOB}(?: (?:at|for|in|with) .+)?)$",
+    ),
     Frame("work at", "work", "works at {}"),
     Frame("work for", "work", "works for {}"),
     Frame("work in", "work", "works in {}"),
@@ -392,6 +407,7 @@ _DOES: tuple[Frame, ...] = (
         shape=rf"(?:have|suffer from|been diagnosed with|was diagnosed with|diagnosed with|got diagnosed with) "
         rf"(?P<V>{_ILLNESS})\b",
     ),
+    Frame("", "health", "gets {}", shape=rf"(?:get|have) (?P<V>{_ILLNESS} from .+)$"),
     Frame("have", "plans", "has {}", shape=rf"(?=an? (?:[\w'-]+ ){{0,3}}?{_EVENT}\b){_FUTURE}"),
 )
 _LIKING = {
@@ -616,9 +632,9 @@ def _of_myself(text: str) -> Iterator[Fact]:
         return
     if " will " in mid:
         return
-    going = _GOING.match(rest) if is_being and not denied and not past else None
-    if going:
-        yield Fact("plans", _third_person(going["V"].strip(_MARKS)))
+    going = _GOING.match(rest)
+    if is_being and not denied and not past and (going or is_first_name(rest)):
+        yield Fact("plans", _third_person(going["V"].strip(_MARKS))) if going else Fact("name", rest)
         return
     for frame in _IS if is_being else ():
         facts = list(_by_frame(frame, rest, denied=denied, past=past))
