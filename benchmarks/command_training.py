@@ -13,8 +13,9 @@ import json
 import random
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,12 +36,13 @@ from services.memory.commands.text import folded, masked
 
 _HERE = Path(__file__).parent
 _DATA = _HERE / "data"
-SETS = ("dev", "others", "others-2", "others-3", "others-4", "others-5", "targets")
+SETS = ("dev", "others", "others-2", "others-3", "others-4", "others-5", "others-6", "targets")
 _WEIGHTS = _HERE.parent / "services" / "memory" / "commands" / "model.npz"
 _KIND_PLACES = 1 << 16
 _PART_PLACES = 1 << 15
-_STEPS = 150
-_LEARNING_RATE = 0.05
+_PASSES = 12
+_BATCHES = 40
+_LEARNING_RATE = 0.01
 _LARGEST = 127
 _SEED = 35
 _TOGETHER = 1500
@@ -69,7 +71,7 @@ class Message:
 
     def tokens(self) -> list[Token]:
         """As the recogniser reads it."""
-        return tokens(masked(folded(self.text)))
+        return _tokens(self.text)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class _Sparse:
     width: int
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int]], width: int, *, normalised: bool) -> "_Sparse":
+    def of(cls, rows: Sequence[Sequence[int] | Places], width: int, *, normalised: bool) -> "_Sparse":
         sizes = np.array([len(row) for row in rows])
         counts = [value_of(int(size)) if normalised else 1.0 for size in sizes]
         return cls(
@@ -93,6 +95,16 @@ class _Sparse:
             np.repeat(np.array(counts), sizes),
             width,
         )
+
+    def batches(self, number: int) -> Iterator[tuple[Places, "_Sparse"]]:
+        """The rows in this many parts, each drawn at random, with their numbers."""
+        stops = np.append(self.starts[1:], len(self.places))
+        for part in np.array_split(np.random.default_rng(_SEED).permutation(len(self.starts)), number):
+            sizes = (stops - self.starts)[part]
+            at = np.concatenate([np.arange(self.starts[row], stops[row]) for row in part])
+            starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+            rows = np.repeat(np.arange(len(part)), sizes)
+            yield part, _Sparse(starts, self.places[at], rows, self.values[at], self.width)
 
     def times(self, weights: Values) -> Values:
         products = weights[self.places] * self.values[:, np.newaxis]
@@ -115,21 +127,24 @@ class _Fitted:
 
 
 def _fit(features: _Sparse, labels: Places, classes: int, decay: float, importance: Values) -> _Fitted:
-    """Softmax regression by Adam over all rows at once (Kingma and Ba, 2015), with weight decay."""
-    wanted = np.eye(classes)[labels]
-    shares = (importance / importance.sum())[:, np.newaxis]
+    """Softmax regression by Adam over batches (Kingma and Ba, 2015), with weight decay and a falling rate."""
+    wanted, shares = np.eye(classes)[labels], importance / importance.mean()
+    batches = list(features.batches(_BATCHES))
     parameters = [np.zeros((features.width, classes)), np.zeros((1, classes))]
     means = [np.zeros_like(each) for each in parameters]
     squares = [np.zeros_like(each) for each in parameters]
-    for step in range(1, _STEPS + 1):
+    steps = _PASSES * _BATCHES
+    for step in range(1, steps + 1):
+        part, rows = batches[step % _BATCHES]
         weights, bias = parameters
-        errors = (softmax(features.times(weights) + bias) - wanted) * shares
-        gradients = [features.transposed_times(errors) + decay * weights, errors.sum(axis=0, keepdims=True)]
+        errors = (softmax(rows.times(weights) + bias) - wanted[part]) * shares[part, np.newaxis] / len(part)
+        gradients = [rows.transposed_times(errors) + decay * weights, errors.sum(axis=0, keepdims=True)]
+        rate = _LEARNING_RATE * (1 - step / (steps + 1)) / (1 - 0.9**step)
         for place, gradient in enumerate(gradients):
             means[place] = 0.9 * means[place] + 0.1 * gradient
             squares[place] = 0.99 * squares[place] + 0.01 * gradient**2
             step_size = np.sqrt(squares[place] / (1 - 0.99**step)) + 1e-6
-            parameters[place] = parameters[place] - _LEARNING_RATE * means[place] / (1 - 0.9**step) / step_size
+            parameters[place] = parameters[place] - rate * means[place] / step_size
     return _Fitted(parameters[0], parameters[1][0])
 
 
@@ -236,14 +251,20 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 def fit_kinds(messages: Sequence[Message]) -> _Fitted:
     """Which kind of command each message is."""
-    features = _Sparse.of(_features(messages), _KIND_PLACES, normalised=True)
+    features = _Sparse.of([_features(each.text) for each in messages], _KIND_PLACES, normalised=True)
     labels = np.array([KINDS.index(message.kind) for message in messages])
     importance = np.where(labels > 0, _COMMANDS_WEIGH, 1.0)
     return _fit(features, labels, len(KINDS), _KIND_DECAY, importance)
 
 
-def _features(messages: Sequence[Message]) -> list[list[int]]:
-    return [sorted(set(hashed(features_of_text(each.tokens()), _KIND_PLACES))) for each in messages]
+@cache
+def _tokens(text: str) -> list[Token]:
+    return tokens(masked(folded(text)))
+
+
+@cache
+def _features(text: str) -> Places:
+    return np.unique(np.array(hashed(features_of_text(_tokens(text)), _KIND_PLACES), dtype=np.int64))
 
 
 def fit_parts(messages: Sequence[Message]) -> tuple[_Fitted, Values]:
@@ -296,7 +317,7 @@ def _across(everything: Sequence[Message], writers: Sequence[str]) -> None:
         own = [message for message in everything if message.writer == writer]
         others = [message for message in everything if message.writer != writer]
         fitted = fit_kinds([*others, *among_others(others)])
-        features = _Sparse.of(_features(own), _KIND_PLACES, normalised=True)
+        features = _Sparse.of([_features(each.text) for each in own], _KIND_PLACES, normalised=True)
         print(writer, *_read(own, softmax(features.times(fitted.weights) + fitted.bias)), sep="\t")
 
 

@@ -44,22 +44,26 @@ class Model:
 
 def train(known: Sequence[Choice], *, decay: float = 1e-2) -> Model:
     """Learn from all choices at once by Adam (Kingma and Ba, 2015), the columns standardised."""
-    rows, alone = np.concatenate([case.units for case in known]), np.stack([case.situation for case in known])
+    rows = np.concatenate([case.units for case in known], dtype=np.float32)
+    alone = np.stack([case.situation for case in known], dtype=np.float32)
     group = np.repeat(np.arange(len(known)), [len(case.right) for case in known])
     begins = np.searchsorted(group, np.arange(len(known)))
-    right = np.concatenate([case.right / max(case.right.sum(), 1) for case in known])
-    none = np.array([float(case.right.sum() == 0) for case in known])
+    right = np.concatenate([case.right / max(case.right.sum(), 1) for case in known], dtype=np.float32)
+    none = np.array([case.right.sum() == 0 for case in known], dtype=np.float32)
     weight = np.array([case.weight for case in known])
-    weight /= weight.sum()
+    weight = (weight / weight.sum()).astype(np.float32)
     moving = [table.std(axis=0) > _STILL for table in (rows, alone)]
-    means = [table.mean(axis=0) * of for table, of in zip((rows, alone), moving, strict=True)]
+    means = [table.mean(axis=0, dtype=np.float64) * of for table, of in zip((rows, alone), moving, strict=True)]
     spreads = [np.where(of, table.std(axis=0), 1.0) for table, of in zip((rows, alone), moving, strict=True)]
-    tables = [(rows - means[0]) / spreads[0], (alone - means[1]) / spreads[1]]
+    tables = [rows, alone]
+    for table, mean, spread in zip(tables, means, spreads, strict=True):
+        np.subtract(table, mean, out=table, casting="same_kind")
+        np.divide(table, spread, out=table, casting="same_kind")
     tables[1][:, -1] = 1.0
     found = [np.zeros(table.shape[1]) for table in tables]
     first, second = [np.zeros_like(each) for each in found], [np.zeros_like(each) for each in found]
     for step in range(1, _STEPS + 1):
-        scores, other = (table @ of for table, of in zip(tables, found, strict=True))
+        scores, other = (table @ of.astype(np.float32) for table, of in zip(tables, found, strict=True))
         highest = np.maximum(np.maximum.reduceat(scores, begins), other)
         raised, raised_other = np.exp(scores - highest[group]), np.exp(other - highest)
         total = np.add.reduceat(raised, begins) + raised_other

@@ -1,11 +1,15 @@
 """Memory commands: how many are obeyed, and how many ordinary messages are taken for one.
 
 `python -m benchmarks.memory_commands [FOLDER] [--misses] [--json]`
+`python -m benchmarks.memory_commands --talk FOLDER ... [--json]`
 
 The folder holds `zh.jsonl` and `en.jsonl`, each line `{id, setup, message, expect, gone, kept, present}`, and
 `ordinary_zh.jsonl` and `ordinary_en.jsonl`, each line `{id, message}` (docs/evaluation.md). Every line is played
 through the service's own turns, with a model that calls no tool and without a small one; then memory is looked
 through, and something is asked in a new conversation, whose prompt is examined.
+
+`--talk` plays the conversations of everyday facts (`conversations.jsonl`) instead and prints every change of
+memory that a message causes there. Hardly any of them asks for one: what is printed is to be read.
 """
 
 import argparse
@@ -16,6 +20,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +138,25 @@ async def _playing() -> AsyncIterator[_Play]:
         yield _Play(services, turns, stores.model)
 
 
+async def talk(folder: Path) -> tuple[int, list[Result]]:
+    """Play the conversations of a folder: how many messages users sent, and those that changed memory."""
+    said, changed = 0, []
+    async with _playing() as play:
+        lines = list(_lines(folder / "conversations.jsonl"))
+        for line, following in zip_longest(lines, lines[1:], fillvalue=None):
+            if line is None or line["role"] != "user":
+                continue
+            said += 1
+            answered = following is not None and following["role"] == "assistant"
+            answer = following["text"] if following is not None and answered else _ANSWER["en"]
+            changes = await play.say(line["conversation_id"], line["session_id"], line["text"], answer)
+            done = [f"{each['kind']}: {each['summary']}" for each in changes if each["operation_id"]]
+            if done:
+                message = Line(f"{line['conversation_id']} {line['turn_id']}", "", line["text"], "none")
+                changed.append(Result(message, [each["kind"] for each in changes], done))
+    return said, changed
+
+
 async def _play_line(play: _Play, line: Line) -> Result:
     user = f"{line.language}-{line.id}"
     setup = list(line.setup)
@@ -225,8 +249,15 @@ def main() -> None:
     parser.add_argument("--language", choices=("zh", "en"), action="append")
     parser.add_argument("--misses", action="store_true", help="print what was not obeyed, and every false alarm")
     parser.add_argument("--json", action="store_true", help="print one JSON object for each language")
+    parser.add_argument("--talk", nargs="+", type=Path, metavar="FOLDER", help="play conversations, print changes")
     options = parser.parse_args()
     console = Console(width=160)
+    for folder in options.talk or ():
+        said, changed = asyncio.run(talk(folder))
+        print(json.dumps({"folder": str(folder), "messages": said, "changes": len(changed)}, ensure_ascii=False))
+        _print_misses(console, changed)
+    if options.talk:
+        return
     for language in options.language or ("zh", "en"):
         commands, ordinary = asyncio.run(evaluate(options.folder, language))
         report = _report(language, commands, ordinary)
@@ -237,11 +268,15 @@ def main() -> None:
             for name, value in report.items():
                 table.add_row(name.replace("_", " "), json.dumps(value, ensure_ascii=False))
             console.print(table)
-        for result in (*commands, *ordinary) if options.misses else ():
-            if not result.obeyed:
-                line = result.line
-                text = f"\n{line.id} ({line.expect}): {line.message}\n  " + "\n  ".join(result.problems)
-                console.print(text, markup=False)
+        _print_misses(console, (*commands, *ordinary) if options.misses else ())
+
+
+def _print_misses(console: Console, results: Iterable[Result]) -> None:
+    for result in results:
+        if not result.obeyed:
+            line = result.line
+            text = f"\n{line.id} ({line.expect}): {line.message}\n  " + "\n  ".join(result.problems)
+            console.print(text, markup=False)
 
 
 if __name__ == "__main__":

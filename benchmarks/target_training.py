@@ -14,7 +14,7 @@ import json
 import random
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ import numpy as np
 from benchmarks import command_training
 from benchmarks.conditional_logit import Choice, train
 from services.memory.commands.model import reading_by
-from services.memory.commands.piece_index import Held
-from services.memory.commands.pieces import within
+from services.memory.commands.piece_index import Held, Values
+from services.memory.commands.pieces import pieces, within
 from services.memory.commands.recogniser import news, recognise
+from services.memory.commands.removal import beside
 from services.memory.commands.targets import Sought, observe, sought_by
 from services.text.tokenizer import simplified_text
 from state.memory import Command
@@ -39,6 +40,7 @@ _AMONG = (0, 12, 60)
 _WEIGHT_UNTOLD = 0.2
 _BEFORE = 60
 _LEAST = (0.3, 0.6)
+_LITTLE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Case:
     source: str
     kind: str
     group: str
-    """`forget`, `correct`, `news`, or, where nothing is meant, `untold`, `none`, `ordinary`."""
+    """`forget`, `correct`, `news`, `beside`, or, where nothing is meant, `untold`, `none`, `ordinary`."""
     choice: Choice
     columns: tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -71,6 +73,7 @@ def cases() -> list[Case]:
     for name in command_training.SETS:
         with reading_by(command_training.weights_without(name)):
             found.extend(_of_set(name, chance))
+            found.extend(_of_extents(name))
             if name == command_training.SETS[-1]:
                 found.extend(_of_facts(chance))
                 found.extend(_of_conversations())
@@ -111,12 +114,13 @@ def _of_set(name: str, chance: random.Random) -> Iterator[Case]:
 
 def _of_line(name: str, line: dict[str, Any], others: Sequence[str], chance: random.Random) -> Iterator[Case]:
     message, expected = line["message"], line["expect"]
-    if expected not in {"forget", "correct", "none"}:
+    if expected not in {"forget", "do_not_remember", "correct", "none"}:
         return
-    command = _command(message, "forget" if expected == "none" else expected)
-    if command is None and expected == "forget":
+    command = _command(message, {"correct"} if expected == "correct" else {"forget", "do_not_remember"})
+    if command is None and expected in {"forget", "do_not_remember"}:
         return
-    group = "news" if command is None and expected == "correct" else expected
+    group = "none" if expected == "do_not_remember" else expected
+    group = "news" if command is None and expected == "correct" else group
     sought = sought_by(command, message) if command else _of_news(message)
     own = [each["text"] for each in _said_by_user(line)]
     last = 0
@@ -124,7 +128,7 @@ def _of_line(name: str, line: dict[str, Any], others: Sequence[str], chance: ran
         if not each.get("same"):
             break
         last += 1
-    gone = line["gone"] if expected != "none" else []
+    gone = line["gone"] if group != "none" else []
     foreign = [each for each in others if each not in own]
     for among in _AMONG:
         store = chance.sample(foreign, min(among, len(foreign)))
@@ -172,9 +176,34 @@ def _of_conversations() -> Iterator[Case]:
                     yield from _some(_case(source, "ordinary", _of_news(line["text"]), told, weight=0.5))
 
 
-def _command(message: str, kind: str) -> Command | None:
+def _of_extents(name: str) -> Iterator[Case]:
+    """Which of the other clauses of a text go with the one that is forgotten."""
+    for line in _lines(_DATA / "memory_commands" / "extents.jsonl"):
+        command = _command(line["message"], {"forget", "do_not_remember"}) if line["set"] == name else None
+        if command is None:
+            continue
+        parts, message = pieces(line["text"]), line["message"]
+        sought = sought_by(command, message)
+        held = Held(parts, np.zeros(len(parts), dtype=np.intp), np.zeros(len(parts), dtype=bool))
+        shares = np.array([part in line["goes"] for part in parts]) * _shares(sought, held)
+        gone = {int(shares.argmax())}
+        columns = beside(parts, gone, sought)
+        for at, part in enumerate(parts):
+            if at not in gone and part in (*line["goes"], *line["stays"]):
+                right = np.array([float(part in line["goes"])])
+                values = np.array([[values[at] for values in columns.values()]])
+                choice = Choice(values, np.ones(1), right)
+                yield Case(name, "beside", "beside", choice, (tuple(columns), ("always",)))
+
+
+def _shares(sought: Sought, held: Held) -> Values:
+    """How far each piece meets what is named."""
+    return observe(sought, held)[0]["met"] + _LITTLE
+
+
+def _command(message: str, kinds: Collection[str]) -> Command | None:
     found = recognise(message).commands
-    return next((each for each in found if each.kind == kind and each.reach != "news"), None)
+    return next((each for each in found if each.kind in kinds and each.reach != "news"), None)
 
 
 def _of_news(message: str) -> Sought:
@@ -201,7 +230,7 @@ def _folded(text: str) -> str:
 def weights_of(found: Sequence[Case]) -> dict[str, dict[str, dict[str, float]]]:
     """The weights of both models by the names of their columns."""
     weights = {}
-    for kind in ("forget", "change"):
+    for kind in ("forget", "change", "beside"):
         own = [case for case in found if case.kind == kind]
         model = train([case.choice for case in own])
         weights[kind] = {

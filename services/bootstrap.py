@@ -33,6 +33,7 @@ from services.jobs.queue import JobQueue, WorkerTimings
 from services.lineage.audit import LineageAudit
 from services.lineage.tracing import Lineage
 from services.llm.token_estimates import TokenEstimators
+from services.memory.agent.triggers import REMEMBER
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
@@ -335,7 +336,7 @@ def _make_models(settings: Settings) -> "tuple[ChatModels, Embedder]":
 def _remaking() -> "RebuildTasks":
     from services.memory.retraction import RebuildTasks  # noqa: PLC0415 — it needs the embedder
 
-    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE)
+    return RebuildTasks(summarise=SUMMARISE, archive=ARCHIVE, file=REMEMBER)
 
 
 def _forgetting(settings: Settings, stores: ErasureStores, memory: "Memory") -> "Forgetting":

@@ -37,6 +37,8 @@ class RebuildTasks:
 
     summarise: str
     archive: str
+    file: str
+    """Files a turn; a user's run one after the other."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Retraction:
         but = exchange.conversation_id if exchange else None
         removes = any(each["action"] != "add" for each in planned["items"])
         await self.remake(connection, owner, list(texts), everywhere=removes, but=but)
+        await self._file_again(connection, values, exchange)
         await connection.execute(sql.ADD_OPERATION_VALUES, {**values, "old": WordsInJson(old)})
         return UUID(operation_id)
 
@@ -160,6 +163,18 @@ class Retraction:
                         queueing_lock=name,
                     )
         await connection.execute(sql.END_EPOCHS, values)
+
+    async def _file_again(
+        self, connection: Connection, values: dict[str, Any], exchange: EndedExchange | None
+    ) -> None:
+        """Have recent turns filed again that may be filed at this moment from what they said before."""
+        own = exchange.turn_id if exchange else None
+        rows = await (await connection.execute(sql.RECENT_TURNS, {**values, "own_turn": own})).fetchall()
+        for (turn_id,) in rows:
+            lock = f"{self._remaking.file}:{values['user_id']}"
+            await self._jobs.defer(
+                connection, self._remaking.file, tenant_id=values["tenant_id"], lock=lock, turn_id=turn_id
+            )
 
     async def _retract(self, connection: Connection, values: dict[str, Any]) -> dict[str, Any]:
         """Mark messages and episodes; return what they were before."""

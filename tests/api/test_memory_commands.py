@@ -6,11 +6,13 @@ from uuid import UUID
 
 import httpx
 import pytest
+from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
 from services.memory.operations import Trigger
 from tests.support.model_server import ModelServer, Reply
+from tests.support.retracting import interrupted
 
 pytestmark = pytest.mark.anyio
 
@@ -363,6 +365,41 @@ async def test_a_date_that_was_worked_out_from_a_corrected_value_goes(
     await _say(client, "No, we are flying to Rome in June.", "s-1")
     core = (await client.get(f"{USER}/core-memory")).json()["items"][0]["content"]
     assert "-05" not in str(core)
+
+
+_JOBS = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'remember' AND args->>'turn_id' = %(turn_id)s"
+
+
+@pytest.mark.parametrize(
+    ("told", "command", "left"),
+    [
+        ("I moved to Leeds.", "sorry, I meant York", {"home": "York"}),
+        ("I moved to Leeds.", "Please forget that I moved to Leeds.", None),
+    ],
+    ids=["corrected", "forgotten"],
+)
+async def test_what_is_filed_while_it_is_corrected_or_forgotten_is_filed_again(
+    client: httpx.AsyncClient,
+    services: Services,
+    model_server: ModelServer,
+    told: str,
+    command: str,
+    left: dict[str, str] | None,
+) -> None:
+    turn = UUID((await _say(client, told, "s-1"))["turn_id"])
+    # The agent files the first message after the command was understood and before it is carried out.
+    model_server.default = interrupted(
+        lambda: services.memory_agent.remember(DEFAULT_TENANT, turn), lambda _: Reply(["All right."])
+    )
+    (change,) = (await _say(client, command, "s-1"))["memory_changes"]
+    assert change["operation_id"]
+    core = (await client.get(f"{USER}/core-memory")).json()["items"]
+    assert core[0]["content"] == {"home": "Leeds"}
+    assert await services.database.fetch(DEFAULT_TENANT, _JOBS, {"turn_id": str(turn)}, tuple_row) == [(2,)]
+    await services.memory_agent.remember(DEFAULT_TENANT, turn)
+    (section,) = (await client.get(f"{USER}/core-memory")).json()["items"]
+    assert section["content"] == (left or {})
+    assert await services.memory_agent.remember(DEFAULT_TENANT, turn) == 0
 
 
 async def test_what_does_not_hold_today_stays_known(client: httpx.AsyncClient, services: Services) -> None:

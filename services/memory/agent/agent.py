@@ -23,20 +23,23 @@ from services.memory.agent.plan import (
     load,
     texts_of,
 )
-from services.memory.agent.store import AgentStore, Exchange
+from services.memory.agent.store import AgentStore, ChangedTurn, Exchange
 from services.memory.agent.triggers import REMEMBER, is_worth_filing
 from services.memory.archive import Archive
+from services.memory.commands.effects import taken_back
 from services.memory.commands.reading import ResolutionRequest
 from services.memory.commands.resolution import Resolution
 from services.memory.core import CoreMemory
 from services.memory.episodes.episode import NewEpisode
 from services.memory.episodes.store import EpisodeStore
+from services.memory.items import ItemChange
 from services.memory.operations import Trigger
 from services.memory.recall.superseded import contradicted
 from services.memory.retraction import Retraction
 from services.platform.authorship import authoring
 from services.platform.metrics import MEMORY_AGENT_OPERATIONS, MEMORY_PLANS
 from services.text.language import language_of
+from services.text.tokenizer import informative_terms
 from state.memory import Recognised
 
 _MOST_TURNS = 8
@@ -101,17 +104,21 @@ class MemoryAgent:
         Raises:
             DatabaseUnavailable: the database does not answer; called again, it continues where it stopped.
         """
-        exchange = await self._store.exchange(tenant_id, turn_id) if self._on else None
-        if exchange is None or not _is_looked_at(exchange):
+        if not self._on:
             return 0
+        exchange = await self._store.exchange(tenant_id, turn_id)
         with authoring():
-            return await self._remember(exchange)
+            if exchange is not None and _is_looked_at(exchange):
+                return await self._remember(exchange)
+            if changed := await self._store.changed(tenant_id, turn_id):
+                await self._take_back(changed)
+            return 0
 
     async def _remember(self, exchange: Exchange) -> int:
         tenant_id, turn_id = exchange.tenant_id, exchange.turn_id
         noted = await self._store.noted(exchange)
         if noted.plan_id is not None and noted.plan is None:
-            return 0
+            return await self._file_again(exchange)
         if noted.plan_id is not None and noted.plan is not None:
             plan_id, plan = noted.plan_id, load(noted.plan)
             if await self._commanded_since(exchange, noted.planned_at):
@@ -132,6 +139,52 @@ class MemoryAgent:
             await self._store.finish(exchange, plan_id)
         log.info("memory filed", turn_id=str(turn_id), operations=len(plan))
         return len(plan)
+
+    async def _file_again(self, exchange: Exchange) -> int:
+        """File a turn again if a command changed what it said while that was being filed."""
+        changed = await self._store.changed(exchange.tenant_id, exchange.turn_id)
+        if changed is None or not await self._outdated(changed):
+            return 0
+        plan, by = await self._deciding.decide([exchange])
+        await self._carry_out(exchange, plan, of=f"{changed.command_id}:")
+        await self._take_back(changed)
+        log.info("memory filed again", turn_id=str(exchange.turn_id), operations=len(plan), by=by)
+        return len(plan)
+
+    async def _outdated(self, changed: ChangedTurn) -> list[ItemChange]:
+        """Removals of the items that were filed from what a message does not say any more."""
+        if self._core_memory is None:
+            return []
+        core = await self._core_memory.known(changed.owner)
+        found = [
+            item
+            for section, old, new in await self._store.filed(changed)
+            for item in taken_back(section, old or {}, new or {}, core.get(section, {}))
+        ]
+        gone = informative_terms(changed.said) - informative_terms(changed.left)
+        return [
+            ItemChange(**item) for item in found if not changed.left or gone & informative_terms(str(item["old"]))
+        ]
+
+    async def _take_back(self, changed: ChangedTurn) -> None:
+        """Remove what was filed from what a message does not say any more."""
+        trigger = Trigger(
+            "memory_agent", changed.message_id, changed.conversation_id, changed.turn_id, changed.expert_id
+        )
+        outdated = await self._outdated(changed)
+        async with self._store.transaction(changed) as connection:
+            if outdated and self._core_memory is not None:
+                await self._core_memory.change_items(changed.owner, outdated, trigger, connection=connection)
+            await self._retraction.withdraw_episodes(
+                connection,
+                {
+                    "tenant_id": changed.tenant_id,
+                    "user_id": changed.user_id,
+                    "operation_id": changed.command_id,
+                    "message_ids": [changed.message_id],
+                    "episode_ids": [],
+                },
+            )
 
     async def _commanded_since(self, exchange: Exchange, at: datetime | None) -> bool:
         """Whether the user had memory changed since: earlier decisions may contain what was removed."""
@@ -171,11 +224,12 @@ class MemoryAgent:
             )
         return True
 
-    async def _carry_out(self, exchange: Exchange, plan: Plan) -> None:
+    async def _carry_out(self, exchange: Exchange, plan: Plan, *, of: str = "") -> None:
+        """Do what is planned and not done yet; `of` tells the plans of a turn apart."""
         for number, planned in enumerate(plan, 1):
             done = (await self._store.noted(exchange)).calls
-            if str(number) not in done:
-                await self._do(exchange, str(number), planned)
+            if f"{of}{number}" not in done:
+                await self._do(exchange, f"{of}{number}", planned)
         if self._archive:
             await self._retire_contradicted(exchange, plan, self._archive)
 

@@ -13,6 +13,7 @@ from psycopg.rows import class_row, tuple_row
 from services.errors import NotFound
 from services.memory.agent.triggers import REMEMBER
 from services.memory.blocks import Owner
+from services.memory.commands.statements import FILED
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND
 from services.platform.postgres import Connection, Database
@@ -92,6 +93,19 @@ WHERE tenant_id = %(tenant_id)s AND conversation_id = %(conversation_id)s AND tu
 ORDER BY at, id
 """
 
+# A command of a later turn that holds, and what it left of the message.
+_CHANGED = """
+SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.space_id, c.id AS conversation_id,
+       said.id AS message_id, o.id AS command_id, said.content AS said,
+       CASE WHEN said.retracted_at IS NULL THEN coalesce(said.memory_text, said.content) ELSE '' END AS "left"
+FROM turns t
+JOIN conversations c ON c.id = t.conversation_id
+JOIN messages said ON said.id = t.user_message_id
+JOIN memory_operations o ON o.id = said.retraction_id AND o.tenant_id = t.tenant_id
+WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s AND o.undone_at IS NULL
+  AND o.turn_id IS DISTINCT FROM t.id
+"""
+
 # The resulting operations record what was done; a plan kept here would outlive their removal.
 _FINISH = """
 UPDATE memory_operations SET new_value = NULL WHERE id = %(id)s AND tenant_id = %(tenant_id)s
@@ -121,6 +135,28 @@ class Exchange:
     """Whether the turn is kept out of recall until it is decided whether the message is a memory command."""
     space_id: UUID | None = None
     """The space of its conversation; None = none."""
+
+    @property
+    def owner(self) -> Owner:
+        """Whose memory it is about."""
+        return Owner(self.tenant_id, self.user_id, self.expert_id, self.space_id)
+
+
+@dataclass(frozen=True)
+class ChangedTurn:
+    """A turn whose message was corrected or forgotten by a command."""
+
+    turn_id: UUID
+    tenant_id: UUID
+    user_id: UUID
+    expert_id: UUID
+    conversation_id: UUID
+    message_id: UUID
+    command_id: UUID
+    said: str
+    left: str
+    """What of it may be remembered; empty = nothing."""
+    space_id: UUID | None = None
 
     @property
     def owner(self) -> Owner:
@@ -165,6 +201,25 @@ class AgentStore:
         values = {"tenant_id": tenant_id, "turn_id": turn_id}
         found = await self._database.fetch(tenant_id, _EXCHANGE, values, class_row(Exchange))
         return found[0] if found else None
+
+    async def changed(self, tenant_id: UUID, turn_id: UUID) -> ChangedTurn | None:
+        """Return what a later command left of a turn's message; None if none changed it.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {"tenant_id": tenant_id, "turn_id": turn_id}
+        found = await self._database.fetch(tenant_id, _CHANGED, values, class_row(ChangedTurn))
+        return found[0] if found else None
+
+    async def filed(self, changed: ChangedTurn) -> list[tuple[str, Any, Any]]:
+        """Return section, old and new content of each change of core memory because of a turn's message.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        values = {**vars(changed), "message_ids": [str(changed.message_id)]}
+        return await self._database.fetch(changed.tenant_id, FILED, values, tuple_row)
 
     async def waiting(self, exchange: Exchange, *, limit: int) -> list[Exchange]:
         """Return other turns of the same user, expert and space whose jobs are waiting, oldest first.
@@ -250,8 +305,8 @@ class AgentStore:
         except psycopg.errors.ForeignKeyViolation:
             raise NotFound("There is no such user, or conversation, any more.") from None
 
-    def transaction(self, exchange: Exchange) -> AbstractAsyncContextManager[Connection]:
-        """Open a transaction of the exchange's tenant.
+    def transaction(self, exchange: Exchange | ChangedTurn) -> AbstractAsyncContextManager[Connection]:
+        """Open a transaction of the turn's tenant.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

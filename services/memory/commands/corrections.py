@@ -3,22 +3,30 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from services.memory.commands.contrasts import contrasts
 from services.memory.commands.holdings import CoreItem, Place
 from services.memory.commands.likeness import place_like
 from services.memory.commands.pieces import content_of
 from services.memory.commands.stated_values import values_said
-from services.memory.commands.substitution import Substitution, bare_value, substitute
+from services.memory.commands.substitution import Substitution, substitute
 from services.text.tokenizer import informative_terms
-from state.memory import Certainty, Command
+from state.memory import Command
 
-_LIKELY: dict[Certainty, float] = {"plain": 0.25, "likely": 0.5, "unclear": 1.0}
-"""Probability from which on a piece is corrected: lower where the message is a correction beyond doubt."""
-_LIKELY_ALONE = 0.6
-"""The same for a piece that shares no word with the message but the values."""
-_LIKELY_OF_NEWS = 0.6
-"""Probability from which on news without a word of correction takes the place of a piece."""
+Evidence = Literal["the old value", "a value of its kind", "likeness", "nothing", "a denial"]
+_Sureness = Literal["plain", "likely", "news"]
+_LEAST: dict[Evidence, dict[_Sureness, float]] = {
+    "the old value": {"plain": 0.0, "likely": 0.0, "news": 0.6},
+    "a value of its kind": {"plain": 0.25, "likely": 0.25, "news": 0.6},
+    "likeness": {"plain": 0.4, "likely": 0.6, "news": 1.0},
+    "nothing": {"plain": 0.5, "likely": 0.5, "news": 0.8},
+    "a denial": {"plain": 0.25, "likely": 0.25, "news": 0.6},
+}
+"""Probability from which on a piece is corrected, by what tells the words that are replaced, and by how sure it is
+that the message is a correction: each chosen on sets that were left out of the training."""
+_LEAST_ALONE = 0.6
+"""The same for a piece of an earlier talk that shares no word with the message but the values."""
 _MOST_DENIED = 3
 """Likeliest pieces among which the one is sought that a message denies in its own words."""
 _FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
@@ -40,6 +48,8 @@ class Correction:
     """How it reads with the value that holds; None = it goes, and the message says what holds."""
     old: str
     """The value that does not hold, as far as it is known."""
+    by: Evidence
+    """What tells which words are replaced."""
 
 
 def correction_of(
@@ -53,7 +63,7 @@ def correction_of(
     just_said = [place for place in just_said if not content_of(place.text).asks]
     if command.reach == "last":
         return _of_slip(command.replacement, just_said)
-    if command.target and command.reach != "news":
+    if command.target and command.replacement and command.reach != "news":
         literal = [*just_said, *(place for _, place in likely)]
         if found := _first(literal, command.replacement, old=command.target):
             return found
@@ -63,32 +73,36 @@ def correction_of(
         return None
     share, meant = likely[0]
     if denied := next(filter(None, (_denied_member(place, message) for _, place in likely[:_MOST_DENIED])), None):
-        return denied if share >= _LIKELY["plain"] else None
-    found = _with_value(meant, command, message) or Correction(meant, None, _old(meant, command))
+        return denied if share >= _least(command, denied, just_said, message) else None
+    found = _with_value(meant, command, message) or Correction(meant, None, _old(meant, command), "nothing")
     return found if share >= _least(command, found, just_said, message) else None
 
 
 def _least(command: Command, found: Correction, just_said: Sequence[Place], message: str) -> float:
     """Probability that a piece has to reach to be corrected."""
-    if command.reach == "news":
-        return _LIKELY_OF_NEWS
-    is_just_said = any(place.of is found.place.of for place in just_said)
+    sureness: _Sureness = "plain" if command.certainty == "plain" else "likely"
+    least = _LEAST[found.by]["news" if command.reach == "news" else sureness]
     values = informative_terms(f"{found.old} {found.change.new if found.change else ''}")
-    is_anchored = not (informative_terms(found.place.text) & informative_terms(message)) <= values
-    return _LIKELY[command.certainty] if is_anchored or is_just_said else _LIKELY_ALONE
+    is_alone = (informative_terms(found.place.text) & informative_terms(message)) <= values
+    is_just_said = any(place.of is found.place.of for place in just_said)
+    return max(least, _LEAST_ALONE) if is_alone and not is_just_said else least
 
 
 def _of_slip(said: str, just_said: Sequence[Place]) -> Correction | None:
     """The value of what was said last that a word of apology takes back: the first clause says what holds."""
     for value in (_FIRST_CLAUSE.split(said, maxsplit=1)[0], said):
-        if found := _first(just_said, value) or _most_like(just_said, bare_value(value)):
+        if found := _first(just_said, value):
             return found
     return None
 
 
 def _with_value(meant: Place, command: Command, message: str) -> Correction | None:
     """A piece with the value that holds, where it is told which value it replaces."""
-    if command.target and (found := _first([meant], command.replacement, old=command.target)):
+    if (
+        command.target
+        and command.replacement
+        and (found := _first([meant], command.replacement, old=command.target))
+    ):
         return found
     for new in _new_values(command, meant.text, message):
         if found := _first([meant], new):
@@ -115,7 +129,7 @@ def _first(places: Iterable[Place], value: str, *, old: str = "") -> Correction 
     """The first piece in which the old value stands, or else one of the new one's kind."""
     for place in places:
         if change := substitute(place.text, value, old):
-            return Correction(place, change, change.old)
+            return Correction(place, change, change.old, "the old value" if old else "a value of its kind")
     return None
 
 
@@ -125,7 +139,7 @@ def _most_like(places: Iterable[Place], new: str) -> Correction | None:
         like = place_like(place.text, new)
         change = substitute(place.text, new, place.text[like.start : like.end]) if like else None
         if change:
-            return Correction(place, change, change.old)
+            return Correction(place, change, change.old, "likeness")
     return None
 
 
@@ -136,7 +150,7 @@ def _denied_member(meant: Place, message: str) -> Correction | None:
             for words in filter(None, ((found["after"] or "").strip(), (found["before"] or "").strip())):
                 is_item = isinstance(meant.of, CoreItem) and meant.of.text.casefold() == words.casefold()
                 if is_item and _NO_LONGER.search(clause):  # “not in London this week” takes nothing back
-                    return Correction(meant, None, words)
+                    return Correction(meant, None, words, "a denial")
                 if change := substitute(meant.text, "", words):
-                    return Correction(meant, change, change.old)
+                    return Correction(meant, change, change.old, "a denial")
     return None

@@ -13,8 +13,9 @@ from services.memory.commands.change_wording import nothing_found, previous_exch
 from services.memory.commands.corrections import Correction
 from services.memory.commands.holdings import CoreContent, CoreItem, Holdings, Place, items_of
 from services.memory.commands.reading import ResolutionRequest
-from services.memory.commands.removal import without_pieces, without_value
+from services.memory.commands.removal import going_with, without_pieces, without_value
 from services.memory.commands.substitution import Substitution, substitute, values_by_kind
+from services.memory.commands.targets import Sought
 from services.text.concepts import concepts
 from services.text.mentions import Subject, known_in, without, without_member, worth_keeping
 from services.text.tokenizer import informative_terms
@@ -136,8 +137,8 @@ def misdated_items(change: Substitution, filed: Sequence[PlannedItem]) -> list[P
     ]
 
 
-def remove(found: Effects, chosen: Sequence[Place], *, only_a_detail: bool = False) -> None:
-    """Note that some pieces go, with what only goes on about them."""
+def remove(found: Effects, chosen: Sequence[Place], sought: Sought) -> None:
+    """Note that some pieces go; with what is to be forgotten, what only goes on about it."""
     gone: dict[UUID, set[int]] = {}
     for place in chosen:
         if isinstance(place.of, CoreItem):
@@ -147,8 +148,9 @@ def remove(found: Effects, chosen: Sequence[Place], *, only_a_detail: bool = Fal
         else:
             numbers = gone.setdefault(place.of.id, set())
             numbers.add(place.at)
-            rest = without_pieces(place.of.content, numbers, only_a_detail=only_a_detail)
-            found.messages[place.of.id] = rest or None
+            is_forgotten = sought.kind == "forget"
+            going = going_with(place.of.content, numbers, sought) if is_forgotten else numbers
+            found.messages[place.of.id] = without_pieces(place.of.content, going) or None
 
 
 def replace_value(found: Effects, holdings: Holdings, corrected: Correction) -> None:

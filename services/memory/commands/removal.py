@@ -1,37 +1,82 @@
-"""A text without some of its pieces, and without what only goes on about them. Pure."""
+"""What goes with a piece of a text that is forgotten, and what is left of the text. Pure.
+
+“He lives in Leith” goes with “My ex is called Graham”, and “we have two cats” stays. Each of the other pieces
+has a learned probability (a logistic regression over its likeness to the piece that goes and its place beside it);
+`python -m benchmarks.target_training` learns the weights.
+"""
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
+import numpy as np
+
+from services.memory.commands.piece_index import Held, PieceIndex, Values
 from services.memory.commands.pieces import pieces
-from services.text.concepts import concepts
-from services.text.mentions import AMOUNTS, refers_back, stands_alone, worth_keeping
+from services.memory.commands.targets import Sought, met_by, weights
+from services.text.concepts import concepts, facets
+from services.text.language import language_of
+from services.text.mentions import AMOUNTS, is_of_speaker, refers_back, stands_alone, worth_keeping
 from services.text.tokenizer import informative_terms
 
 _AMOUNT = re.compile(r"[\d一二三四五六七八九十百千万]")
+_GOES = 0.85
 
 
-def without_pieces(text: str, gone: Set[int], *, only_a_detail: bool = False) -> str:
-    """What is left of a text without the pieces of these numbers; empty where nothing worth keeping is.
-
-    What follows and says something of the same goes as well: “He lives in Leith” after “My ex is called Graham”,
-    unless `only_a_detail` of somebody goes.
-    """
+def going_with(text: str, gone: Set[int], sought: Sought) -> frozenset[int]:
+    """The numbers of the pieces of a text that go: those given, and those that only go on about them."""
     parts = pieces(text)
-    left: list[str] = []
-    head_gone = False
-    for number, part in enumerate(parts):
-        if number in gone:
-            head_gone = not number or stands_alone(part) or _ends_sentence(parts[number - 1]) or head_gone
-        elif (
-            number
-            and (number - 1 in gone or head_gone)
-            and _goes_on(part, parts[number - 1], head_gone, only_a_detail)
-        ):
-            continue
-        else:
-            head_gone = False
-            left.append(part)
+    others = [at for at in range(len(parts)) if at not in gone]
+    if not others or not gone:
+        return frozenset(gone)
+    columns, learned = beside(parts, gone, sought), weights()["beside"]
+    scores = sum(learned["pieces"][name] * values for name, values in columns.items())
+    shares = 1 / (1 + np.exp(learned["situation"]["always"] - scores))
+    return frozenset(gone) | {at for at in others if shares[at] >= _GOES}
+
+
+def beside(parts: Sequence[str], gone: Set[int], sought: Sought) -> dict[str, Values]:
+    """For each piece of a text what tells whether it goes with those that are gone."""
+    index = PieceIndex(Held(parts, np.arange(len(parts)), np.zeros(len(parts), dtype=bool)))
+    named = met_by(sought.named or sought.about, index)
+    table = {f"named {name}": named[name] for name in ("words", "concepts", "meaning", "met")}
+    table["stays"] = met_by(sought.stays, index)["met"]
+    nearest = [min(gone, key=lambda each, at=at: (abs(each - at), each)) for at in range(len(parts))]
+    rows = np.concatenate([index.contents[at].rows for at in sorted(gone)])
+    table["like what goes"] = index.explained(rows)
+    matters = {concept for at in gone for concept in index.contents[at].concepts}
+    table["same matter"] = index.flags([float(not matters.isdisjoint(each.concepts)) for each in index.contents])
+    alone = index.flags([stands_alone(part) for part in parts])
+    together = index.flags([_in_one_sentence(parts, at, other) for at, other in enumerate(nearest)])
+    chinese = float(language_of(["".join(parts)]) == "zh")
+    details = float(sum(facet.weight == 1.0 for facet in facets(sought.named)) > 1)
+    distance = np.array([at - other for at, other in enumerate(nearest)], dtype=np.float64)
+    table |= {
+        "next": (distance == 1).astype(np.float64),
+        "before": (distance < 0).astype(np.float64),
+        "distance": np.log1p(np.abs(distance)),
+        "one sentence": together,
+        "one sentence, Chinese": together * chinese,
+        "subject": alone,
+        "subject, one sentence": alone * together,
+        "subject, Chinese": alone * chinese,
+        "of speaker": index.flags([is_of_speaker(part) for part in parts]),
+        "of kin": index.flags([each.of_kin for each in index.contents]),
+        "refers back": index.flags([refers_back(part) for part in parts]),
+        "refers back, of a detail": index.flags([refers_back(part) for part in parts]) * details,
+        "detail": np.full(len(parts), details),
+        "Chinese": np.full(len(parts), chinese),
+        "tells a matter": index.flags([_tells_of_a_matter(part) for part in parts]),
+        "length": index.flags([np.log1p(len(each.terms)) for each in index.contents]),
+        "met by what goes": np.full(len(parts), float(named["met"][sorted(gone)].max())),
+        "pieces": np.full(len(parts), np.log1p(len(parts))),
+    }
+    return table
+
+
+def without_pieces(text: str, gone: Set[int]) -> str:
+    """What is left of a text without the pieces of these numbers; empty where nothing worth keeping is."""
+    parts = pieces(text)
+    left = [part for number, part in enumerate(parts) if number not in gone]
     return worth_keeping("".join(left) + text[sum(map(len, parts)) :])
 
 
@@ -49,15 +94,9 @@ def without_value(text: str, old: str, new: str) -> str:
     return "".join(left)
 
 
-def _goes_on(part: str, before: str, head_gone: bool, only_a_detail: bool) -> bool:
-    """Whether a piece says nothing without the one before it, which is gone."""
-    if refers_back(part):
-        return not only_a_detail
-    if _ends_sentence(before):
-        return False
-    if part.isascii():
-        return head_gone and not stands_alone(part)
-    return not _tells_of_a_matter(part)
+def _in_one_sentence(parts: Sequence[str], at: int, other: int) -> bool:
+    between = parts[min(at, other) : max(at, other)]
+    return not any(map(_ends_sentence, between))
 
 
 def _ends_sentence(part: str) -> bool:

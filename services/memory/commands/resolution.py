@@ -26,13 +26,13 @@ from services.memory.commands.effects import (
 from services.memory.commands.holdings import CoreContent, CoreItem, CoreSections, Place
 from services.memory.commands.pieces import Stored, pieces
 from services.memory.commands.reading import CommandReader, ResolutionRequest
-from services.memory.commands.targets import sought_by
+from services.memory.commands.removal import going_with, without_pieces
+from services.memory.commands.targets import Sought, sought_by
 from services.memory.content import check_size
 from services.memory.core import CoreMemory
 from services.memory.items import ItemChange, apply_changes
 from services.platform.postgres import Database
 from services.platform.threads import Result, beside_the_loop
-from services.text.concepts import facets
 from services.text.mentions import Subject, statements_of, without, without_member, worth_keeping
 from state.memory import Command, PlannedChange, PlannedItem
 
@@ -40,12 +40,16 @@ SECTION = "human"
 _FIELDS: dict[str, str] = {"remember": "facts", "standing": "wishes"}
 _MEANT = 0.3
 """Probability from which on what is to be forgotten is removed; it is reported and can be undone."""
+_MAY_STAND_OUT = 0.1
+_STANDS_OUT = 3.0
+"""Times the probability of what comes next in another text, from which on less probability does."""
 _AS_WELL = 0.6
 """Share of the likeliest one's probability from which on another piece is meant as well."""
 _MAY_BE_MEANT = 0.08
 _MOST_NAMED = 3
 _LONG = 1_000
 """Number of characters of a message beyond which a thread computes what it means."""
+_ENDS = " ,.;!?，。；！？"
 LONGEST_ITEM = 300
 """Characters of a statement that is kept by itself."""
 
@@ -133,10 +137,11 @@ class Resolution:
     async def _named(self, command: Command, asking: ResolutionRequest, core: CoreContent) -> Effects:
         """What shares nearly all words with what the user names."""
         subject, kept = Subject.of(command.target), Subject.of(command.kept)
+        sought = sought_by(command, asking.message)
         found = Effects(gives_away=command.target)
         if subject.terms:
             for stored in await self._reader.mentions(asking, subject.patterns()):
-                rest = await _of_text(stored.content, partial(without, stored.content, subject))
+                rest = await _of_text(stored.content, partial(_without, stored.content, subject, sought))
                 if rest is None or kept.is_in(_gone(stored.content, rest)):
                     continue
                 if stored.kind == "episode":
@@ -158,15 +163,15 @@ class Resolution:
         """What is most likely meant, among all that memory holds of the user; else what may be, to ask."""
         found = Effects(gives_away=command.target)
         holdings = await self._reader.holdings(command, asking, core, before)
-        likely = await _beside(asking, lambda: holdings.likely(sought_by(command, asking.message)))
+        sought = sought_by(command, asking.message)
+        likely = await _beside(asking, lambda: holdings.likely(sought))
         best = likely[0][0] if likely else 0.0
-        if best < _MEANT:
+        if best < _MEANT and not _stands_out(likely):
             near = [place.text.strip() for share, place in likely if share >= _MAY_BE_MEANT]
             found.candidates = list(dict.fromkeys(near))[:_MOST_NAMED]
             return found
         chosen = [place for share, place in likely if share >= _AS_WELL * best]
-        details = sum(facet.weight == 1.0 for facet in facets(command.named or command.target))
-        remove(found, chosen, only_a_detail=details > 1)
+        remove(found, chosen, sought)
         found.told = [place.of.text if isinstance(place.of, CoreItem) else place.text for place in chosen]
         found.gives_away = " ".join(found.told)
         gone = Subject.of(found.gives_away)
@@ -208,7 +213,7 @@ class Resolution:
         if corrected is None:
             return found
         if corrected.change is None:
-            remove(found, [corrected.place])
+            remove(found, [corrected.place], sought_by(command, asking.message))
             found.told = [asking.message]
         else:
             await _beside(asking, partial(replace_value, found, holdings, corrected))
@@ -286,8 +291,27 @@ async def _of_text(text: str, work: Callable[[], Result]) -> Result:
     return await beside_the_loop(work, characters=len(text), most=_LONG)
 
 
+def _stands_out(likely: Sequence[tuple[float, Place]]) -> bool:
+    """Whether the likeliest piece is clearly ahead of what stands in any other text."""
+    if not likely or likely[0][0] < _MAY_STAND_OUT:
+        return False
+    best, first = likely[0]
+    return best >= _STANDS_OUT * next((share for share, place in likely if place.of is not first.of), 0.0)
+
+
 def _newest_first(text: str) -> list[tuple[int, str]]:
     return list(reversed(list(enumerate(pieces(text)))))
+
+
+def _without(text: str, subject: Subject, sought: Sought) -> str | None:
+    """A text without what speaks of a subject, and what only goes on about that; None where nothing does."""
+    rest = without(text, subject)
+    if not rest:
+        return rest
+    gone = {number for number, part in enumerate(pieces(text)) if part.strip(_ENDS) not in rest}
+    if without_pieces(text, gone) != rest:
+        return rest  # of a piece only some words go
+    return without_pieces(text, going_with(text, gone, sought))
 
 
 def _gone(text: str, rest: str) -> str:

@@ -60,21 +60,29 @@ class Sought:
     """That the message is a command of this kind, as the recogniser sees it."""
     plain: float = 0.0
     stays: str = ""
+    """What is to be kept."""
+    leaves_out: float = 0.0
+    """1 where the message reads like a wish to leave something out of memory from the first."""
+    tells: float = 0.0
+    """1 where it tells something of the user."""
+    points_back: float = 0.0
+    """1 where it names nothing, and so means what was said before it."""
 
 
 def likelihood(kind: str, observed: Observed) -> Values:
     """For each piece the probability that it is meant."""
     of_pieces, of_situation = observed
-    weights = _weights()[kind]
-    scores = sum(weights["pieces"][name] * values for name, values in of_pieces.items())
-    none = sum(weights["situation"][name] * value for name, value in of_situation.items())
+    learned = weights()[kind]
+    scores = sum(learned["pieces"][name] * values for name, values in of_pieces.items())
+    none = sum(learned["situation"][name] * value for name, value in of_situation.items())
     every = np.append(scores, none)
     raised = np.exp(every - every.max())
     return cast(Values, (raised / raised.sum())[:-1])
 
 
 @cache
-def _weights() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+def weights() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+    """The learned weights of each model by their names."""
     text = (files("services.memory.commands") / "targets.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Mapping[str, Mapping[str, float]]], json.loads(text))
 
@@ -90,7 +98,7 @@ def observe(sought: Sought, held: Held) -> Observed:
     met_all: Values = np.zeros(index.size)
     table |= _of_clauses(sought, index)
     for name, words in groups.items():
-        own = _met(words, index)
+        own = met_by(words, index)
         for column, values in own.items():
             table[f"{name} {column}"] = values
             if column in {"met", "meaning"}:
@@ -99,7 +107,7 @@ def observe(sought: Sought, held: Held) -> Observed:
             met_all = cast(Values, np.maximum(met_all, own["met"]))
     table["met"] = met_all
     if sought.kind == "forget":
-        table["stays"] = _met(sought.stays, index)["met"]
+        table["stays"] = met_by(sought.stays, index)["met"]
         table["stays more"] = np.maximum(table["stays"] - met_all, 0.0)
     compared = [name for name in table if name.endswith(("met", "meaning", "words"))]
     for name in compared:
@@ -127,7 +135,7 @@ def observe(sought: Sought, held: Held) -> Observed:
     return table, situation
 
 
-def _met(words: str, index: PieceIndex) -> dict[str, Values]:
+def met_by(words: str, index: PieceIndex) -> dict[str, Values]:
     """The share of what some words name that each piece meets: by words, by concepts, by meaning, by any."""
     zero = np.zeros(index.size)
     found = {"words": zero, "concepts": zero, "shape": zero, "meaning": zero, "met": zero, "explained": zero}
@@ -171,7 +179,7 @@ def _of_clauses(sought: Sought, index: PieceIndex) -> dict[str, Values]:
     )
     found = {f"clause {name}": np.zeros(index.size) for name in ("words", "meaning", "met", "explained")}
     for clause in clauses[:_MOST_CLAUSES]:
-        own = _met(clause, index)
+        own = met_by(clause, index)
         for name in ("words", "meaning", "met", "explained"):
             found[f"clause {name}"] = np.maximum(found[f"clause {name}"], own[name])
     return found
@@ -280,6 +288,9 @@ def _situation(sought: Sought) -> dict[str, float]:
         "chinese": float(language == "zh"),
         "certainty": float(np.log(probability / (1 - probability))) / 4,
         "plain": sought.plain,
+        "leaves out": sought.leaves_out,
+        "tells": sought.tells,
+        "points back": sought.points_back,
         "words": float(np.log1p(len(informative_terms(sought.message))) / 2),
         "named words": float(np.log1p(len(informative_terms(sought.named))) / 2),
         "names nothing": float(not informative_terms(sought.named)),
@@ -301,7 +312,7 @@ def _margin(values: Values, of: NDArray[np.intp]) -> float:
 def sought_by(command: Command, message: str) -> Sought:
     """What a command to forget or to correct says of its target."""
     return Sought(
-        "forget" if command.kind == "forget" else "change",
+        "change" if command.kind == "correct" else "forget",
         message,
         named=command.named or command.target,
         about=command.about,
@@ -309,4 +320,7 @@ def sought_by(command: Command, message: str) -> Sought:
         probability=command.probability,
         plain=float(command.certainty == "plain"),
         stays=command.kept,
+        leaves_out=float(command.kind == "do_not_remember"),
+        tells=float(command.tells),
+        points_back=float(command.scope == "previous"),
     )
