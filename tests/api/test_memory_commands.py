@@ -10,7 +10,9 @@ from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
 from services.identity.tenants import DEFAULT_TENANT
-from services.memory.operations import Trigger
+from services.memory.agent.store import PLAN, AgentStore
+from services.memory.agent.triggers import REMEMBER
+from services.memory.operations import Operation, Trigger
 from tests.support.model_server import ModelServer, Reply
 from tests.support.retracting import interrupted
 
@@ -367,38 +369,47 @@ async def test_a_date_that_was_worked_out_from_a_corrected_value_goes(
     assert "-05" not in str(core)
 
 
-_JOBS = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'remember' AND args->>'turn_id' = %(turn_id)s"
+_JOBS = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = %(task)s AND args->>'turn_id' = %(turn_id)s"
 
 
 @pytest.mark.parametrize(
-    ("told", "command", "left"),
-    [
-        ("I moved to Leeds.", "sorry, I meant York", {"home": "York"}),
-        ("I moved to Leeds.", "Please forget that I moved to Leeds.", None),
-    ],
+    ("command", "left"),
+    [("sorry, I meant York", {"home": "York"}), ("Please forget that I moved to Leeds.", {})],
     ids=["corrected", "forgotten"],
 )
-async def test_what_is_filed_while_it_is_corrected_or_forgotten_is_filed_again(
-    client: httpx.AsyncClient,
-    services: Services,
-    model_server: ModelServer,
-    told: str,
-    command: str,
-    left: dict[str, str] | None,
+async def test_what_is_filed_while_a_command_changes_it_is_filed_again(
+    client: httpx.AsyncClient, services: Services, model_server: ModelServer, command: str, left: dict[str, str]
 ) -> None:
-    turn = UUID((await _say(client, told, "s-1"))["turn_id"])
-    # The agent files the first message after the command was understood and before it is carried out.
-    model_server.default = interrupted(
-        lambda: services.memory_agent.remember(DEFAULT_TENANT, turn), lambda _: Reply(["All right."])
-    )
+    turn = UUID((await _say(client, "I moved to Leeds.", "s-1"))["turn_id"])
+    store = AgentStore(services.database, services.memory.operations)
+    exchange = await store.exchange(DEFAULT_TENANT, turn)
+    assert exchange is not None
+    trigger = Trigger("memory_agent", exchange.message_id, exchange.conversation_id, turn, details={"call": "1"})
+
+    async def file() -> None:
+        """What the agent does about the first message, after the command was understood."""
+        async with services.database.tenant(DEFAULT_TENANT) as connection:
+            await services.memory.operations.append(
+                connection,
+                tenant_id=DEFAULT_TENANT,
+                user_id=exchange.user_id,
+                operation=Operation(PLAN, results={"by": "rules", "operations": 1}),
+                trigger=trigger,
+            )
+        await services.memory.core.update(exchange.owner, "human", {"home": "Leeds"}, trigger)
+
+    model_server.default = interrupted(file, lambda _: Reply(["All right."]))
     (change,) = (await _say(client, command, "s-1"))["memory_changes"]
     assert change["operation_id"]
     core = (await client.get(f"{USER}/core-memory")).json()["items"]
     assert core[0]["content"] == {"home": "Leeds"}
-    assert await services.database.fetch(DEFAULT_TENANT, _JOBS, {"turn_id": str(turn)}, tuple_row) == [(2,)]
+    values = {"task": REMEMBER, "turn_id": str(turn)}
+    assert await services.database.fetch(DEFAULT_TENANT, _JOBS, values, tuple_row) == [(2,)]
+    filed = {"operations": [{"op": "add", "field": "home", "text": "York"}]}
+    model_server.default = Reply([json.dumps(filed)])
     await services.memory_agent.remember(DEFAULT_TENANT, turn)
     (section,) = (await client.get(f"{USER}/core-memory")).json()["items"]
-    assert section["content"] == (left or {})
+    assert section["content"] == left
     assert await services.memory_agent.remember(DEFAULT_TENANT, turn) == 0
 
 

@@ -25,8 +25,8 @@ _LEAST: dict[Evidence, dict[_Sureness, float]] = {
 }
 """Probability from which on a piece is corrected, by what tells the words that are replaced, and by how sure it is
 that the message is a correction: each chosen on sets that were left out of the training."""
-_LEAST_ALONE = 0.6
-"""The same for a piece of an earlier talk that shares no word with the message but the values."""
+_LEAST_ALONE, _LEAST_TO_REMOVE_ALONE = 0.6, 0.8
+"""The same for a piece of an earlier exchange that shares no word with the message but the values."""
 _MOST_DENIED = 3
 """Likeliest pieces among which the one is sought that a message denies in its own words."""
 _FIRST_CLAUSE = re.compile(r"[,，。.;；!！](?!\d)|\s[-–—]+\s")
@@ -85,7 +85,9 @@ def _least(command: Command, found: Correction, just_said: Sequence[Place], mess
     values = informative_terms(f"{found.old} {found.change.new if found.change else ''}")
     is_alone = (informative_terms(found.place.text) & informative_terms(message)) <= values
     is_just_said = any(place.of is found.place.of for place in just_said)
-    return max(least, _LEAST_ALONE) if is_alone and not is_just_said else least
+    if not is_alone or is_just_said:
+        return least
+    return max(least, _LEAST_TO_REMOVE_ALONE if found.by == "nothing" else _LEAST_ALONE)
 
 
 def _of_slip(said: str, just_said: Sequence[Place]) -> Correction | None:

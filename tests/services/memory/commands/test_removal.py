@@ -16,14 +16,20 @@ from services.memory.commands.targets import Sought
             "my ex",
             "The choir meets on Fridays.",
         ),
-        ("我前男友叫罗彤，在厦门当导游。我开一辆小货车。", "我前男友叫罗彤，", "前男友", "我开一辆小货车。"),
+        ("I'm vegan, have been for years, and I row at weekends.", "I'm vegan, ", "my diet", "I row at weekends."),
+        ("我有哮喘。他在厦门当导游，二十岁。", "他在厦门当导游，", "他的工作", "我有哮喘。"),
         (
-            "I study moss, supervised by Dr Oyelaran, at Uppsala. My sister sings.",
-            "supervised by Dr Oyelaran, ",
-            "my supervisor",
-            "I study moss, at Uppsala. My sister sings.",
+            "My gran's address is 4 Elm Row. She is ninety.",
+            "My gran's address is 4 Elm Row. ",
+            "my gran's address",
+            "She is ninety.",
         ),
-        ("在苏州租房，室友是鼓手", "在苏州租房，", "在哪租房", "室友是鼓手"),
+        (
+            "I had asthma as a child. I live in Porto.",
+            "I had asthma as a child. ",
+            "my asthma",
+            "I live in Porto.",
+        ),
     ],
 )
 def test_what_only_goes_on_about_a_piece_goes_with_it(text: str, gone: str, named: str, left: str) -> None:
