@@ -205,7 +205,7 @@ async def test_what_may_be_a_command_is_held_until_a_model_has_decided(
 async def test_a_held_turn_is_left_out_where_a_model_says_so(
     client: httpx.AsyncClient, services: Services, model_server: ModelServer
 ) -> None:
-    answer = await _say(client, "我可能要卖掉面包店，这个你知道就行。", "s-1")
+    answer = await _say(client, "我可能要卖掉面包店，你心里有数就行。", "s-1")
     model_server.script(Reply(['{"command": "leave_out"}']))
     assert await services.uncertain_commands.decide(DEFAULT_TENANT, UUID(answer["turn_id"])) == "leave_out"
     assert "面包店" not in await _found(client, "面包店")

@@ -85,7 +85,7 @@ def _least(command: Command, found: Correction, just_said: Sequence[Place], mess
     values = informative_terms(f"{found.old} {found.change.new if found.change else ''}")
     is_alone = (informative_terms(found.place.text) & informative_terms(message)) <= values
     is_just_said = any(place.of is found.place.of for place in just_said)
-    if not is_alone or is_just_said:
+    if not is_alone or is_just_said or found.by in {"the old value", "a denial"}:
         return least
     return max(least, _LEAST_TO_REMOVE_ALONE if found.by == "nothing" else _LEAST_ALONE)
 
