@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = "anamnesis"
 ENCRYPTED = os.environ.get("TEST_ENCRYPTION") == "on"
-"""Run the tests with encryption on, which by default is off."""
+"""Run the tests with encryption on; those marked `in_clear` are skipped."""
 UNHURRIED_MS = 5_000
 """For recall: a machine under load must not decide what a prompt holds. Tests of its budget set their own."""
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
@@ -66,6 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         starts = ENGINES.intersection(fixtures) or any(map(item.get_closest_marker, ("process", "slow")))
         if not starts:
             item.add_marker(pytest.mark.unit)
+        if ENCRYPTED and item.get_closest_marker("in_clear"):
+            item.add_marker(pytest.mark.skip(reason="it looks at words in a store itself"))
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     sharing = [item for item in items if SHARED.intersection(getattr(item, "fixturenames", ()))]
     long = [item for item in items if item.get_closest_marker("slow") and item not in sharing]

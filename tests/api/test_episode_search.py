@@ -90,6 +90,7 @@ async def test_ids_that_were_guessed_show_nothing(
         assert (await _search(client, user)).status_code == 404
 
 
+@pytest.mark.in_clear
 async def test_what_is_told_in_one_conversation_is_in_the_next_prompt_of_another_without_a_worker(
     tmp_path_factory: pytest.TempPathFactory, engines: Engines, services: Services, model_server: ModelServer
 ) -> None:

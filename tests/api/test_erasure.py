@@ -67,6 +67,7 @@ async def test_an_erased_user_is_not_found_any_more(client: httpx.AsyncClient, s
     assert (await client.delete("/api/v1/users/no%20id")).status_code == 422
 
 
+@pytest.mark.in_clear
 @pytest.mark.slow
 async def test_the_command_erases_and_says_what(services: Services, engines: Engines) -> None:
     await exchange(services.turns, "Hello", "Hi")

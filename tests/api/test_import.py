@@ -230,6 +230,7 @@ async def test_lines_out_of_order_make_the_same_exchanges(client: httpx.AsyncCli
     assert await episodes(services) == [[f"Message {n}", f"Message {n + 1}"] for n in range(1, 40, 2)]
 
 
+@pytest.mark.in_clear
 async def test_the_same_lines_at_the_same_time_are_stored_once(
     client: httpx.AsyncClient, services: Services
 ) -> None:

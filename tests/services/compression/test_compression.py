@@ -188,6 +188,7 @@ async def test_garbage_once_is_asked_again(services: Services, model_server: Mod
     assert (report.consolidated, report.failures) == (1, [])
 
 
+@pytest.mark.in_clear
 async def test_old_unimportant_memories_that_nobody_recalled_are_retired_and_come_back(services: Services) -> None:
     owner = await someone(services)
     ids = await write(services, owner, "old", "recalled", "young", importance=0.2)

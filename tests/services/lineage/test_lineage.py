@@ -64,6 +64,7 @@ async def test_everything_derived_leads_to_messages_and_names_its_maker(
     assert {"visit", "message"} == {each["kind"] for each in day["items"]}
 
 
+@pytest.mark.in_clear
 async def test_from_a_message_all_that_was_made_of_it_is_reached_and_nothing_else(
     services: Services, client: httpx.AsyncClient, model_server: ModelServer
 ) -> None:

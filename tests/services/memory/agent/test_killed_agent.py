@@ -84,6 +84,7 @@ def _worker(engines: Engines, model_server: ModelServer) -> Iterator[ForkedProce
             process.stdout.close()
 
 
+@pytest.mark.in_clear
 @pytest.mark.parametrize(
     ("held", "asked"),
     [

@@ -62,6 +62,7 @@ async def _unindexed(services: Services) -> int:
     return int(rows[0][0])
 
 
+@pytest.mark.in_clear
 async def test_a_process_that_dies_between_milvus_and_postgresql_leaves_nothing_twice(
     services: Services, engines: Engines, milvus_server: MilvusServer, settings: Settings
 ) -> None:

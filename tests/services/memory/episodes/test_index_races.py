@@ -176,6 +176,7 @@ async def test_what_a_broken_rebuild_had_written_of_an_erased_user_is_gone_too(
     assert indexed(milvus_server.uri) == []
 
 
+@pytest.mark.in_clear
 @pytest.mark.parametrize("how", ["index", "rebuild"])
 async def test_a_memory_that_is_changed_while_it_is_written_is_written_again(
     services: Services, milvus_server: MilvusServer, model_server: ModelServer, how: str

@@ -32,6 +32,7 @@ async def _unindexed(services: Services) -> int:
     return int(rows[0][0])
 
 
+@pytest.mark.in_clear
 async def test_what_was_said_is_found_by_words_and_by_meaning(remembering: Services) -> None:
     turn = await exchange(remembering.turns, "我养了一只叫布鲁诺的狗", "布鲁诺真可爱")
     await exchange(remembering.turns, "I work as a gardener in Lisbon", "How lovely", session_key="s-2")
