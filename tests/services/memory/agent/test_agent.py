@@ -318,6 +318,42 @@ async def test_rules_read_nothing_but_the_users_own_words(services: Services, mo
     assert (await human(services, turn), await written(services, turn)) == ({}, [])
 
 
+@pytest.mark.parametrize("by_model", [False, True], ids=["rules", "model"])
+@pytest.mark.parametrize(
+    ("said", "told", "field", "kept"),
+    [
+        ("I work at Zephyr until June.", {"work": "works at Zephyr until June"}, "work",
+         r"works at Zephyr \(until \d{4}-06\)"),
+        ("I used to live in Bergen.", {"home": "used to live in Bergen"}, "facts",
+         r"lives? in Bergen \(formerly\)"),
+        ("From next month I work at Borealis.", {"work": "works at Borealis from next month"}, "plans",
+         r"works at Borealis \(from \d{4}-\d\d\)"),
+        ("到六月为止我在海风工作。", {"work": "在海风工作到六月为止"}, "work", r"在海风工作（到\d{4}-06为止）"),
+        ("我以前住在卑尔根。", {"home": "住在卑尔根（以前）"}, "facts", r"住在卑尔根（以前）"),
+        ("我从下个月开始在北极光工作。", {"work": "从下个月开始在北极光工作"}, "plans",
+         r"在北极光工作（\d{4}-\d\d起）"),
+    ],
+)  # fmt: skip
+async def test_a_fact_is_filed_with_when_it_holds_and_leaves_what_holds_now(
+    services: Services,
+    model_server: ModelServer,
+    said: str,
+    told: dict[str, str],
+    field: str,
+    kept: str,
+    by_model: bool,
+) -> None:
+    turn = await exchange(services.turns, said, "Noted.")
+    now = {"home": "lives in Ghent"}
+    await services.memory.core.update(owner(turn), "human", now, _EARLIER)
+    model_server.default = reply(core(**told)) if by_model else Reply(status=500)
+    assert await remember(services, turn) == 1
+    filed = await human(services, turn)
+    assert filed["home"] == "lives in Ghent"
+    text = filed[field] if field == "work" else filed[field][0]
+    assert re.fullmatch(kept, text)
+
+
 async def test_a_contradicted_memory_is_superseded_and_stays(
     services: Services, model_server: ModelServer
 ) -> None:
