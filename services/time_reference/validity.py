@@ -40,7 +40,7 @@ _FROM_TO = re.compile(
 _FORMERLY = re.compile(
     r"(?<!\bam )(?<!\bis )(?<!\bare )(?<!'m )(?<!'re )(?<!\bget )(?<!\bgot )(?<!\bbe )\bused to (?=[a-z])"
     r"|\b(?:formerly|previously|in the past)\b\s*"
-    r"|[,，](?:以前)(?=$|[,，])|(?<=[我们家])(?:以前|曾经?|过去|从前|原先|之前)|^(?:以前|曾经?|过去|从前|原先|之前)(?=[我咱])",
+    r"|[,，]以前(?=$|[,，])|(?<=[我们家])(?:以前|曾经?|过去|从前|原先|之前)|^(?:以前|曾经?|过去|从前|原先|之前)(?=[我咱])",
     re.IGNORECASE,
 )
 _OVER = re.compile(
@@ -50,8 +50,8 @@ _OVER = re.compile(
 _TO_COME = re.compile(r"\b(?:will|going to|gonna)\b|'ll\b|要|会|将|打算|准备|计划", re.IGNORECASE)
 _MARK = re.compile(
     r"\s*[(（](?:(?P<formerly>formerly|以前)"
-    r"|(?:until |到)(?P<until>[\d-]+)(?:为止)?"
-    r"|(?:since |from )?(?P<since>[\d-]+)起?"
+    r"|(?:until |到(?=.*为止))(?P<until>[\d-]+)(?:为止)?"
+    r"|(?:since |from |(?=.*起))(?P<since>[\d-]+)起?"
     r"|(?P<first>[\d-]+)(?: to |至)(?P<last>[\d-]+))[)）]\s*$"
 )
 _AHEAD = frozenset(

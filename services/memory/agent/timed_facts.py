@@ -20,8 +20,7 @@ _PRESENT = {
     **{"owned": "own", "was": "am", "been": "am", "liked": "like", "loved": "love"},
 }
 _PAST_TENSE = re.compile(
-    rf"\b(?P<who>i|we)(?P<have>'ve| have)?(?: been (?=\w+ing\b))? ?"
-    rf"(?P<verb>(?<= )(?:{'|'.join(_PRESENT)})|(?=\w+ing\b))\b",
+    rf"\b(?P<who>i|we)(?P<have>'ve| have)?(?: been(?= \w+ing\b)| (?P<verb>{'|'.join(_PRESENT)})\b)",
     re.IGNORECASE,
 )
 _FORMERLY = re.compile(r"\b(?:used to|previously|in the past)\b", re.IGNORECASE)
@@ -80,5 +79,5 @@ def _in_the_present(text: str) -> tuple[str, bool]:
     found = _PAST_TENSE.search(text)
     if found is None:
         return text, False
-    verb = _PRESENT.get(found["verb"].lower(), "am ")
+    verb = _PRESENT[(found["verb"] or "been").lower()]
     return f"{text[: found.start()]}{found['who']} {verb}{text[found.end() :]}", found["have"] is None

@@ -82,7 +82,9 @@ def test_a_mark_is_read_as_it_was_written(first: date, last: date, open_end: str
         assert of_mark(marked).validity.begins_after(day) == validity.begins_after(day)
 
 
-@pytest.mark.parametrize("text", ["works (part time)", "room (2026-13)", "茶（绿的）", "until"])
+@pytest.mark.parametrize(
+    "text", ["works (part time)", "likes Dune (2021)", "1984（2023）", "room (2026-13)", "茶（绿的）", "until"]
+)
 def test_other_brackets_are_no_marks(text: str) -> None:
     assert of_mark(text).text == text
     assert timed(text, NOW).validity == Validity()

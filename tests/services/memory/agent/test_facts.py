@@ -78,6 +78,8 @@ def _filed(human: dict[str, Any], *messages: str, with_dates: bool = False) -> d
         ({"preferences": ["likes tea"]}, ["I used to like tea."], {"preferences": ["no longer likes tea"]}),
         ({"allergies": ["nuts"]}, ["I'm allergic to nuts since last summer."],
          {"allergies": ["nuts (since 2026-06)"]}),
+        ({}, ["I've been working at Zephyr since 2019."], {"work": "works at Zephyr (since 2019)"}),
+        ({}, ["I like the film Dune (2021)."], {"preferences": ["likes the film Dune"]}),
         ({}, ["到六月为止我住在根特。"], {"home": "住在根特（到2027-06为止）"}),
         ({}, ["我住在根特，直到明年三月。"], {"home": "住在根特（到2027-03为止）"}),
         ({"work": "在海风上班"}, ["从去年起我在北极光工作。"], {"work": "在北极光工作（2025起）"}),
