@@ -232,7 +232,8 @@ def open_stores(folder: Path) -> Iterator[Stores]:
             "MILVUS_URI": milvus.uri,
             "LLM_MODEL": "stand-in",
             "LLM_API_KEY": "x",
-            "LOG_LEVEL": "warning",
+            "LOG_LEVEL": "error",
+            "MEMORY_AGENT_PAUSE_S": "0",  # no job waits for its time
         }
         yield Stores(postgres, redis, {f"ANAMNESIS_{name}": value for name, value in variables.items()})
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import select
 import signal
 import socket
 import sys
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from graph.turns.runner import TurnRunner
 
 _STREAMS_END_S = 2
+_LOOKS, _LOOK_AGAIN_S = 200, 0.005
 _GRACE_S = {signal.SIGTERM: 30.0, signal.SIGINT: 1.0}
 """Seconds for running turns to finish, by signal: on SIGTERM users wait, on Ctrl-C a person at a terminal."""
 
@@ -49,7 +51,8 @@ def serve(
     try:
         listening = _listen(settings) if listening_fd is None else _take_over(listening_fd)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, listening, open_console=open_console))
+            shared = listening_fd is not None
+            runner.run(_serve(settings, listening, shared=shared, open_console=open_console))
     except AnamnesisError as error:
         fail(error.message)
     except KeyboardInterrupt:
@@ -74,7 +77,7 @@ def _take_over(listening_fd: int) -> socket.socket:
     return socket.socket(fileno=listening_fd)
 
 
-async def _serve(settings: Settings, listening: socket.socket, *, open_console: bool) -> None:
+async def _serve(settings: Settings, listening: socket.socket, *, shared: bool, open_console: bool) -> None:
     from services.bootstrap import open_services  # noqa: PLC0415
     from services.engines import migrate_if_owner, open_engines  # noqa: PLC0415
     from services.platform.tracing import TRACING  # noqa: PLC0415
@@ -115,6 +118,8 @@ async def _serve(settings: Settings, listening: socket.socket, *, open_console: 
         stopping = asyncio.create_task(signals.get())
         await asyncio.wait({serving, stopping, checking}, return_when=asyncio.FIRST_COMPLETED)
         if not serving.done():
+            if not shared:  # otherwise other processes accept what waits
+                await _accept_what_waits(listening)
             server.refuse_new_connections()
             await _drain(runner, _GRACE_S[stopping.result() if stopping.done() else signal.SIGINT], signals)
         server.should_exit = True
@@ -131,6 +136,21 @@ async def _finish_start(settings: Settings, app: "FastAPI") -> None:
     await warm_up(settings)
     await asyncio.to_thread(analyse_routes, app)
     calm_garbage_collection()
+
+
+async def _accept_what_waits(listening: socket.socket) -> None:
+    """Let the event loop accept the connections that the system has made.
+
+    To close the socket would reset them, and a balancer could not tell whether their requests were carried out.
+    While its queue admits none, the system makes no further ones: they are refused once the socket is closed.
+    """
+    listening.listen(0)
+    waiting = select.poll()
+    waiting.register(listening, select.POLLIN)
+    for _ in range(_LOOKS):
+        if not waiting.poll(0):
+            return
+        await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _drain(runner: "TurnRunner", grace_s: float, signals: "asyncio.Queue[signal.Signals]") -> None:
