@@ -2,8 +2,6 @@
 
 from typing import LiteralString
 
-USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
-
 RUN: LiteralString = """
 r.id, x.name AS expert, r.status, r.reason, r.dry_run, r.report, r.created_at, r.finished_at, r.undone_at,
 r.forgotten_at, r.status = 'done' AND NOT r.dry_run AND r.forgotten_at IS NULL AS can_be_undone

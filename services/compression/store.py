@@ -14,7 +14,7 @@ from services.compression import sql
 from services.compression.models import Member, MergedText, Report
 from services.compression.run import Fading, LostRun, Reason, Run, StoredRun
 from services.encryption.marks import Words, WordsInJson
-from services.errors import NotFound
+from services.identity.tenants import user_id_of
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.memory.operations import Operation, OperationLog, Trigger
@@ -43,11 +43,7 @@ class CompressionStore:
             NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
-        rows = await self._database.fetch(tenant_id, sql.USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
-        if not rows:
-            raise NotFound(f"There is no user {user!r}.")
-        found: UUID = rows[0][0]
-        return found
+        return await user_id_of(self._database, tenant_id, user)
 
     async def add(
         self, connection: Connection, owner: Owner, *, reason: Reason, dry_run: bool, job: bool

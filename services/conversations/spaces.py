@@ -7,12 +7,11 @@ from typing import LiteralString
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import class_row
 
 from services.errors import Conflict, NotFound
+from services.identity.tenants import user_id_of
 from services.platform.postgres import Database
-
-_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 _LIST: LiteralString = """
 SELECT s.name, s.created_at,
@@ -55,11 +54,7 @@ class Spaces:
             NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
-        who = {"tenant_id": tenant_id, "user": user}
-        found = await self._database.fetch(tenant_id, _USER, who, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
-        values = {"tenant_id": tenant_id, "user_id": found[0][0]}
+        values = {"tenant_id": tenant_id, "user_id": await user_id_of(self._database, tenant_id, user)}
         return await self._database.fetch(tenant_id, _LIST, values, class_row(ListedSpace))
 
     async def rename(self, tenant_id: UUID, user: str, name: str, new: str) -> None:

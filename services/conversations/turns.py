@@ -179,12 +179,20 @@ class Turns:
                 raise InvalidInput("idempotency_key", KEY_OF_ANOTHER_MESSAGE)
             if one.known_turn_id is not None:
                 return KnownTurn(one.known_turn_id, new.tenant_id)
-            if one.user_id and one.conversation_id and one.timezone:
+            turn = self._opened(new, one, turn_id, message_id)
+            if turn is not None:
                 break
             if one.of_space is False:
                 raise await self._other_space(new)
             _refuse_conflict(one, new)
-        turn = OpenTurn(
+        running = running_experiments(one.experiments)
+        return await self.with_variants(turn, running) if running else turn
+
+    def _opened(self, new: NewTurn, one: "_Found", turn_id: UUID, message_id: UUID) -> OpenTurn | None:
+        """Return the turn that was stored; None = none was."""
+        if not (one.user_id and one.conversation_id and one.timezone):
+            return None
+        return OpenTurn(
             turn_id=turn_id,
             tenant_id=new.tenant_id,
             user_id=one.user_id,
@@ -209,8 +217,6 @@ class Turns:
             core_memory_generation=None if one.status == "waiting" else one.core_memory_generation,
             memory_generation=None if one.status == "waiting" else one.memory_generation,
         )
-        running = running_experiments(one.experiments)
-        return await self.with_variants(turn, running) if running else turn
 
     async def unstored(self, new: NewTurn, *, reads_memory: bool) -> OpenTurn:
         """Open a turn that is not stored; with `reads_memory`, it may read the user's memory.

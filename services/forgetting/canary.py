@@ -9,10 +9,10 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import sql
-from psycopg.rows import tuple_row
 from redis.exceptions import RedisError
 
-from services.errors import NotFound, Unavailable
+from services.errors import Unavailable
+from services.identity.tenants import user_id_of
 from services.memory.episodes.index import EpisodeIndex
 from services.platform.postgres import UNHURRIED_S, Connection, Database
 from services.platform.redis import RedisClient
@@ -25,7 +25,6 @@ _CONVERSATIONS = frozenset({"messages", "conversations"})
 _ENGINES = frozenset({"postgres", "milvus"})
 """Folders of the embedded engines."""
 
-_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 _TABLES: LiteralString = """
 SELECT c.relname, array_agg(a.attname::text) FROM pg_class c
@@ -99,11 +98,7 @@ class CanarySearch:
             NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
-        values = {"tenant_id": tenant_id, "user": user}
-        found = await self._database.fetch(tenant_id, _USER, values, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
-        user_id = found[0][0]
+        user_id = await user_id_of(self._database, tenant_id, user)
         search = Search(searched=["postgresql", "queue"])
         async with self._database.tenant(tenant_id, statement_s=UNHURRIED_S) as connection:
             search.findings += await _rows(connection, user_id, word)

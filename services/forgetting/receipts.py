@@ -20,9 +20,10 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
-from psycopg.rows import dict_row, tuple_row
+from psycopg.rows import dict_row
 
-from services.errors import ConfigurationError, InvalidInput, NotFound
+from services.errors import ConfigurationError, InvalidInput
+from services.identity.tenants import user_id_of
 from services.platform.postgres import Connection, Database
 
 KEY_FILE = "receipt_key.pem"
@@ -33,7 +34,6 @@ INSERT INTO forget_receipts (id, tenant_id, user_id, document, signature, public
 VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(document)s, %(signature)s, %(public_key)s, %(rebuilds)s)
 """
 
-_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 # A summary or topics wait for their job, a visit for its day's.
 _LIST: LiteralString = """
@@ -166,13 +166,11 @@ class Receipts:
             NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
-        found = await self._database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
+        user_id = await user_id_of(self._database, tenant_id, user)
         at, receipt_id = after or (None, None)
         values = {
             "tenant_id": tenant_id,
-            "user_id": found[0][0],
+            "user_id": user_id,
             "after_at": at,
             "after_id": receipt_id,
             "limit": limit,

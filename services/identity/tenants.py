@@ -1,16 +1,17 @@
-"""Tenants, which share nothing with each other."""
+"""Tenants, which share nothing with each other, and the names of their users."""
 
 import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 from uuid_utils.compat import uuid7
 
-from services.errors import Conflict, InvalidInput
+from services.errors import Conflict, InvalidInput, NotFound
 from services.platform.postgres import Database
 
 DEFAULT_TENANT = UUID("00000000-0000-7000-8000-000000000001")
@@ -32,6 +33,8 @@ INSERT INTO experts (id, tenant_id, name, system_prompt) VALUES (%(id)s, %(tenan
 _LIST = "SELECT id, name, created_at FROM tenants ORDER BY name"
 
 _FIND = "SELECT id, name, created_at FROM tenants WHERE name = %(name)s OR id = %(id)s"
+
+_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 
 @dataclass(frozen=True)
@@ -102,3 +105,17 @@ def _as_uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+async def user_id_of(database: Database, tenant_id: UUID, user: str) -> UUID:
+    """Return the id of a tenant's user by the caller's own name for them.
+
+    Raises:
+        NotFound: the tenant has no such user.
+        DatabaseUnavailable: the database does not answer.
+    """
+    found = await database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
+    if not found:
+        raise NotFound(f"There is no user {user!r}.")
+    user_id: UUID = found[0][0]
+    return user_id

@@ -2,8 +2,6 @@
 
 from typing import LiteralString
 
-USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
-
 PARENTS: LiteralString = """
 SELECT kind, id, parent_kind, parent_id FROM lineage
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND kind = %(kind)s AND id = ANY(%(ids)s)

@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg.rows import class_row, dict_row, tuple_row
 
 from services.errors import InvalidInput, NotFound
+from services.identity.tenants import user_id_of
 from services.lineage import sql
 from services.memory.blocks import Change
 from services.memory.origins import origin_of, values_of
@@ -133,10 +134,7 @@ class Lineage:
         if kind not in KINDS or not name:
             raise InvalidInput("of", f"must be kind:id, with a kind of {', '.join(KINDS)}")
         values = {"tenant_id": tenant_id, "user": user, "name": name, "expert": expert, "space": space}
-        found = await self._database.fetch(tenant_id, sql.USER, values, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
-        user_id = found[0][0]
+        user_id = await user_id_of(self._database, tenant_id, user)
         try:
             return user_id, Node(kind, UUID(name))
         except ValueError:

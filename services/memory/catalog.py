@@ -6,18 +6,17 @@ from datetime import datetime
 from typing import Any, LiteralString
 from uuid import UUID
 
-from psycopg.rows import class_row, dict_row, tuple_row
+from psycopg.rows import class_row, dict_row
 
 from services.encryption.marks import Words
 from services.errors import Conflict, NotFound
+from services.identity.tenants import user_id_of
 from services.memory.as_of import as_of
 from services.memory.blocks import Owner
 from services.memory.episodes.episode import EpisodeType, Origin, Source, WrittenType
 from services.memory.episodes.store import checked_content
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.platform.postgres import Database
-
-_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 # The text of a turn is that of its complete messages.
 _ENTRY: LiteralString = """
@@ -143,7 +142,7 @@ class EpisodeCatalog:
         values = {
             **vars(wanted),
             "tenant_id": tenant_id,
-            "user_id": await self._user_id(tenant_id, user),
+            "user_id": await user_id_of(self._database, tenant_id, user),
             "after_at": after_at,
             "after_id": after_id,
             "limit": limit,
@@ -174,7 +173,7 @@ class EpisodeCatalog:
             DatabaseUnavailable: the database does not answer.
         """
         values: dict[str, Any] = {"tenant_id": tenant_id, "id": episode_id}
-        values["user_id"] = await self._user_id(tenant_id, user)
+        values["user_id"] = await user_id_of(self._database, tenant_id, user)
         found = await self._database.fetch(tenant_id, _ONE, values, class_row(CatalogEntry))
         if not found:
             raise NotFound(f"There is no episode {episode_id}.")
@@ -200,7 +199,11 @@ class EpisodeCatalog:
             Conflict: it is a turn, it was superseded, or the type of a merged memory is to be changed.
             DatabaseUnavailable: the database does not answer.
         """
-        owner = {"tenant_id": tenant_id, "user_id": await self._user_id(tenant_id, user), "id": episode_id}
+        owner = {
+            "tenant_id": tenant_id,
+            "user_id": await user_id_of(self._database, tenant_id, user),
+            "id": episode_id,
+        }
         async with self._database.tenant(tenant_id) as connection:
             async with connection.cursor(row_factory=dict_row) as cursor:
                 old = await (await cursor.execute(_LOCK, owner)).fetchone()
@@ -235,13 +238,6 @@ class EpisodeCatalog:
                     details=trigger.details,
                 ),
             )
-
-    async def _user_id(self, tenant_id: UUID, user: str) -> UUID:
-        found = await self._database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
-        user_id: UUID = found[0][0]
-        return user_id
 
 
 def _refuse(episode_id: UUID, old: dict[str, Any], episode_type: WrittenType | None) -> None:

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from psycopg.rows import class_row, tuple_row
+from psycopg.rows import class_row
 from uuid_utils.compat import uuid7
 
 from services.encryption.marks import WordsInJson, WordsJson, words, words_in_json, words_json
-from services.errors import NotFound
+from services.identity.tenants import user_id_of
 from services.platform import span_names as names
 from services.platform.postgres import Connection, Database
 from services.platform.tracing import span
@@ -26,7 +26,6 @@ VALUES (%(id)s, %(tenant_id)s, %(user_id)s, %(conversation_id)s, %(space_id)s, %
     %(old_value)s, %(new_value)s, %(query)s, %(results)s, %(trigger)s)
 """
 
-_USER = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 _LIST = """
 SELECT o.id, o.conversation_id, o.turn_id, e.name AS expert, o.type, o.field, o.old_value, o.new_value, o.query,
@@ -168,14 +167,11 @@ class OperationLog:
             NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
-        who = {"tenant_id": tenant_id, "user": user}
-        found = await self._database.fetch(tenant_id, _USER, who, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
+        user_id = await user_id_of(self._database, tenant_id, user)
         at, operation_id = after or (None, None)
         values = {
             "tenant_id": tenant_id,
-            "user_id": found[0][0],
+            "user_id": user_id,
             "space": space,
             "after_at": at,
             "after_id": operation_id,

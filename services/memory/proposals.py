@@ -12,6 +12,7 @@ from uuid import UUID
 from psycopg.rows import class_row, tuple_row
 
 from services.errors import Conflict, NotFound
+from services.identity.tenants import user_id_of
 from services.memory.blocks import Owner
 from services.memory.editor import EditContext, MemoryEditor
 from services.memory.operations import Operation, OperationLog, Trigger
@@ -23,7 +24,6 @@ PROPOSAL = "memory_proposal"
 ProposalKind = Literal["remember", "forget"]
 State = Literal["waiting", "accepted", "rejected"]
 
-_USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"
 
 _LIST: LiteralString = """
 SELECT o.id, o.field AS kind, o.new_value->>'text' AS text, o.new_value->>'replaces' AS replaces,
@@ -114,7 +114,7 @@ class Proposals:
         at, last = after or (None, None)
         values = {
             "tenant_id": tenant_id,
-            "user_id": await self._user_id(tenant_id, user),
+            "user_id": await user_id_of(self._database, tenant_id, user),
             "after_at": at,
             "after_id": last,
             "limit": limit,
@@ -129,7 +129,11 @@ class Proposals:
             Conflict: it was settled before.
             DatabaseUnavailable: the database does not answer.
         """
-        values = {"tenant_id": tenant_id, "user_id": await self._user_id(tenant_id, user), "id": proposal_id}
+        values = {
+            "tenant_id": tenant_id,
+            "user_id": await user_id_of(self._database, tenant_id, user),
+            "id": proposal_id,
+        }
         settled = {**values, "state": "accepted" if accept else "rejected", "expected": "waiting"}
         rows = await self._database.fetch(tenant_id, _SETTLE, settled, tuple_row)
         if not rows:
@@ -149,10 +153,3 @@ class Proposals:
             again = {**values, "state": "waiting", "expected": "accepted"}
             await self._database.fetch(tenant_id, _SETTLE, again, tuple_row)
             raise
-
-    async def _user_id(self, tenant_id: UUID, user: str) -> UUID:
-        found = await self._database.fetch(tenant_id, _USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
-        user_id: UUID = found[0][0]
-        return user_id

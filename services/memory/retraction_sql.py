@@ -267,5 +267,3 @@ CHANGE_BACK: LiteralString = """
 UPDATE episodes SET content = %(old)s, indexed_at = NULL
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND id = %(episode_id)s
 """
-
-USER: LiteralString = "SELECT id FROM users WHERE tenant_id = %(tenant_id)s AND external_id = %(user)s"

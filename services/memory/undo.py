@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
 from services.encryption.marks import WordsInJson, words
 from services.errors import Conflict, NotFound
+from services.identity.tenants import user_id_of
 from services.memory import retraction_sql as sql
 from services.memory.blocks import Owner
 from services.memory.core import CoreMemory
@@ -68,10 +68,8 @@ class Undo:
             Conflict: it has changed nothing, what it removed is not kept, or something was changed since.
             DatabaseUnavailable: the database does not answer.
         """
-        found = await self._database.fetch(tenant_id, sql.USER, {"tenant_id": tenant_id, "user": user}, tuple_row)
-        if not found:
-            raise NotFound(f"There is no user {user!r}.")
-        values = {"tenant_id": tenant_id, "user_id": found[0][0], "operation_id": operation_id}
+        user_id = await user_id_of(self._database, tenant_id, user)
+        values = {"tenant_id": tenant_id, "user_id": user_id, "operation_id": operation_id}
         async with self._database.tenant(tenant_id) as connection:
             await connection.execute(sql.LOCK_USER, values)
             row = await (await connection.execute(sql.OPERATION, values)).fetchone()
@@ -80,7 +78,7 @@ class Undo:
             if row[5] is not None:
                 return UndoneOperation(operation_id, row[5], already=True)
             operation = _Logged(operation_id, *row[:5])
-            owner = Owner(tenant_id, found[0][0], _expert_of(operation), space_of(operation.trigger))
+            owner = Owner(tenant_id, user_id, _expert_of(operation), space_of(operation.trigger))
             await self._undo(connection, owner, operation)
             trigger = Trigger(
                 "user",
