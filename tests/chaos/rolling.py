@@ -89,12 +89,14 @@ class Figures:
     """Requests that nginx gave to the second process because the first refused the connection."""
     restarts: int = 0
     """Of single processes."""
+    late: int = 0
+    """Processes that took more than 30 s to end."""
     seconds: float = 0.0
 
     def __str__(self) -> str:
         counts = (
             f"{self.completed} turns completed, {len(self.failed)} failed, {self.passed_on} passed on by nginx; "
-            f"{self.restarts} restarts of a process in {self.seconds:.0f} s"
+            f"{self.restarts} restarts of a process in {self.seconds:.0f} s, {self.late} of which took 30 s to end"
         )
         return "\n".join([counts, *(f"  FAILED: {each[:300]}" for each in self.failed[:10])])
 
@@ -232,7 +234,7 @@ async def _replace(old: ServiceProcess, new: ServiceProcess, figures: Figures) -
     try:
         code = await asyncio.to_thread(old.stop)
     except subprocess.TimeoutExpired:
-        figures.failed.append("a process did not end")
+        figures.late += 1
         code = await asyncio.to_thread(old.wait)
     if code:
         figures.failed.append(f"a process ended with {code}: {old.text[-500:]}")
