@@ -1,7 +1,7 @@
-"""Time limits of HTTP connections: for headers that do not end, and for clients that read nothing.
+"""Limits of HTTP connections: for headers that do not end, and for clients that read nothing.
 
 Uvicorn limits only the time between two requests of a connection. A client that sends half a header would stay
-for ever, and so would a response in memory that nobody reads.
+for ever, headers of any length would be kept in memory, and so would a response that nobody reads.
 """
 
 import asyncio
@@ -22,6 +22,12 @@ _TIMED_OUT = (
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"Content-Length: 42\r\nConnection: close\r\n\r\nThe request's headers did not come in time"
 )
+_LINGER_S = 1.0
+_MOST_HEADER_BYTES = 64 * 1024
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: 46\r\nConnection: close\r\n\r\nThe request's headers are larger than 64 KiB.\n"
+)
 
 
 def uvicorn_options(settings: Settings) -> dict[str, Any]:
@@ -36,13 +42,18 @@ def uvicorn_options(settings: Settings) -> dict[str, Any]:
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Uvicorn's protocol with time limits; Uvicorn calls these methods."""
+    """Uvicorn's protocol with limits; Uvicorn calls these methods."""
 
     header_timeout_s: float
     reader_timeout_s: float
 
     _header_timer: asyncio.TimerHandle | None = None
     _reader_timer: asyncio.TimerHandle | None = None
+    _in_headers = False
+    _refused = False
+    _header_bytes = 0
+    """Received since the present headers began, as long as they have not ended."""
+    _parsed_bytes = 0
     _unread = 0
     """Unread bytes at the last check of the reader."""
 
@@ -50,6 +61,35 @@ class BoundedHttp(HttpToolsProtocol):
         """Wait for the first header."""
         super().connection_made(transport)
         self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        """Count what does not end headers; after a refusal, nothing is read any more."""
+        if self._refused:
+            return
+        expected = self._in_headers
+        super().data_received(data)
+        if expected and self._in_headers:
+            self._header_bytes += len(data)
+            if self._header_bytes > _MOST_HEADER_BYTES:
+                self._close_with(_TOO_LARGE)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header.
+
+        Raises:
+            ValueError: the headers are too large; the parser then gives up the request.
+        """
+        self._parsed_bytes += len(name) + len(value)
+        if self._parsed_bytes > _MOST_HEADER_BYTES:
+            raise ValueError("headers too large")
+        super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong with headers."""
+        if self._parsed_bytes > _MOST_HEADER_BYTES:
+            self._close_with(_TOO_LARGE)
+        else:
+            super().send_400_response(msg)
 
     def on_message_begin(self) -> None:
         """Wait for the headers of a request."""
@@ -59,6 +99,7 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Stop waiting."""
         _cancel(self._header_timer)
+        self._in_headers = False
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
@@ -82,14 +123,23 @@ class BoundedHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _expect_headers(self) -> None:
+        self._in_headers, self._header_bytes, self._parsed_bytes = True, 0, 0
         _cancel(self._header_timer)
         self._header_timer = self.loop.call_later(self.header_timeout_s, self._give_up_headers)
 
     def _give_up_headers(self) -> None:
         self._header_timer = None
-        if not self.transport.is_closing():
-            self.transport.write(_TIMED_OUT)
-            self.transport.close()
+        self._close_with(_TIMED_OUT)
+
+    def _close_with(self, answer: bytes) -> None:
+        if self._refused or self.transport.is_closing():
+            return
+        self._refused = True
+        _cancel(self._header_timer)
+        self.transport.write(answer)
+        # Closed at once, the connection would be reset if the client still sends, and the answer lost.
+        self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)
 
     def _look_at_reader(self) -> None:
         left = self.transport.get_write_buffer_size()

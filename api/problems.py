@@ -35,6 +35,10 @@ _TYPE = re.compile(r"str|int|float|bool|[a-z-]+\[.*\]")
 OPENAI_PATHS = "/v1/"
 """Requests below it are answered in the form of OpenAI's API."""
 
+_UNREADABLE = (
+    "body: cannot be read as JSON; it must be in UTF-8, not compressed, and without endless digits or nesting."
+)
+
 _STATUS: tuple[tuple[type[AnamnesisError], HTTPStatus], ...] = (
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Unauthenticated, HTTPStatus.UNAUTHORIZED),
@@ -189,6 +193,11 @@ def add_problem_handlers(app: FastAPI) -> None:
         status = HTTPStatus(error.status_code)
         code = status.phrase.lower().replace(" ", "_")
         detail = str(error.detail)
+        if error.status_code == HTTPStatus.BAD_REQUEST and isinstance(
+            error.__cause__, ValueError | RecursionError
+        ):
+            # FastAPI could not parse it, and says no more.
+            code, detail = "malformed", _UNREADABLE
         if detail == status.phrase and request.url.path.startswith(OPENAI_PATHS):
             detail = f"{request.method} {request.url.path} is not supported here."
         problem = Problem(title=status.phrase, status=status, detail=detail, code=code)

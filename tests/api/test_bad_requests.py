@@ -186,3 +186,58 @@ async def test_without_its_database_the_service_says_when_to_come_again(
     assert (await client.get("/healthz")).text == "ok"
     ready = await client.get("/readyz")
     assert (ready.status_code, ready.json()["state"]) == (503, "down")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [b"X-Long: " + b"x" * 100_000, b"".join(b"X-%d: a\r\n" % number for number in range(20_000))],
+    ids=["one", "many"],
+)
+@pytest.mark.parametrize("end", [b"\r\n\r\n", b""], ids=["ended", "open"])
+async def test_headers_larger_than_any_client_needs_are_refused(url: str, headers: bytes, end: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rsplit(":", 1)[1]))
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + headers + end)
+    answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert answer.endswith(b"64 KiB.\n")
+    writer.close()
+
+
+_NESTED = b'{"user_id": ' + b"[" * 100_000
+_LONG_NUMBER = b'{"user_id": ' + b"9" * 5_000 + b"}"
+_IN_MESSAGE = b'{"user_id": "u-1", "session_id": "s-1", "message": "%s"}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [_NESTED, _LONG_NUMBER, _IN_MESSAGE % b"a\xffb", b"\x1f\x8b\x08\x00"],
+    ids=["deep", "a long number", "no UTF-8", "gzip"],
+)
+async def test_a_body_that_cannot_be_read_is_said_to_be_that(client: httpx.AsyncClient, body: bytes) -> None:
+    response = await client.post("/api/v1/chat", content=body, headers={"Content-Type": "application/json"})
+    assert "body: " in assert_problem(response, 400, "malformed")
+
+
+@pytest.mark.parametrize("escape", [b"a\\ud800b", b"\\udc00", b"a\\u0000b"])
+async def test_text_that_cannot_be_stored_is_named(client: httpx.AsyncClient, escape: bytes) -> None:
+    content = _IN_MESSAGE % escape
+    response = await client.post("/api/v1/chat", content=content, headers={"Content-Type": "application/json"})
+    assert assert_problem(response, 422, "invalid_input").startswith("message: ")
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"1e999", b"-1", b"9" * 400])
+async def test_a_number_out_of_bounds_is_named(client: httpx.AsyncClient, number: bytes) -> None:
+    response = await client.post(
+        "/api/v1/users/u-1/episodes",
+        content=b'{"content": "tea", "importance": %s}' % number,
+        headers={"Content-Type": "application/json"},
+    )
+    assert assert_problem(response, 422, "invalid_input").startswith("importance: ")
+
+
+@pytest.mark.parametrize("value", ["%00", "%ff%fe", "%ed%a0%80", "9" * 400, "NaN", "-1"])
+async def test_a_hostile_query_is_named(client: httpx.AsyncClient, value: str) -> None:
+    response = await client.get(f"/api/v1/users/u-1/episodes?limit={value}")
+    assert assert_problem(response, 422, "invalid_input").startswith("limit: ")
+    response = await client.get("/api/v1/users/u-1/episodes?" + "&".join([f"limit={value}"] * 100))
+    assert assert_problem(response, 422, "invalid_input").startswith("limit: ")
