@@ -5,8 +5,9 @@
 Each line of the sets in `data/memory_commands` names what has to be gone; the pieces of the messages before it
 that hold these words are right, in stores of these messages alone and among those of other lines. By ordinary
 messages, by facts told after a remark that is only near to them, and by commands whose target was
-never told, nothing is meant. Each set is read by a recogniser of commands that was trained without it, which takes
-a minute for each. `--check` writes nothing: it leaves each set out in turn and prints what is found there.
+never told, nothing is meant. `extents.jsonl` names the other clauses of a text that go with what is forgotten.
+Each set is read by a recogniser of commands that was trained without it. `--check` writes nothing: it leaves each
+set out in turn and prints what is found there.
 """
 
 import argparse

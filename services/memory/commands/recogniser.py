@@ -36,6 +36,8 @@ _DOUBTFUL = 0.15
 """From here on a small model decides whether a message is to be left out of memory."""
 _UNCUED = 0.9
 """From here on a message is a command without any of the words that its kind has."""
+_LAST_EXCHANGE = 0.95
+"""From here on a request to forget that neither names anything nor says “just now” removes the last exchange."""
 _SLIP = 0.06
 """From here on a short message may correct a value of what was said last."""
 _NEWS = 0.02
@@ -259,8 +261,10 @@ def _command(
         target = about.strip(_EDGES) if opinion.kind == "forget" else rest or _stated(message, found)
     bare = _blanked(target, _of_commands(tokens(masked(folded(target)))))
     scope = _scope(opinion.kind, bare, found)
-    points_nowhere = scope == "previous" and all(_POINTS_BACK.isdisjoint(token.classes) for token in found)
-    is_sure = opinion.probability >= (_UNCUED if points_nowhere else _plain_from(opinion.kind, message))
+    points_back = frozenset(("just_now",)) if opinion.kind == "forget" else _POINTS_BACK
+    points_nowhere = scope == "previous" and all(points_back.isdisjoint(token.classes) for token in found)
+    needed = _LAST_EXCHANGE if opinion.kind == "forget" else _UNCUED
+    is_sure = opinion.probability >= (needed if points_nowhere else _plain_from(opinion.kind, message))
     command = Command(
         kind=opinion.kind,
         scope=scope,
