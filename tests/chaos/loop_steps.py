@@ -246,6 +246,7 @@ async def measure(watch: Watch, only: str = "") -> dict[str, Steps]:
             url = await stack.enter_async_context(served(services, runner))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=_PATIENCE_S))
             await warm_up(settings)
+            await http.get("/nowhere")  # every route is analysed, as the end of the start does
             rig = Rig(http, model)
             await rig.turn("Hello.")
             gc.collect()
