@@ -4,6 +4,7 @@ from alembic import op
 
 revision = "0026"
 down_revision = "0025"
+serves_from = "0025"  # the constraint only becomes wider
 
 # One row where users' words are encrypted, and none elsewhere. It belongs to no tenant.
 ENCRYPTION = """
