@@ -126,9 +126,9 @@ class MemoryAgent:
                 await self._store.finish(exchange, plan_id)
         else:
             before = await self._store.last_command(exchange)
-            others = [
-                each for each in await self._store.waiting(exchange, limit=_MOST_TURNS) if _is_looked_at(each)
-            ]
+            # Rules cost nothing, so each turn is filed by itself: what is filed names the message that it is from.
+            waiting = [] if self._deciding.offline else await self._store.waiting(exchange, limit=_MOST_TURNS)
+            others = [each for each in waiting if _is_looked_at(each)]
             plan, by = await self._deciding.decide([exchange, *others])
             if await self._commanded_since(exchange, before):
                 return await self.remember(tenant_id, turn_id)

@@ -235,7 +235,7 @@ _DOES: tuple[Frame, ...] = (
     Frame("", "hometown", "grew up in {}", past="grew up in {}", shape=r"(?:grew up|raised) in V"),
     Frame("", "birthday", "born {}", past="born {}", shape=r"born (?P<V>(?:on|in) .*\d.*)$"),
     Frame("born in", "hometown", "was born in {}", past="was born in {}"),
-    Frame("work as", "work", "works as {}"),
+    Frame("work as", "work", "works as {}", ends=True),
     Frame(
         "",
         "work",
@@ -243,8 +243,8 @@ _DOES: tuple[Frame, ...] = (
         past="works as {}",
         shape=rf"(?:start|started|begin|began) (?:work(?:ing)? )?as (?P<V>an? {_JOB}(?: (?:at|for|in|with) .+)?)$",
     ),
-    Frame("work at", "work", "works at {}"),
-    Frame("work for", "work", "works for {}"),
+    Frame("work at", "work", "works at {}", ends=True),
+    Frame("work for", "work", "works for {}", ends=True),
     Frame("work in", "work", "works in {}"),
     Frame(
         "",

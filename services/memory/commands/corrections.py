@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from services.memory.commands.contrasts import contrasts
@@ -10,7 +10,7 @@ from services.memory.commands.holdings import CoreItem, Place
 from services.memory.commands.likeness import place_like
 from services.memory.commands.pieces import content_of
 from services.memory.commands.stated_values import values_said
-from services.memory.commands.substitution import Substitution, substitute
+from services.memory.commands.substitution import Substitution, substitute, values_by_kind
 from services.text.tokenizer import informative_terms
 from state.memory import Command
 
@@ -108,10 +108,20 @@ def _with_value(meant: Place, command: Command, message: str) -> Correction | No
         return found
     for new in _new_values(command, meant.text, message):
         if found := _first([meant], new):
-            return found
+            # News says by itself what holds; a name that is put into other words may say what nobody said.
+            return replace(found, change=None) if command.reach == "news" and _is_a_name(found) else found
         if command.reach != "news" and (found := _most_like([meant], new)):
             return found
     return None
+
+
+def _is_a_name(found: Correction) -> bool:
+    """Whether what is replaced is no figure, time or other value that is known by its form."""
+    change = found.change
+    if change is None:
+        return False
+    kinds = values_by_kind(change.old).keys() & values_by_kind(change.new).keys()
+    return not kinds - {"name"}
 
 
 def _new_values(command: Command, known: str, message: str) -> list[str]:

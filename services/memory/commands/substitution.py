@@ -21,6 +21,7 @@ _UNITS = (
     "年级|岁|个月|个|只|条|位|公斤|斤|厘米|米|公里|块|元|万|楼|层|号楼|单元|年|天|周|小时|分钟|次|口|人|班|级|名|"
     "平米?|栋|室|号线|杯|瓶|本|张|度|码|点"
 )
+_CAPITALISED = "[A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]+"
 _KINDS: dict[str, str] = {
     "weekday": r"\b(?:(?:next|this|last) )?(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
     r"|(?:下下|下|上|这|本)?个?(?:周|星期|礼拜)[一二三四五六日天末]",
@@ -44,7 +45,7 @@ _KINDS: dict[str, str] = {
     r"nephew|grandmother|grandfather|grandma|grandpa|girlfriend|boyfriend|partner|roommate|boss|colleague|"
     r"neighbou?r)\b|(?:儿子|女儿|老婆|老公|妈妈?|爸爸?|姐姐?|妹妹?|哥哥?|弟弟?|爷爷|奶奶|外公|外婆|叔叔|阿姨|"
     r"舅舅|姑姑|表[哥弟姐妹]|堂[哥弟姐妹]|侄子|侄女|外甥女?|同事|朋友|室友|邻居|老板)",
-    "name": r"(?<![.!?] )(?<!^)\b[A-Z][a-zé]+(?:[ -][A-Z][a-zé]+)*\b",
+    "name": rf"(?<![.!?] )(?<!^)\b{_CAPITALISED}(?:(?: & | et | of | de |[ -]){_CAPITALISED})*\b",
 }
 _RULES = {kind: re.compile(pattern, 0 if kind == "name" else re.IGNORECASE) for kind, pattern in _KINDS.items()}
 _OF_A_TIME = ("date", "weekday", "month", "day", "time", "number")
@@ -95,7 +96,7 @@ def substitute(statement: str, new: str, old: str = "") -> Substitution | None:
         if place:
             bare = bare_value(new)
             value = bare if _is_as_short(bare, old) else _value_like(old, new) or _fitting(bare, statement, place)
-            return _replaced(statement, place, value) if value else None
+            return _replaced(statement, place, value) if value and not _is_misplaced(value, old) else None
         return _typed(statement, bare_value(new), only=old)
     return _each_typed(statement, bare_value(new)) or _typed(statement, bare_value(new))
 
@@ -178,6 +179,7 @@ def _value_like(old: str, new: str) -> str:
     for rule in _RULES.values():
         if rule.search(old if rule is not _RULES["name"] else f"x {old}"):
             found = list(rule.finditer(f"x {new}" if rule is _RULES["name"] else new))
+            found = [each for each in found if not _is_misplaced(each.group(), old)]
             if len(found) == 1:
                 return found[0].group().strip()
     words = new.split()
@@ -194,10 +196,12 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
         # The first word of a sentence begins with a capital letter, too, and need not be a name.
         is_name_alone = kind == "name" and len(new.split()) <= _WORDS_OF_NAME
         news = list(rule.finditer(f"x {new}" if is_name_alone else new))
-        if len(news) != 1:
+        if len(news) != 1 or (kind == "name" and _is_of_another_kind(news[0].group())):
             continue
         value = news[0].group()
         places = [each for each in rule.finditer(statement) if each.group().lower() != value.lower()]
+        if kind == "name":
+            places = [each for each in places if not _is_of_another_kind(each.group())]
         if only:
             places = [each for each in places if only.lower() in each.group().lower()]
         if kind in {"measure", "ordinal"}:
@@ -211,6 +215,18 @@ def _typed(statement: str, new: str, only: str = "") -> Substitution | None:
             written = given[news[0].start() - shift : news[0].end() - shift]
             return _replaced(original, places[0].span(), written)
     return _of_the_same_end(original, given)
+
+
+def _is_misplaced(value: str, old: str) -> bool:
+    """Whether a value is a month, a number or the like, and the old one is none: a place is no month."""
+    return _is_of_another_kind(value) and not any(
+        rule.search(old) for kind, rule in _RULES.items() if kind != "name"
+    )
+
+
+def _is_of_another_kind(name: str) -> bool:
+    """Whether what is written like a name is a month, a weekday or another value."""
+    return any(rule.fullmatch(name) for kind, rule in _RULES.items() if kind != "name")
 
 
 def _each_typed(statement: str, new: str) -> Substitution | None:
