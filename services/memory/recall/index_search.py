@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from services.errors import Unavailable
+from services.memory.episodes.episode import StoredUnit
 from services.memory.episodes.index import EpisodeIndex, Scope, UnitHit
 from services.memory.episodes.store import EpisodeStore
 from services.memory.recall.request import SearchRequest, SearchResult, unit_of
 from services.platform.milvus import CollectionMissing
-from services.search.hits import SearchLeg, SearchList
+from services.search.hits import Ranking, SearchLeg, SearchList
 from services.search.index_terms import marked, sought_terms
 from services.search.parameters import SEARCH_DEPTH
 from services.search.ranking import rank
@@ -44,18 +45,8 @@ class IndexSearch:
         waiting = await self._episodes.unindexed(sought.scope)
         found = ((hit.unit_id, hit.episode_id) for hit in hits.values())
         episodes = await self._episodes.found(sought.scope, found)
-        stored = {str(unit.unit_id): unit for unit in episodes.values()}
-        units = [
-            unit_of(unit, marked(hits[name].terms, unit.text, unit.speaker, unit.role), indexed=True)
-            for name, unit in stored.items()
-        ]
-        for unit in waiting:
-            if str(unit.unit_id) not in stored:
-                stored[str(unit.unit_id)] = unit
-                units.append(unit_of(unit, marked((), unit.text, unit.speaker, unit.role), indexed=False))
-        ranking = rank(
-            sought.queries, lists, units, now=sought.now, quality=sought.quality, parameters=sought.parameters
-        )
+        # Terms of what is not indexed yet are computed here, of a long message hundreds of milliseconds.
+        ranking, stored = await asyncio.to_thread(_ranked, sought, lists, hits, list(episodes.values()), waiting)
         return SearchResult(ranking, stored, degraded)
 
     async def _search(
@@ -82,6 +73,29 @@ class IndexSearch:
             return [], {}
         lists = [*_lists("lexical", by_words), *_lists("dense", by_meaning)]
         return lists, {str(hit.unit_id): hit for found in (*by_words, *by_meaning) for hit in found}
+
+
+def _ranked(
+    sought: SearchRequest,
+    lists: Sequence[SearchList],
+    hits: Mapping[str, UnitHit],
+    found: Sequence[StoredUnit],
+    waiting: Sequence[StoredUnit],
+) -> tuple[Ranking, dict[str, StoredUnit]]:
+    """Rank the units that the index found, and those that wait for it; return also the units by their ids."""
+    stored = {str(unit.unit_id): unit for unit in found}
+    units = [
+        unit_of(unit, marked(hits[name].terms, unit.text, unit.speaker, unit.role), indexed=True)
+        for name, unit in stored.items()
+    ]
+    for unit in waiting:
+        if str(unit.unit_id) not in stored:
+            stored[str(unit.unit_id)] = unit
+            units.append(unit_of(unit, marked((), unit.text, unit.speaker, unit.role), indexed=False))
+    ranking = rank(
+        sought.queries, lists, units, now=sought.now, quality=sought.quality, parameters=sought.parameters
+    )
+    return ranking, stored
 
 
 def _note(degraded: list[str], source: str) -> None:
