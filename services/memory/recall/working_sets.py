@@ -363,10 +363,7 @@ class WorkingSets:
         def taken_in() -> None:
             units.replace({row.episode_id for row in rows}, made())
             living.clear()
-            while rows or known:
-                del rows[-_FREED_AT_ONCE:]
-                for unit_id in list(islice(known, _FREED_AT_ONCE)):
-                    del known[unit_id]
+            _free([rows], known)
 
         if not shared:
             await asyncio.to_thread(taken_in)
@@ -382,6 +379,10 @@ class WorkingSets:
             async with units.in_use:
                 units.replace([episode for episode, _ in part], [unit for _, each in part for unit in each])
             await asyncio.sleep(0)
+        if is_much:
+            by_episode.clear()
+            living.clear()
+            await asyncio.to_thread(_free, [rows, kept], known)
 
     def _content(self, row: UnitRow, found: str) -> UnitContent:
         text = row.text or ""
@@ -496,3 +497,12 @@ def _kept(row: UnitRow, content: UnitContent | None, vector: list[float] | None)
 
 def _patience_s(rows: int) -> float:
     return _SLOWEST_S + _SLOWEST_ROW_S * rows
+
+
+def _free(lists: Sequence[list[Any]], known: dict[UUID, Found]) -> None:
+    """Empty them a little at a time, so that the event loop runs in between."""
+    while any(lists) or known:
+        for each in lists:
+            del each[-_FREED_AT_ONCE:]
+        for unit_id in list(islice(known, _FREED_AT_ONCE)):
+            del known[unit_id]
