@@ -23,6 +23,8 @@ from pydantic import BaseModel, ValidationError
 _USAGE_S = 1.0
 """Seconds to wait for the usage that follows a complete answer."""
 _MOST_OTHER_BYTES = 16 * 1024 * 1024
+_REPEATED_BYTES = 24
+"""Bytes for each character of text: four closing events repeat all of it, a character as up to six bytes."""
 """Bytes of events that are not plain text: reasoning, calls of tools, metadata."""
 _REST_S = 0.1
 """Seconds to wait for the end of the body after that, so that its connection can be reused."""
@@ -56,6 +58,8 @@ class Events(Protocol):
     """Position of the text that `text_of` returned last."""
     other_bytes: int
     """Bytes of the events so far that were not plain text."""
+    text_characters: int
+    """Characters of plain text so far."""
 
     def options(self, usage: bool) -> dict[str, Any]:
         """Options of the request that belong to this API."""
@@ -88,6 +92,7 @@ class ChatEvents:
         self._convert = convert
         self.patience: float | None = None
         self.other_bytes = 0
+        self.text_characters = 0
 
     def options(self, usage: bool) -> dict[str, Any]:
         return {"stream_options": {"include_usage": True}} if usage else {}
@@ -150,6 +155,7 @@ class ResponsesEvents:
         self._has_reasoning = False
         self.patience: float | None = None
         self.other_bytes = 0
+        self.text_characters = 0
         self.place: Any = ({}, self._indexes)
         """The last text event that was converted, and the indexes after it."""
 
@@ -269,12 +275,13 @@ def parts_of(
         more = events.text_of(event)
         if more is not None:
             text.append(more)
+            events.text_characters += len(more)
             continue
         if text:
             yield "".join(text)
             text.clear()
         events.other_bytes += len(data)
-        if events.other_bytes > _MOST_OTHER_BYTES:
+        if events.other_bytes > _MOST_OTHER_BYTES + _REPEATED_BYTES * events.text_characters:
             raise ValueError("The events that are not text are too many.")
         if refusal := events.refusal_of(event):
             yield Refusal(refusal)

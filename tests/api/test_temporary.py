@@ -167,7 +167,7 @@ async def _of_openai(client: httpx.AsyncClient) -> None:
     assert response.status_code == 200
     retrieved = await client.get(f"/v1/responses/{response.json()['id']}")
     assert retrieved.status_code == 404
-    assert "a temporary turn is not stored" in retrieved.json()["error"]["message"]
+    assert "one that was not stored" in retrieved.json()["error"]["message"]
 
 
 @pytest.mark.usefixtures("remembered")
