@@ -4,7 +4,7 @@ import asyncio
 import select
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar
@@ -247,8 +247,7 @@ class Database:
                 self._connection() as connection,
                 connection.cursor(row_factory=row_factory) as cursor,
             ):
-                # Everything between two synchronisation points is implicitly one transaction.
-                async with connection.pipeline():
+                async with self._transaction_at_once(connection):
                     if lock is None:
                         await connection.execute(self._set_tenant, [str(tenant_id)])
                     else:
@@ -273,7 +272,7 @@ class Database:
                 connection.cursor(row_factory=one.row_factory) as first,
                 connection.cursor(row_factory=other.row_factory) as second,
             ):
-                async with connection.pipeline():
+                async with self._at_once(connection):
                     await connection.execute(_BEGIN_READING)
                     await connection.execute(self._set_tenant, [str(tenant_id)])
                     await first.execute(one.statement, one.values)
@@ -282,6 +281,24 @@ class Database:
                 return await _all_rows(first), await _all_rows(second)
 
         return await self._to_its_end(fetched())
+
+    def _at_once(self, connection: Connection) -> AbstractAsyncContextManager[Any]:
+        """Send statements in one round trip; through a pooler one by one.
+
+        PgBouncer before 1.21 now and then leaves a pipeline without its answer.
+        """
+        return nullcontext() if self._pooled else connection.pipeline()
+
+    @asynccontextmanager
+    async def _transaction_at_once(self, connection: Connection) -> AsyncIterator[None]:
+        """The same for statements that are to be one transaction."""
+        if self._pooled:
+            await connection.execute("BEGIN")
+        # Everything between two synchronisation points of a pipeline is implicitly one transaction.
+        async with self._at_once(connection):
+            yield
+        if self._pooled:
+            await connection.execute("COMMIT")
 
     async def user_key(self, tenant_id: UUID, **named: UUID | str) -> "DataKey | None":
         """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
