@@ -165,13 +165,15 @@ def model_server(_model_server: ModelServer) -> ModelServer:
 @pytest.fixture
 def settings(model_server: ModelServer, request: pytest.FixtureRequest) -> Settings:
     """Settings with the scripted model behind the Responses API; a test may give others as its parameter."""
+    given = getattr(request, "param", None)
+    others = given if isinstance(given, dict) else {}  # what else a file's own fixture takes is not for this one
     return load_settings(
         llm_model="scripted",
         llm_base_url=model_server.base_url,
         llm_api_key="secret-key",
         llm_timeout_s=5,
         memory_recall_budget_ms=UNHURRIED_MS,
-        **getattr(request, "param", {}),
+        **others,
     )
 
 
