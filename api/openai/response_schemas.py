@@ -118,6 +118,11 @@ class ResponseRequest(BaseModel):
             given["text"] = {"format": self.text.format}
         return {name: value for name, value in given.items() if value is not None}
 
+    @property
+    def kept_echo(self) -> dict[str, Any]:
+        """Fields that the stored response repeats later: all but the instructions, which are never stored."""
+        return {name: value for name, value in self.echo.items() if name != "instructions"}
+
     def sampling(self, passed: frozenset[str]) -> Sampling:
         """The parameters that reach the model, of those that may.
 

@@ -75,6 +75,7 @@ async def create(
         keeps=body.store is not False,
         headers=body.ignored(passed),
         sampling=sampling,
+        echo=body.kept_echo,
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
     background = bool(body.background)
@@ -220,7 +221,7 @@ async def _stored(services: Services, caller: Caller, turn_id: UUID, user_id: st
 
 async def _head(services: Services, caller: Caller, turn: StoredTurn) -> ResponseHead:
     conversation = await services.transcript.conversation(caller.tenant_id, turn.conversation_id)
-    return ResponseHead(turn.id, conversation.expert, turn.conversation_id)
+    return ResponseHead(turn.id, conversation.expert, turn.conversation_id, echo=turn.echo or {})
 
 
 async def _head_of(services: Services, asked: StartedTurn, *, background: bool) -> ResponseHead:

@@ -55,6 +55,8 @@ class ReadRequest:
     """Headers that the answer has in any case."""
     sampling: Sampling = field(default_factory=Sampling)
     """Parameters that reach the model."""
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the request that are stored with its turn, for responses that repeat them."""
 
 
 class RequestStarter:
@@ -91,6 +93,7 @@ class RequestStarter:
             external_id=asking.ids.user_message,
             stored=stored,
             of_user=user_id is not None and not asking.ids.shared,
+            echo=asking.echo,
         )
         try:
             turn_id = turn_id or await self._runner.start(turn)

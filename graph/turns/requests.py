@@ -1,10 +1,10 @@
 """Turn a caller's request into the state and the context with which the graph begins."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import perf_counter
-from typing import Literal, cast
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from services.conversations.leases import AdoptedTurn
@@ -15,6 +15,7 @@ from state.conversation import ConversationState, TurnInput
 LONGEST_TURN_S = 600.0
 
 _STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images", "earlier", "space"})
+_ECHO = "echo"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class TurnRequest:
     """Whether a temporary turn reads memory; None = as the service is configured."""
     model: str | None = None
     """The model of a temporary turn; None = the expert's."""
+    echo: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the client's request that are stored with the turn, for responses that repeat them."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,9 @@ class ReplayRequest:
 def new_turn(request: TurnRequest) -> NewTurn:
     """Return the request in the form in which it is stored."""
     asked = request.input
+    rest = {name: value for name, value in asked.items() if name not in _STORED_ELSEWHERE}
+    if request.echo:
+        rest[_ECHO] = dict(request.echo)
     return NewTurn(
         tenant_id=request.tenant_id,
         external_user_id=asked["user_id"],
@@ -73,7 +79,7 @@ def new_turn(request: TurnRequest) -> NewTurn:
         idempotency_key=request.idempotency_key,
         external_id=request.external_id,
         on_conflict=request.on_conflict,
-        request={name: value for name, value in asked.items() if name not in _STORED_ELSEWHERE},
+        request=rest,
         lease=request.lease,
     )
 
@@ -86,7 +92,8 @@ def adopted_request(adopted: AdoptedTurn) -> TurnInput:
         message=adopted.content,
         images=adopted.images,
     )
-    asked.update(cast("TurnInput", adopted.request))
+    rest = {name: value for name, value in adopted.request.items() if name != _ECHO}
+    asked.update(cast("TurnInput", rest))
     return asked
 
 

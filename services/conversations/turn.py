@@ -195,6 +195,8 @@ class StoredTurn:
     """The user's opinion of the answer."""
     experiments: dict[str, str] | None = None
     """Names of its variants, by the names of their experiments."""
+    echo: dict[str, Any] | None = None
+    """Fields of the client's request that responses repeat."""
 
     @property
     def ended(self) -> bool:

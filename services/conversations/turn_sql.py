@@ -259,7 +259,7 @@ GET: LiteralString = f"""
 SELECT t.id, t.conversation_id, t.status, t.user_message_id, t.assistant_message_id, m.content AS answer,
        t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.memory_changes, t.error,
        t.started_at, t.finished_at, ({OF_TURN}) AS feedback,
-       ({NAMES_OF_TURN}) AS experiments
+       ({NAMES_OF_TURN}) AS experiments, t.request->'echo' AS echo
 FROM turns t LEFT JOIN messages m ON m.id = t.assistant_message_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s
   AND (%(user_id)s::text IS NULL OR %(user_id)s = (

@@ -110,6 +110,7 @@ WHERE id = %(id)s AND tenant_id = %(tenant_id)s
 TURNS: LiteralString = """
 UPDATE turns t SET
     context_report = (t.context_report #- '{recall,queries}') - 'dropped',
+    request = CASE WHEN t.id = ANY(%(turn_ids)s) THEN t.request - 'echo' ELSE t.request END,
     memory_changes = CASE WHEN t.id = ANY(%(turn_ids)s) THEN '[]' ELSE t.memory_changes END
 FROM conversations c
 WHERE c.id = t.conversation_id AND c.user_id = %(user_id)s AND t.tenant_id = %(tenant_id)s

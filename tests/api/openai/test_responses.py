@@ -5,8 +5,10 @@ from typing import Any
 
 import openai
 import pytest
+from psycopg.rows import tuple_row
 
 from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
 from tests.support.model_server import ModelServer, Reply
 from tests.support.openai_clients import contents
 
@@ -166,11 +168,17 @@ async def test_a_response_repeats_what_it_was_asked(sdk: Any) -> None:
     )
     assert (second.previous_response_id, second.conversation) == (first.id, first.conversation)
     assert (second.instructions, second.temperature) == ("Be brief.", 0.5)
+    assert (await sdk.responses.retrieve(first.id)).metadata == {"topic": "a"}
+    later = await sdk.responses.retrieve(second.id)
+    assert (later.previous_response_id, later.temperature, later.metadata) == (first.id, 0.5, {})
+    assert later.instructions is None  # an application's instructions are never stored
 
 
 async def test_a_deleted_response_is_nowhere_any_more(sdk: Any, services: Services) -> None:
     kept = await sdk.responses.create(model="default", input="My dog is called Bruno.", user="u-1")
-    gone = await sdk.responses.create(model="default", input="My code is 7741.", previous_response_id=kept.id)
+    gone = await sdk.responses.create(
+        model="default", input="My code is 7741.", previous_response_id=kept.id, metadata={"code": "7741"}
+    )
     await sdk.responses.delete(gone.id)
     for again in (
         sdk.responses.retrieve(gone.id),
@@ -187,6 +195,9 @@ async def test_a_deleted_response_is_nowhere_any_more(sdk: Any, services: Servic
     with pytest.raises(openai.NotFoundError):
         await sdk.conversations.items.retrieve(items.data[0].id, conversation_id=kept.conversation.id)
     assert all(not text for _, text in await contents(services))
+    stored: list[Any] = await services.database.fetch(DEFAULT_TENANT, "SELECT t::text FROM turns t", {}, tuple_row)
+    assert len(stored) == 2
+    assert not any("7741" in row[0] for row in stored)
 
 
 async def test_requests_that_follow_one_response_at_once_are_all_answered(
