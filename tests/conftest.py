@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import httpx
@@ -167,14 +167,14 @@ def settings(model_server: ModelServer, request: pytest.FixtureRequest) -> Setti
     """Settings with the scripted model behind the Responses API; a test may give others as its parameter."""
     given = getattr(request, "param", None)
     others = given if isinstance(given, dict) else {}  # what else a file's own fixture takes is not for this one
-    return load_settings(
-        llm_model="scripted",
-        llm_base_url=model_server.base_url,
-        llm_api_key="secret-key",
-        llm_timeout_s=5,
-        memory_recall_budget_ms=UNHURRIED_MS,
-        **others,
-    )
+    usual: dict[str, Any] = {
+        "llm_model": "scripted",
+        "llm_base_url": model_server.base_url,
+        "llm_api_key": "secret-key",
+        "llm_timeout_s": 5,
+        "memory_recall_budget_ms": UNHURRIED_MS,
+    }
+    return load_settings(**{**usual, **others})
 
 
 @pytest.fixture
