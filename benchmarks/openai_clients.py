@@ -3,8 +3,8 @@
 `python -m benchmarks.openai_clients [--turns 40] [--rounds 20] [--messages 200]`
 
 The CPU is that of the service's process alone, which runs as one; a stand-in for the language model answers. What
-runs in the background falls into the rounds of either, so many short rounds say more than a few long ones. The range
-that is printed holds the true median in 95 of 100 runs.
+runs in the background falls into the rounds of either, so many short rounds say more than a few long ones. The
+range that is printed holds the true median in 95 of 100 runs.
 """
 
 import argparse
