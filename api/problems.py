@@ -88,7 +88,7 @@ def problem_response(problem: Problem, headers: dict[str, str] | None = None, *,
 
 def status_of_failure(code: str) -> HTTPStatus:
     """The HTTP status for a turn that ended with an error of this code."""
-    if code == "llm_parameter_refused":
+    if code in {"llm_parameter_refused", "request_budget_exceeded"}:
         return HTTPStatus.BAD_REQUEST
     if code.startswith("llm_"):
         return HTTPStatus.BAD_GATEWAY

@@ -22,6 +22,7 @@ from services.conversations.values import (
     no_nul,
     not_blank,
 )
+from state.budget import LONGEST_S, MOST_CALLS, MOST_TOKENS, BudgetMeasure, RequestBudget
 from state.conversation import AgentType, Compose, EarlierMessage, TurnInput
 from state.prompt import Finish
 
@@ -48,6 +49,35 @@ class EarlierMessageRequest(BaseModel):
     role: Literal["user", "assistant"]
     content: Text
     images: list[Image] = Field(default_factory=list, max_length=MAX_IMAGES)
+
+
+class BudgetRequest(BaseModel):
+    """What one turn may use; what is not named is not limited."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"model_calls": 2, "tokens": 4000}]})
+
+    model_calls: int | None = Field(None, ge=1, le=MOST_CALLS, description="Calls of the model that answers.")
+    seconds: float | None = Field(
+        None, gt=0, le=LONGEST_S, description="From the turn's beginning, once earlier turns have ended."
+    )
+    tokens: int | None = Field(
+        None, ge=1, le=MOST_TOKENS, description="That the model reads and writes in all calls of the turn."
+    )
+
+    def as_limits(self) -> RequestBudget:
+        """The limits that are named."""
+        named = self.model_dump(exclude_none=True)
+        return RequestBudget(**named)  # type: ignore[typeddict-item, no-any-return]
+
+
+class BudgetReportView(BaseModel):
+    """The limits of a turn, and what was done to keep within them."""
+
+    limits: dict[str, float]
+    measures: list[BudgetMeasure] = Field(
+        description="no_tools: a call without tools; smaller_context: a shorter prompt; shorter_answer: the "
+        "answer ended at the tokens left; cut_off: it ended before the model had finished, or was not asked again."
+    )
 
 
 class ChatRequest(BaseModel):
@@ -95,6 +125,9 @@ class ChatRequest(BaseModel):
     )
     filler: bool | None = Field(
         None, description="Send the event filler when such tools start; null = as the service is configured."
+    )
+    budget: BudgetRequest | None = Field(
+        None, description="What this turn may use; null = as the service is configured."
     )
     on_conflict: OnConflict = Field(
         "queue",
@@ -146,6 +179,8 @@ class ChatRequest(BaseModel):
             locale=self.locale,
             timezone=self.timezone,
         )
+        if self.budget is not None and (limits := self.budget.as_limits()):
+            shown["budget"] = limits
         if self.earlier:
             shown["earlier"] = [
                 EarlierMessage(role=each.role, content=each.content, images=each.images) for each in self.earlier
@@ -197,6 +232,7 @@ class ChatAnswer(BaseModel):
     sources: list[SourceView]
     finish: Finish = Field("stop", description="Why the answer ends; length = it was as long as it may be.")
     memory_changes: list[MemoryChangeView] = []
+    request_budget: BudgetReportView | None = Field(None, description="Null where the turn has no budget.")
     trace_id: str | None = Field(None, description="Of the turn's trace; null while tracing is off.")
     context_report: dict[str, Any] | None = None
 

@@ -1,18 +1,23 @@
 """generate: one prompt, one streamed call of the model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
+from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
-from services.context.assemble import assemble, without_tools
+from services.context.assemble import Prompt, assemble, without_tools
+from services.context.fitting import fit
 from services.context.sources.knowledge import NAME as KNOWLEDGE
 from services.context.sources.knowledge import USUAL, PromptStrategy
+from services.llm.bounded import Bounds, answer_within
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.endpoint import finish_of
 from services.llm.token_estimates import TokenEstimators
 from services.tools.registry import ToolRegistry
+from services.usage.request_budgets import LEAST_ANSWER, REASON, allowance, with_measures
+from state.budget import BudgetMeasure
 from state.context import TurnContext
 from state.conversation import ConversationState, TokenUsage
 from state.section import Section
@@ -65,57 +70,91 @@ async def answer(
 ) -> ConversationState:
     """Assemble the prompt, stream one answer of the model, and return what it adds to the turn.
 
-    `tools` are offered to the model; `strategy` says how passages are shown.
+    `tools` are offered to the model; `strategy` says how passages are shown. What is left of the request's budget
+    limits the prompt, the answer's length and its time; an answer that has begun then ends as it is.
 
     Raises:
         ModelFailed: no model answered, or the answer broke off.
+        RequestBudgetExceeded: the request's budget ended before any text of the answer.
     """
     tokens = estimators.of(state.get("model") or "")
-    prompt = assemble(
-        _sections(state, strategy),
-        tokens,
-        budget=state["context_budget"],
-        epoch=state["epoch"],
-        features=state["features"],
-        message=state["message"],
-        images=state.get("images", []),
-        tools=tools.described if tools else "",
-        after=state.get("messages", []),
-    )
+    after = state.get("messages", [])
+    so_far = state.get("answer", "")
+
+    def assembled(with_tools: bool, budget: int) -> Prompt:
+        return assemble(
+            _sections(state, strategy),
+            tokens,
+            budget=budget,
+            epoch=state["epoch"],
+            features=state["features"],
+            message=state["message"],
+            images=state.get("images", []),
+            tools=tools.described if tools and with_tools else "",
+            after=after,
+        )
+
+    left = allowance(state)
+    fitted = fit(assembled, left, tokens, after, budget=state["context_budget"], tools=bool(tools))
+    prompt = fitted.prompt
+    if (limit := left.spent or (None if fitted.fits else "tokens")) is not None:
+        if not so_far.strip():
+            raise left.exceeded(limit, needed=None if fitted.fits else fitted.size + LEAST_ANSWER)
+        return _update(state, prompt, AIMessage("", response_metadata=_CUT_OFF), "", measures=["cut_off"])
     pieces: list[str] = []
     timings: dict[str, float] = {}
 
     def on_text(text: str) -> None:
-        if not pieces and not state.get("answer"):
+        if not pieces and not so_far:
             timings["first_token_ms"] = round((perf_counter() - state["begun"]) * 1000, 1)
         pieces.append(text)
         write({"status": "token", "content": text})
 
-    reply = await models.answer(
+    offered = tools if fitted.with_tools else None
+    bounded = await answer_within(
+        models,
         prompt.messages,
+        Bounds(left.seconds, fitted.answer_tokens, fitted.size),
+        tokens,
         on_text=on_text,
         model=state.get("model"),
-        tools=tools.for_model if tools else (),
+        tools=offered.for_model if offered else (),
         sampling=state.get("sampling"),
     )
-    if tools and not models.takes_tools(state.get("model")):  # the model has just refused them
+    reply, text = bounded.message, "".join(pieces)
+    if bounded.ended_by != "model" and not reply.tool_calls and not (so_far + text).strip():
+        raise left.exceeded(bounded.ended_by)
+    if offered and not models.takes_tools(state.get("model")):  # the model has just refused them
         prompt = without_tools(prompt, tokens)
+    used = ModelUsage.of(reply)
+    # The tokens of images and tool calls differ between providers; those of an answer cut short may be estimates.
+    if not prompt.images and not after and bounded.ended_by == "model":
+        tokens.learn(prompt.texts, prompt.overhead, used.input_tokens, tools=prompt.tools)
+    update = _update(state, prompt, reply, text, measures=[*fitted.measures, *_ENDED_BY[bounded.ended_by]])
+    return {**update, "usage": _add(state.get("usage"), used), "timings": timings}
+
+
+def _update(
+    state: ConversationState, prompt: Prompt, reply: AIMessage, text: str, *, measures: Sequence[BudgetMeasure]
+) -> ConversationState:
+    """Return what a message of the model adds to the turn; `measures` kept it within the request's budget."""
     report = prompt.report
     if (finish := finish_of(reply)) != "stop":
         report = {**report, "finish": finish}
-    used = ModelUsage.of(reply)
-    # The tokens of images and tool calls differ between providers.
-    if not prompt.images and not state.get("messages"):
-        tokens.learn(prompt.texts, prompt.overhead, used.input_tokens, tools=prompt.tools)
-    return {
-        "messages": [reply],
-        "answer": state.get("answer", "") + "".join(pieces),
-        "usage": _add(state.get("usage"), used),
-        "context_report": report,
-        "prompt_sections": prompt.sections,
-        "epoch": prompt.epoch,
-        "timings": timings,
-    }
+    update = ConversationState(
+        messages=[reply],
+        answer=state.get("answer", "") + text,
+        prompt_sections=prompt.sections,
+        epoch=prompt.epoch,
+    )
+    if limits := state.get("budget"):
+        before = state.get("context_report", {}).get("request_budget")
+        budget = with_measures(limits, before, measures)
+        report = {**report, "request_budget": budget}
+        if budget["measures"]:
+            update["degraded"] = [REASON]
+    update["context_report"] = report
+    return update
 
 
 def _sections(state: ConversationState, strategy: PromptStrategy) -> list[Section]:
@@ -128,6 +167,12 @@ def _sections(state: ConversationState, strategy: PromptStrategy) -> list[Sectio
     return [passages if section.name == KNOWLEDGE else section for section in state["sections"]]
 
 
+_CUT_OFF = {"finish_reason": "length"}
+_ENDED_BY: Mapping[str, Sequence[BudgetMeasure]] = {
+    "model": (),
+    "tokens": ("shorter_answer",),
+    "seconds": ("cut_off",),
+}
 _NOTHING = TokenUsage(input_tokens=0, output_tokens=0, total_tokens=0, cached_tokens=0, model_calls=0)
 
 

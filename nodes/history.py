@@ -17,6 +17,7 @@ from services.summaries.topics import TopicArchive
 from services.text.language import language_of
 from services.tools.actor import owner_of
 from services.tools.registry import ToolRegistry
+from services.usage.request_budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import Recognised
@@ -91,6 +92,7 @@ def _prompt_turn(
         memory_generation=state.get("memory_generation"),
         reference=state.get("time_reference"),
         most_tokens=state.get("max_context_tokens"),
+        within_s=allowance(state).besides_answer_s,
         commands=state.get("memory_commands", Recognised()),
         recall_limits=state.get("recall_limits"),
         instructions=state.get("instructions", ""),

@@ -11,6 +11,7 @@ from services.llm.token_estimates import TokenEstimators
 from services.text.language import language_of
 from services.tools.composition import compose as compose_answer
 from services.tools.executor import ToolExecutor
+from services.usage.request_budgets import allowance
 from state.context import TurnContext
 from state.conversation import Compose, ConversationState
 
@@ -31,7 +32,7 @@ async def quick(
     """Run the quick tools all at once; their results follow the prompt like those of the model's own calls.
 
     Composed progressively, the answer begins with the first of several results, or with the days that the message
-    also asks about. `generate` completes it.
+    also asks about. `generate` completes it. A request with a budget is answered in one part.
     """
     write = runtime.stream_writer
     language = language_of([state["message"]])
@@ -46,8 +47,10 @@ async def quick(
     update = ConversationState(tool_rounds=state.get("tool_rounds", 0) + 1)
     days = state.get("asked_days")
     tells_days = days is not None and bool(days["summaries"] or days["said"])
-    if (asked_compose or compose) == "single" or (len(calls) == 1 and not tells_days):
-        results = await executor.run(calls, runtime.context, on_event)
+    in_one_part = (asked_compose or compose) == "single" or bool(state.get("budget"))
+    if in_one_part or (len(calls) == 1 and not tells_days):
+        within_s = allowance(state).besides_answer_s
+        results = await executor.run(calls, runtime.context, on_event, within_s=within_s)
         return {**update, "messages": [AIMessage("", tool_calls=calls), *results]}
 
     async def say(messages: list[AnyMessage]) -> str:

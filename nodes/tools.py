@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from services.memory.trust import own_words
 from services.tools.executor import ToolExecutor
 from services.tools.proposing import foreign_texts
+from services.usage.request_budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
 
@@ -34,5 +35,5 @@ async def tools(
             state["message"], state["messages"], state.get("retrieval_results", []), state.get("attached", [])
         ),
     )
-    results = await executor.run(calls, context, on_event)
+    results = await executor.run(calls, context, on_event, within_s=allowance(state).besides_answer_s)
     return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}

@@ -5,6 +5,7 @@
     │   ├── InvalidInput        a value is wrong; names the field
     │   ├── Unauthenticated     who calls is not known
     │   ├── Forbidden           the caller may not do this
+    │   ├── RequestBudgetExceeded what the request may use is no answer's worth
     │   ├── NotFound            it is not there, or it belongs to somebody else
     │   ├── RateLimited         too many requests; carries when to come back
     │   │   └── BudgetExhausted the tokens of the day are used up
@@ -60,6 +61,17 @@ class Forbidden(CallerError):
     """The caller may not do this."""
 
     code = "forbidden"
+
+
+class RequestBudgetExceeded(CallerError):
+    """The request's own budget does not hold an answer."""
+
+    code = "request_budget_exceeded"
+
+    def __init__(self, limit: str, most: str, needed: int | None = None) -> None:
+        """Take the limit's name and value, and the least tokens that would do, if known."""
+        least = f"; it takes {needed} or more" if needed is not None else ""
+        super().__init__(f"The budget of this request ({limit}={most}) was used up before any answer{least}.")
 
 
 class NotFound(CallerError):

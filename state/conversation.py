@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from langchain_core.messages import AnyMessage
 from typing_extensions import TypedDict
 
+from state.budget import RequestBudget
 from state.memory import MemoryChange, PlannedChange, Recognised
 from state.prompt import (
     AskedDays,
@@ -122,6 +123,8 @@ class TurnInput(TypedDict, total=False):
     """Knowledge base that the caller asked for; None = let `route` decide."""
     max_context_tokens: int | None
     """A smaller budget for this turn's prompt; None = the configured one."""
+    budget: RequestBudget
+    """What this turn may use."""
     compose: Compose | None
     """How an answer with quick tools is composed; None = as configured."""
     filler: bool | None

@@ -5,6 +5,8 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from state.budget import BudgetReport
+
 ContextStrategy = Literal["summary", "topics", "window"]
 """How a conversation stays bounded: by a rolling summary, by archived topics, or by its newest messages only."""
 Feature = Literal[
@@ -284,3 +286,5 @@ class ContextReport(TypedDict):
     """Sources of the passages in the prompt, best first."""
     finish: NotRequired[Finish]
     """Absent: the answer is complete."""
+    request_budget: NotRequired[BudgetReport]
+    """Absent: the request has no budget."""

@@ -13,6 +13,7 @@ from api.cli.chat_answer import show_answer
 from api.cli.chat_service import AtUrl, ChatService, Refused, WithKey, connected
 from api.cli.chat_views import show_conversations, show_memory, show_model, show_report
 from api.cli.shell import WRONG_USE, InSpace, fail, settings_or_exit
+from state.budget import WRITTEN, RequestBudget, parse_budget
 
 _SHOWN_ON_RETURN = 6
 _LONGEST_NAME = 128
@@ -45,6 +46,8 @@ class _Talk:
     """Space of the current or next conversation; None = none."""
     temporary: bool = False
     """Whether the conversation is temporary."""
+    budget: RequestBudget = field(default_factory=RequestBudget)
+    """What each answer may use."""
     turn_id: str | None = None
     """Turn of the last answer."""
     said: list[dict[str, str]] = field(default_factory=list)
@@ -58,6 +61,7 @@ def chat(
     expert: Annotated[str | None, typer.Option(help="Expert of a new conversation.")] = None,
     space: InSpace = None,
     temporary: Annotated[bool, typer.Option("--temporary", help="Keep nothing of the conversation.")] = False,
+    budget: Annotated[str | None, typer.Option(help=f"What each answer may use: {WRITTEN}.")] = None,
     url: AtUrl = None,
     key: WithKey = None,
 ) -> None:
@@ -70,8 +74,12 @@ def chat(
     for option, value in (("--user", name), ("--session", session), ("--expert", expert)):
         if value is not None and (problem := _problem_of_name(value)):
             fail(f"{option}: {problem}", WRONG_USE)
+    try:
+        limits = parse_budget(budget) if budget else RequestBudget()
+    except ValueError as error:
+        fail(f"--budget: {error}", WRONG_USE)
     with connected(url, key, settings) as client:
-        talk = _Talk(ChatService(client), name, session, expert, space, temporary)
+        talk = _Talk(ChatService(client), name, session, expert, space, temporary, limits)
         if resume and (newest := talk.service.conversations(name, limit=1)):
             talk.session = newest[0]["session_id"]
         _enter(talk)
@@ -143,6 +151,7 @@ def _send(talk: _Talk, message: str) -> None:
         "expert": talk.expert,
         "space": talk.space,
         "message": message,
+        "budget": talk.budget or None,
     }
     if talk.temporary:
         body |= {"temporary": True, "earlier": talk.said[-_MOST_EARLIER:]}
@@ -189,7 +198,7 @@ def _obey(talk: _Talk, command: str, rest: str) -> None:
 def _go_to(talk: _Talk, session: str, *, expert: str | None, space: str | None) -> None:
     if problem := _problem_of_name(session):
         raise Refused(problem)
-    there = _Talk(talk.service, talk.user, session, expert, space)
+    there = _Talk(talk.service, talk.user, session, expert, space, budget=talk.budget)
     _enter(there)
     talk.session, talk.expert, talk.space, talk.turn_id = there.session, there.expert, there.space, None
     talk.temporary, talk.said = False, []

@@ -143,6 +143,8 @@ class _Answer:
         self._console.print()
         for change in done.get("memory_changes", ()):
             self._console.print(f"[dim]{escape(change['summary'])}[/]")
-        if done["degraded"]:
-            names = ", ".join(dict.fromkeys(done["degraded"]))
+        if measures := (done.get("request_budget") or {}).get("measures"):
+            kept = ", ".join(each.replace("_", " ") for each in measures)
+            self._console.print(f"[yellow]kept within its budget: {escape(kept)}[/]")
+        if names := ", ".join(each for each in dict.fromkeys(done["degraded"]) if each != "request_budget"):
             self._console.print(f"[yellow]answered without: {escape(names)}[/]")

@@ -16,7 +16,7 @@ from api.frontends.mapping import mapped
 from api.frontends.schemas import AgUiRequest, UiChatRequest
 from api.openai.messages import read_messages
 from api.openai.sessions import ClientIds
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn
+from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.problems import documented
 from api.streams import EventStream
 from graph.turns.runner import TurnRunner
@@ -56,7 +56,14 @@ async def ui_chat(
         idempotency_key=connection.headers.get("Idempotency-Key", "").strip() or None,
     )
     person = end_user_of(starter.caller, connection.headers, services.settings, ("user", body.user))
-    request = ReadRequest(body.expert, read_messages(body.said()), ids, person, keeps=not body.temporary)
+    request = ReadRequest(
+        body.expert,
+        read_messages(body.said()),
+        ids,
+        person,
+        keeps=not body.temporary,
+        budget=budget_of(connection.headers),
+    )
     started = await RequestStarter(services, runner, starter).start(request)
     events = runner.follow(started.tenant_id, started.turn_id)
     stream = mapped(events, UiMessageMapper(started.turn_id))
@@ -102,7 +109,14 @@ async def ag_ui(
     expert = body.prop("expert") or "default"
     ids = ClientIds(session=_session("threadId", body.thread_id), space=body.space, idempotency_key=body.run_id)
     person = end_user_of(starter.caller, connection.headers, services.settings, named)
-    request = ReadRequest(expert, read_messages(body.said()), ids, person, keeps=not body.temporary)
+    request = ReadRequest(
+        expert,
+        read_messages(body.said()),
+        ids,
+        person,
+        keeps=not body.temporary,
+        budget=budget_of(connection.headers),
+    )
     started = await RequestStarter(services, runner, starter).start(request)
     mapper = AgUiMapper(started.turn_id, thread_id=body.thread_id, run_id=body.run_id)
     events = runner.follow(started.tenant_id, started.turn_id)

@@ -15,7 +15,7 @@ from api.openai.errors import documented_errors, error_of_turn
 from api.openai.messages import read_messages
 from api.openai.sampling import passed_parameters
 from api.openai.sessions import ids_of
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn
+from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.openai.utility_answers import utility_turn
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
@@ -73,6 +73,7 @@ async def chat_completions(
         keeps=body.store is not False,
         headers=body.ignored(passed),
         sampling=sampling,
+        budget=budget_of(connection.headers, body.metadata),
     )
     asked = await RequestStarter(services, runner, starter).start(asking)
     stop = None if asked.stored else partial(runner.abandon, asked.tenant_id, asked.turn_id)

@@ -24,7 +24,7 @@ from api.openai.response_events import (
 from api.openai.response_schemas import ConversationReference, ResponseRequest
 from api.openai.sampling import passed_parameters
 from api.openai.sessions import ClientIds, ids_of, uuid_in
-from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn
+from api.openai.turn_request import ReadRequest, RequestStarter, StartedTurn, budget_of
 from api.openai.utility_answers import utility_turn
 from api.openai.utility_requests import is_utility
 from api.problems import status_of_failure
@@ -75,6 +75,7 @@ async def create(
         keeps=body.store is not False,
         headers=body.ignored(passed),
         sampling=sampling,
+        budget=budget_of(connection.headers, body.metadata),
         echo=body.kept_echo,
     )
     asked = await RequestStarter(services, runner, starter).start(asking)

@@ -18,11 +18,14 @@ from graph.turns.requests import TurnRequest
 from graph.turns.runner import TurnRunner
 from services.bootstrap import Services
 from services.errors import InvalidInput
+from state.budget import RequestBudget, parse_budget
 from state.conversation import Sampling, TurnInput
 
 log = structlog.get_logger(__name__)
 
 MEMORY_HEADER = "X-Anamnesis-Memory"
+BUDGET_HEADER = "X-Anamnesis-Budget"
+"""What the turn may use, such as `model_calls=2, seconds=20, tokens=4000`."""
 NOBODY = "-"
 """Counts the turns of requests that name no user."""
 
@@ -55,6 +58,8 @@ class ReadRequest:
     """Headers that the answer has in any case."""
     sampling: Sampling = field(default_factory=Sampling)
     """Parameters that reach the model."""
+    budget: RequestBudget = field(default_factory=RequestBudget)
+    """What the turn may use."""
     echo: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the request that are stored with its turn, for responses that repeat them."""
 
@@ -131,6 +136,8 @@ class RequestStarter:
             shown["attached"] = request.attached
         if asking.ids.answer is not None:
             shown["answer_external_id"] = asking.ids.answer
+        if asking.budget:
+            shown["budget"] = asking.budget
         if asking.sampling:
             shown["sampling"] = asking.sampling
         if "response_format" in asking.sampling:
@@ -138,6 +145,22 @@ class RequestStarter:
         if not stored:
             shown["earlier"] = request.earlier
         return shown
+
+
+def budget_of(headers: Mapping[str, str], metadata: Mapping[str, Any] | None = None) -> RequestBudget:
+    """Read the budget of a request, from its header or `metadata.budget`.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    in_metadata = str((metadata or {}).get("budget") or "")
+    for name, given in ((BUDGET_HEADER, headers.get(BUDGET_HEADER, "")), ("metadata.budget", in_metadata)):
+        if given.strip():
+            try:
+                return parse_budget(given)
+            except ValueError as error:
+                raise InvalidInput(name, str(error)) from None
+    return RequestBudget()
 
 
 def usage_of(content: Mapping[str, Any]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Turn a caller's request into the state and the context with which the graph begins."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import perf_counter
 from typing import Any, Literal, cast
@@ -9,10 +9,14 @@ from uuid import UUID
 
 from services.conversations.leases import AdoptedTurn
 from services.conversations.turn import LEASE, ConflictPolicy, NewTurn, OpenTurn
+from services.errors import InvalidInput
+from services.llm.tokens import count_tokens
+from services.platform.settings import Settings
+from state.budget import LONGEST_S, within
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput
 
-LONGEST_TURN_S = 600.0
+LONGEST_TURN_S = LONGEST_S
 
 _STORED_ELSEWHERE = frozenset({"user_id", "session_id", "message", "images", "earlier", "space"})
 _ECHO = "echo"
@@ -57,6 +61,21 @@ class ReplayRequest:
     """Memories and messages to leave out; only with today's memory."""
     ask: bool = True
     """Whether to ask a model; otherwise the prompt is only assembled."""
+
+
+def with_budget(request: TurnRequest, settings: Settings) -> TurnRequest:
+    """Return the request with the limits that its turn has: its own or the usual ones, and none above the highest.
+
+    Raises:
+        InvalidInput: its message alone is longer than the tokens that it may use.
+    """
+    limits = within(request.input.get("budget", {}), settings.request_budget, settings.request_budget_max)
+    if not limits:
+        return request
+    message = request.input["message"]
+    if limits.get("tokens", len(message)) < len(message) and (needed := count_tokens(message)) > limits["tokens"]:
+        raise InvalidInput("budget.tokens", f"must be more than {needed}, the tokens of the message alone")
+    return replace(request, input={**request.input, "budget": limits})
 
 
 def new_turn(request: TurnRequest) -> NewTurn:

@@ -20,7 +20,7 @@ from graph.turns.follower import follow_anywhere
 from graph.turns.gate import FairGate, Place
 from graph.turns.lease_keeper import end_from_outside, keep
 from graph.turns.log import TurnLog
-from graph.turns.requests import TurnRequest, adopted_request, new_turn
+from graph.turns.requests import TurnRequest, adopted_request, new_turn, with_budget
 from graph.turns.run import CompiledTurnGraph, Stop, TurnDriver, TurnRun
 from graph.turns.turn_queue import TurnQueue
 from graph.turns.writer import EventWriter
@@ -106,6 +106,7 @@ class TurnRunner:
         """
         begun = time.perf_counter()
         self.admit()
+        request = with_budget(request, self._services.settings)
         self._opening += 1
         place: Place | None = None
         try:

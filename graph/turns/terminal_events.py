@@ -46,6 +46,8 @@ def done(turn: OpenTurn, written: ConversationState, trace_id: str | None = None
         "finish": written["context_report"].get("finish", "stop"),
         "memory_changes": written.get("memory_changes", []),
     }
+    if "request_budget" in written["context_report"]:
+        content["request_budget"] = written["context_report"]["request_budget"]
     if trace_id is not None:
         content["trace_id"] = trace_id
     if written.get("execution_logs"):
@@ -64,7 +66,8 @@ def of_stored(stored: StoredTurn) -> Ending:
     if stored.status != "completed":
         error = stored.error or LOST_PROCESS
         return "error", {**error, "turn_id": str(stored.id), "answer": stored.answer or ""}
-    return "done", {
+    report = stored.context_report or {}  # a turn stored by an earlier version has less in it
+    content = {
         "answer": stored.answer or "",
         "conversation_id": str(stored.conversation_id),
         "turn_id": str(stored.id),
@@ -72,8 +75,10 @@ def of_stored(stored: StoredTurn) -> Ending:
         "usage": stored.usage,
         "timings": stored.timings,
         "degraded": stored.degraded,
-        # A turn stored by an earlier version has none.
-        "sources": (stored.context_report or {}).get("sources", []),
-        "finish": (stored.context_report or {}).get("finish", "stop"),
+        "sources": report.get("sources", []),
+        "finish": report.get("finish", "stop"),
         "memory_changes": stored.memory_changes,
     }
+    if "request_budget" in report:
+        content["request_budget"] = report["request_budget"]
+    return "done", content

@@ -75,6 +75,13 @@ def select_all(sources: Sequence[Source[Any]], turn: PromptTurn, known: Known) -
             known.sections += source.select(turn, known)
 
 
+def _seconds_of(source: Source[Any], turn: PromptTurn) -> float | None:
+    """Return how long a source may load; what the prompt cannot do without is waited for."""
+    if turn.within_s is None or source.required:
+        return source.within_s
+    return turn.within_s if source.within_s is None else min(source.within_s, turn.within_s)
+
+
 async def _load(
     source: Source[Any], turn: PromptTurn, reading: asyncio.Task[FetchedConversation], degraded: list[str]
 ) -> Any:
@@ -86,7 +93,7 @@ async def _load(
         return (await asyncio.shield(reading)).history
 
     try:
-        async with asyncio.timeout(source.within_s):
+        async with asyncio.timeout(_seconds_of(source, turn)):
             return await source.load_after(turn, history)
     except (Unavailable, TimeoutError) as error:
         if source.required:

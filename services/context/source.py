@@ -56,6 +56,8 @@ class PromptTurn:
     """The past time that the message asks about."""
     most_tokens: int | None = None
     """A smaller budget for this prompt."""
+    within_s: float | None = None
+    """Seconds that a source may take at most; None = as long as each source says."""
     commands: Recognised = field(default_factory=Recognised)
     """What the message asks memory to do."""
     recall_limits: RecallLimits | None = None

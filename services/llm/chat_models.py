@@ -117,8 +117,11 @@ class ChatModels:
         model: str | None = None,
         tools: Sequence[BaseTool] = (),
         sampling: Sampling | None = None,
+        most_tokens: int | None = None,
     ) -> AIMessage:
         """Stream one answer into `on_text` and return it whole.
+
+        The answer ends at `most_tokens`, or earlier if the settings say so.
 
         Before the first text arrives, temporary failures are retried up to three times with exponential back-off,
         then the fallback models are asked. After the first text nothing is retried. A model that refuses one of
@@ -130,7 +133,7 @@ class ChatModels:
         names = [model or self.default_model, *self._settings.llm_fallback_models]
         if self._settings.offline:
             names = [OfflineChatModel.NAME]
-        sampling = limited(sampling or Sampling(), self._settings.llm_answer_tokens)
+        sampling = limited(limited(sampling or Sampling(), self._settings.llm_answer_tokens), most_tokens)
         asked = _Asked(messages, on_text, {"tools": tools}, sampling)
         for name in names[:-1]:
             try:

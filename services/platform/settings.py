@@ -16,6 +16,7 @@ from services.errors import ConfigurationError
 from services.platform.machine import machine_locale, machine_timezone
 from services.platform.redis_address import RedisAddress
 from services.time_reference.zones import time_zone
+from state.budget import WRITTEN, RequestBudget, parse_budget
 
 PREFIX = "ANAMNESIS_"
 _SHORTEST_JWT_SECRET = 32
@@ -139,6 +140,15 @@ class Settings(BaseSettings):
         None, ge=1, le=10**15, description="tokens of one tenant a day, 1 or more; unset = no budget"
     )
     """Limit what models read and write for all users of one tenant in the same way."""
+    request_budget: Annotated[RequestBudget, NoDecode] = Field(
+        RequestBudget(), description=f"{WRITTEN}; unset = no limits"
+    )
+    """Give this budget to turns whose request names none. Near a limit a turn goes without tools, then with less
+    context, then its answer is shortened, and `degraded` says request_budget."""
+    request_budget_max: Annotated[RequestBudget, NoDecode] = Field(
+        RequestBudget(), description=f"{WRITTEN}; unset = no limits"
+    )
+    """Lower larger budgets of requests to this one."""
     protect_operations: bool | None = Field(None, description="on or off; unset = on unless AUTH=none")
     """Ask for a key of an admin of the default tenant for /metrics, /docs and the details of /readyz."""
 
@@ -452,6 +462,11 @@ class Settings(BaseSettings):
         if wrong := [name for name, _, expert in pairs if not name.strip() or not expert.strip()]:
             raise ValueError(f"{wrong[0]!r} is not of the form name=expert")
         return {name.strip(): expert.strip() for name, _, expert in pairs}
+
+    @field_validator("request_budget", "request_budget_max", mode="before")
+    @classmethod
+    def _read_budget(cls, value: Any) -> Any:
+        return parse_budget(value) if isinstance(value, str) else value
 
     @field_validator("openwebui_jwt_secret")
     @classmethod

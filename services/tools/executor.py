@@ -50,10 +50,18 @@ class ToolExecutor:
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
 
-    async def run(self, calls: Sequence[ToolCall], context: TurnContext, on_event: OnEvent) -> list[ToolMessage]:
+    async def run(
+        self,
+        calls: Sequence[ToolCall],
+        context: TurnContext,
+        on_event: OnEvent,
+        *,
+        within_s: float | None = None,
+    ) -> list[ToolMessage]:
         """Run every call on behalf of the turn that `context` names; report each when it starts and when it ends.
 
-        All run at once, but for those that change what others read: they run first, one after the other.
+        All run at once, but for those that change what others read: they run first, one after the other. Each
+        has its own time limit, and at most `within_s` seconds.
 
         Returns:
             One message for each call, in the order of the calls.
@@ -62,10 +70,10 @@ class ToolExecutor:
         results: dict[int, ToolMessage] = {}
         for place, call in enumerate(calls):
             if self._runs_alone(call):
-                results[place] = await self._report(call, context, on_event)
+                results[place] = await self._report(call, context, on_event, within_s)
         async with asyncio.TaskGroup() as group:
             tasks = {
-                place: group.create_task(self._report(call, context, on_event))
+                place: group.create_task(self._report(call, context, on_event, within_s))
                 for place, call in enumerate(calls)
                 if place not in results
             }
@@ -96,11 +104,13 @@ class ToolExecutor:
         except ExceptionGroup as failed:  # tools raise nothing, so it is what the block raised
             raise failed.exceptions[0] from None
 
-    async def _report(self, call: ToolCall, context: TurnContext, on_event: OnEvent) -> ToolMessage:
+    async def _report(
+        self, call: ToolCall, context: TurnContext, on_event: OnEvent, within_s: float | None = None
+    ) -> ToolMessage:
         begun = time.perf_counter()
         about = {names.OPERATION: "execute_tool", names.TOOL: call["name"], names.TOOL_CALL: call["id"]}
         with span(f"execute_tool {call['name']}", about) as current:
-            text, ok = await self._run_one(call, context)
+            text, ok = await self._run_one(call, context, within_s)
             if not ok:
                 mark_failed(current, "tool_error")
         duration = round((time.perf_counter() - begun) * 1000, 1)
@@ -116,7 +126,7 @@ class ToolExecutor:
             status="success" if ok else "error",
         )
 
-    async def _run_one(self, call: ToolCall, context: TurnContext) -> tuple[str, bool]:
+    async def _run_one(self, call: ToolCall, context: TurnContext, within_s: float | None) -> tuple[str, bool]:
         registered = self._registry.get(call["name"])
         if registered is None or (context.temporary and registered.alone):
             reason = "This conversation is temporary: memory stays as it is."
@@ -125,8 +135,9 @@ class ToolExecutor:
         arguments = {name: value for name, value in call["args"].items() if name != "runtime"}
         if registered.takes_runtime:
             arguments["runtime"] = _runtime(call, context)
+        seconds = registered.timeout_s if within_s is None else min(registered.timeout_s, within_s)
         try:
-            async with asyncio.timeout(registered.timeout_s) as limit:
+            async with asyncio.timeout(seconds) as limit:
                 return str(await registered.tool.ainvoke(arguments)), True
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
@@ -135,7 +146,7 @@ class ToolExecutor:
             return str(error), False
         except Exception:  # a tool's defect must not cost the user the answer
             if limit.expired():
-                return f"{call['name']} did not answer within {registered.timeout_s:g} s.", False
+                return f"{call['name']} did not answer within {seconds:.3g} s.", False
             log.error("tool failed", tool=call["name"], exc_info=not context.temporary)
             return f"{call['name']} failed.", False
 
