@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from api.access import Admin, ServicesOf
 from api.problems import documented
 from services.conversations.values import Id
-from services.identity.api_keys import ApiKeys
 from services.identity.caller import Scope
 
 router = APIRouter(
@@ -62,13 +61,13 @@ class KeyList(BaseModel):
 @router.get("", response_model=KeyList)
 async def keys(services: ServicesOf, caller: Admin) -> Any:
     """Every key of the tenant, including revoked ones."""
-    return {"items": await ApiKeys(services.database).list(caller.tenant_id)}
+    return {"items": await services.api_keys.list(caller.tenant_id)}
 
 
 @router.post("", response_model=NewKeyView, status_code=HTTPStatus.CREATED)
 async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
     """Create a key. Keys are checked while `ANAMNESIS_AUTH=api_key`."""
-    record, key = await ApiKeys(services.database).create(
+    record, key = await services.api_keys.create(
         caller.tenant_id,
         body.name,
         body.scopes,
@@ -81,4 +80,4 @@ async def create(body: KeyRequest, services: ServicesOf, caller: Admin) -> Any:
 @router.delete("/{key_id}", response_model=KeyView, responses=documented(HTTPStatus.NOT_FOUND))
 async def revoke(key_id: UUID, services: ServicesOf, caller: Admin) -> Any:
     """Revoke a key; repeating it changes nothing."""
-    return await ApiKeys(services.database).revoke(caller.tenant_id, key_id)
+    return await services.api_keys.revoke(caller.tenant_id, key_id)

@@ -17,7 +17,7 @@ from services.conversations.spaces import Spaces
 from services.conversations.transcript import Transcript
 from services.conversations.turns import Turns
 from services.conversations.users import Users
-from services.engines import Engines, make_vault
+from services.engines import Engines, make_database
 from services.erasure.conversations import ConversationErasure
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
@@ -26,6 +26,7 @@ from services.erasure.traces import Traces
 from services.experiments.experiments import Experiments
 from services.experiments.report import ExperimentReports
 from services.forgetting.receipts import ReceiptKey, Receipts
+from services.identity.api_keys import ApiKeys
 from services.identity.authentication import Authenticator
 from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
@@ -88,6 +89,7 @@ class Services:
 
     settings: Settings
     authenticator: Authenticator
+    api_keys: ApiKeys
     rate_limits: RateLimits
     usage: UsageLedger
     budgets: Budgets
@@ -145,15 +147,23 @@ class Services:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[Services]:
+async def open_services(
+    settings: Settings, engines: Engines, first: "Services | None" = None
+) -> AsyncIterator[Services]:
     """Connect to the stores and wire the services.
+
+    Args:
+        settings: of the service, or of one of its shards.
+        engines: where the stores are.
+        first: for a shard, the services over the first database. They identify callers and count requests for all
+            shards, and share their models.
 
     Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
         DatabaseUnavailable: the database does not answer.
     """
     async with AsyncExitStack() as stack:
-        connected = await _connect(stack, settings, engines)
+        connected = await _connect(stack, settings, engines, first)
         database, cache, jobs = connected.database, connected.cache, connected.jobs
         models, embedder = connected.models, connected.embedder
         leases = TurnLeases(database, default_locale=settings.default_locale)
@@ -189,10 +199,11 @@ async def open_services(settings: Settings, engines: Engines) -> AsyncIterator[S
         yield Services(
             settings=settings,
             authenticator=connected.authenticator,
-            rate_limits=RateLimits(settings, cache),
+            api_keys=first.api_keys if first else ApiKeys(database.for_every_tenant()),
+            rate_limits=first.rate_limits if first else RateLimits(settings, cache),
             usage=connected.usage,
             budgets=Budgets(settings, connected.usage),
-            tickets=Tickets(cache),
+            tickets=first.tickets if first else Tickets(cache),
             database=database,
             redis=cache,
             milvus=connected.milvus,
@@ -273,19 +284,24 @@ class _Connected:
     usage: UsageLedger
 
 
-async def _connect(stack: AsyncExitStack, settings: Settings, engines: Engines) -> _Connected:
-    database = Database(engines.database_url, direct_url=engines.direct_url, vault=make_vault(settings))
+async def _connect(
+    stack: AsyncExitStack, settings: Settings, engines: Engines, first: "Services | None"
+) -> _Connected:
+    database = make_database(settings, engines.database_url, engines.direct_url)
     stack.push_async_callback(database.close)
     await database.open()
     cache = redis.connect(settings.redis_url)
     stack.push_async_callback(redis.close, cache)
     milvus = Milvus(engines.milvus_uri, settings.milvus_token)
     stack.push_async_callback(milvus.close)
-    models, embedder = await asyncio.to_thread(_make_models, settings)
-    stack.push_async_callback(models.close)
-    stack.push_async_callback(embedder.close)
-    authenticator = Authenticator(settings, database)
-    stack.push_async_callback(authenticator.close)
+    if first is None:
+        models, embedder = await asyncio.to_thread(_make_models, settings)
+        stack.push_async_callback(models.close)
+        stack.push_async_callback(embedder.close)
+        authenticator = Authenticator(settings, database)
+        stack.push_async_callback(authenticator.close)
+    else:
+        models, embedder, authenticator = first.models, first.embedder, first.authenticator
     usage = UsageLedger(database)
     usage.open()
     stack.push_async_callback(usage.close)

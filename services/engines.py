@@ -103,12 +103,17 @@ async def open_database(settings: Settings) -> AsyncIterator[Database]:
     async with open_postgres(settings) as (database_url, owner_url):
         if owner_url:
             await asyncio.to_thread(migrate, owner_url, role_of(database_url))
-        database = Database(database_url, direct_url=direct_url(settings), vault=make_vault(settings))
+        database = make_database(settings, database_url, direct_url(settings))
         try:
             await database.open()
             yield database
         finally:
             await database.close()
+
+
+def make_database(settings: Settings, url: str, direct: str | None) -> Database:
+    """Return the database at an address as the settings use it, not yet connected."""
+    return Database(url, direct_url=direct, vault=make_vault(settings), sharded=settings.shards is not None)
 
 
 def make_vault(settings: Settings) -> "Vault | None":

@@ -26,6 +26,7 @@ from api.cli import (
     reindex,
     replay,
     serve,
+    shard,
     tenants,
     top,
     transfer,
@@ -56,6 +57,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(encryption.app, name="encryption")
 app.add_typer(tenants.app, name="tenants")
+app.add_typer(shard.app, name="shard")
 app.command(name="audit")(audit.audit)
 app.command(name="verify-receipt")(receipts.verify_receipt)
 app.command(name="erase")(erase.erase)

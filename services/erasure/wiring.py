@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.conversations.event_log import EventLog
 from services.conversations.leases import TurnLeases
-from services.engines import direct_url, make_vault
+from services.engines import direct_url, make_database
 from services.erasure.erasure import Erasure
 from services.erasure.spaces import SpaceErasure
 from services.erasure.stores import ErasureStores
@@ -18,7 +18,6 @@ from services.memory.operations import OperationLog
 from services.platform import redis
 from services.platform.breaker import CircuitBreaker
 from services.platform.milvus import Milvus
-from services.platform.postgres import Database
 from services.platform.settings import Settings
 
 
@@ -33,7 +32,7 @@ async def open_erasure(
         DatabaseUnavailable: the database does not answer.
     """
     async with AsyncExitStack() as stack:
-        database = Database(database_url, direct_url=direct_url(settings), vault=make_vault(settings))
+        database = make_database(settings, database_url, direct_url(settings))
         stack.push_async_callback(database.close)
         await database.open()
         cache = redis.connect(settings.redis_url)

@@ -55,6 +55,18 @@ def as_entity(row: ChunkRow) -> dict[str, Any]:
     }
 
 
+def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
+    """Return the collection of chunks, for an embedding model and its dimensions."""
+    return VectorIndex(
+        milvus,
+        model=model,
+        dimension=dimension,
+        of="knowledge bases",
+        prefix=NAME,
+        add_own_fields=_add_fields_of_chunk,
+    )
+
+
 class ChunkIndex:
     """Adds, finds and removes chunks."""
 
@@ -62,14 +74,7 @@ class ChunkIndex:
         """Take the embedding model's name and dimensions."""
         self._milvus = milvus
         self._dimension = dimension
-        self._vectors = VectorIndex(
-            milvus,
-            model=model,
-            dimension=dimension,
-            of="knowledge bases",
-            prefix=NAME,
-            add_own_fields=_add_fields_of_chunk,
-        )
+        self._vectors = vector_index(milvus, model=model, dimension=dimension)
 
     @property
     def is_outdated(self) -> bool:

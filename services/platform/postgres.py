@@ -1,6 +1,7 @@
 """PostgreSQL: the pool, transactions that see only one tenant, and the conversion of driver errors."""
 
 import asyncio
+import copy
 import select
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -18,13 +19,14 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
 from services.encryption.state import check_encryption
-from services.errors import DatabaseContended, DatabaseUnavailable
+from services.errors import DatabaseContended, DatabaseUnavailable, TenantElsewhere
 from services.platform.database_checks import (
     DATABASE_URL_IS_POOLED,
     DIRECT_URL_IS_POOLED,
     check_direct,
     check_role,
     check_schema,
+    check_sharding,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +74,14 @@ _SET_LIMITS_LOCALLY = "".join(f", set_config('{name}', '{limit}', true)" for nam
 
 # Row-level security reads the setting; `true` makes it end with the transaction.
 _SET_TENANT = "SELECT set_config('anamnesis.tenant_id', %s, true)"
+_ENTER_TENANT = "SELECT enter_tenant(%s)"
+_CLOSED = "AN001"
+"""Error code of `enter_tenant` for a tenant that the database does not serve."""
+
+_TENANTS = "SELECT id FROM tenants ORDER BY id"
+_SERVED_TENANTS = """
+SELECT id FROM tenants t WHERE NOT EXISTS (SELECT FROM closed_tenants c WHERE c.tenant_id = t.id) ORDER BY id
+"""
 _AND_LOCK = ", pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 # Statements that belong together see the same state.
@@ -118,6 +128,7 @@ class Database:
         direct_url: str | None = None,
         statement_s: float = _STATEMENT_S,
         vault: "Vault | None" = None,
+        sharded: bool = False,
     ) -> None:
         """Take the addresses.
 
@@ -128,11 +139,14 @@ class Database:
                 and locks that outlast a transaction. None = `url` is direct.
             statement_s: seconds for one round trip.
             vault: seals and opens users' words; None = they are stored as they are.
+            sharded: whether tenants may be in another database; then each transaction of a tenant first looks
+                whether this one serves it, and raises TenantElsewhere if not.
         """
         self.vault = vault
+        self._sharded = sharded
         self._pooled = direct_url is not None
         self._direct_url = direct_url or url
-        self._set_tenant: LiteralString = _SET_TENANT + (_SET_LIMITS_LOCALLY if self._pooled else "")
+        self._set_tenant = self._entering(_ENTER_TENANT if sharded else _SET_TENANT)
         self._statement_s = statement_s
         self._under_way: set[asyncio.Task[Any]] = set()
         self._in_doubt_until = 0.0
@@ -151,6 +165,18 @@ class Database:
             kwargs={"connect_timeout": 5} | ({"prepare_threshold": None} if self._pooled else {}),
         )
 
+    def _entering(self, statement: LiteralString) -> LiteralString:
+        return statement + (_SET_LIMITS_LOCALLY if self._pooled else "")
+
+    def for_every_tenant(self) -> "Database":
+        """Return the same database for what every tenant has in it, wherever its data are: its API keys."""
+        if not self._sharded:
+            return self
+        same = copy.copy(self)
+        same._sharded = False
+        same._set_tenant = self._entering(_SET_TENANT)
+        return same
+
     async def open(self) -> None:
         """Connect.
 
@@ -166,6 +192,7 @@ class Database:
                     await check_direct(connection, DATABASE_URL_IS_POOLED)
                 await check_role(connection)
                 await check_schema(connection)
+                await check_sharding(connection, sharded=self._sharded)
                 await check_encryption(connection, self.vault)
             if self._pooled:
                 async with self._direct_connection() as connection:
@@ -394,8 +421,8 @@ class Database:
             return await _all_rows(cursor)
 
     async def tenants(self) -> list[UUID]:
-        """Return the ids of all tenants."""
-        rows = await self.fetch_without_tenant("SELECT id FROM tenants ORDER BY id", {}, tuple_row)
+        """Return the ids of all tenants that this database serves."""
+        rows = await self.fetch_without_tenant(_SERVED_TENANTS if self._sharded else _TENANTS, {}, tuple_row)
         return [row[0] for row in rows]
 
     async def ping(self) -> float:
@@ -504,3 +531,7 @@ async def driver_errors_made_ours() -> AsyncIterator[None]:
         raise DatabaseContended from error
     except (*_TRANSIENT, TimeoutError) as error:
         raise DatabaseUnavailable from error
+    except psycopg.DatabaseError as error:
+        if error.sqlstate == _CLOSED:
+            raise TenantElsewhere from error
+        raise

@@ -108,6 +108,16 @@ def shard_of(user_id: UUID) -> int:
     return user_id.int % SHARDS
 
 
+def names() -> list[str]:
+    """Return the names of all collections of episodes."""
+    return [NAME.format(shard=shard) for shard in range(SHARDS)]
+
+
+def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
+    """Return the collections of episodes, for an embedding model and its dimensions."""
+    return VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
+
+
 class EpisodeIndex:
     """Adds, finds and removes units."""
 
@@ -115,7 +125,7 @@ class EpisodeIndex:
         """Take the embedding model and its dimensions, and the keys that hide terms; None = terms are stored."""
         self._key_of = key_of
         self._milvus = milvus
-        self._vectors = VectorIndex(milvus, model=model, dimension=dimension, of="episodes", prefix=PREFIX)
+        self._vectors = vector_index(milvus, model=model, dimension=dimension)
 
     @property
     def is_outdated(self) -> bool:

@@ -1,0 +1,1 @@
+"""Tenants in several databases: which one holds a tenant, and moving tenants between them."""

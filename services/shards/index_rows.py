@@ -1,0 +1,102 @@
+"""A tenant's rows in Milvus: copied with their embeddings, which would cost a model's time to make again."""
+
+import asyncio
+import hashlib
+from array import array
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from services.errors import ConfigurationError
+from services.knowledge import index as knowledge
+from services.memory.episodes import index as episodes
+from services.platform.milvus import CollectionMissing, Milvus
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+Take = Callable[[Sequence[dict[str, Any]]], Coroutine[Any, Any, None]]
+
+_AT_ONCE = 500
+_MADE = "sparse"
+"""The field that a collection makes itself."""
+
+
+class TenantIndex:
+    """The rows of one tenant in one shard's Milvus."""
+
+    def __init__(self, milvus: Milvus, tenant_id: UUID, *, model: str, dimension: int) -> None:
+        """Take the Milvus of a shard, and the embedding model of the service."""
+        self._milvus = milvus
+        self._chosen = f'tenant_id == "{tenant_id}"'
+        self._of_collections = {
+            **dict.fromkeys(episodes.names(), episodes.vector_index(milvus, model=model, dimension=dimension)),
+            knowledge.NAME: knowledge.vector_index(milvus, model=model, dimension=dimension),
+        }
+
+    async def remove(self) -> None:
+        """Remove the rows.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        for name, vectors in self._of_collections.items():
+            await vectors.delete(name, [self._chosen])
+
+    async def copy_into(self, target: "TenantIndex") -> None:
+        """Copy the rows, in place of those that an earlier try or move left.
+
+        Raises:
+            Unavailable: a Milvus does not answer.
+            ConfigurationError: the target's index was made with another embedding model, or both are the same.
+        """
+        if await self._collections() & await target._collections():  # their names are unique
+            raise ConfigurationError("The two shards have the same Milvus; each needs one, or a database in it.")
+        await target.remove()
+        for name, vectors in target._of_collections.items():
+            await self._each(name, partial(vectors.upsert, name))
+
+    async def digests(self) -> dict[str, tuple[int, str]]:
+        """Number and SHA-256 of the rows of each collection that has any."""
+        found = {}
+        for name in self._of_collections:
+            lines: list[bytes] = []
+
+            async def add(rows: Sequence[dict[str, Any]], lines: list[bytes] = lines) -> None:
+                lines.extend(_digest(row) for row in rows)
+
+            await self._each(name, add)
+            if lines:
+                found[name] = (len(lines), hashlib.sha256(b"".join(sorted(lines))).hexdigest())
+        return found
+
+    async def _collections(self) -> set[str]:
+        async with self._milvus.use() as client:
+            return set(await client.list_collections())
+
+    async def _each(self, name: str, take: Take) -> None:
+        """Hand over the rows of a collection in parts; none where it is not there."""
+        loop = asyncio.get_running_loop()
+
+        def read(client: "MilvusClient") -> None:
+            stored = client.describe_collection(name)["fields"]
+            fields = [field["name"] for field in stored if field["name"] != _MADE]
+            client.load_collection(name)
+            found = client.query_iterator(name, batch_size=_AT_ONCE, filter=self._chosen, output_fields=fields)
+            while batch := found.next():
+                rows = [{field: row[field] for field in fields} for row in batch]
+                asyncio.run_coroutine_threadsafe(take(rows), loop).result()
+            found.close()
+
+        with suppress(CollectionMissing):
+            await self._milvus.in_thread(read)
+
+
+def _digest(row: dict[str, Any]) -> bytes:
+    digest = hashlib.sha256()
+    for field in sorted(row):
+        value = row[field]
+        digest.update(array("f", value).tobytes() if field == "embedding" else repr(value).encode())
+    return digest.digest()

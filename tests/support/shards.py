@@ -1,0 +1,94 @@
+"""A service over two databases: `home`, and a shard `north` with a database and a Milvus of its own."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import httpx
+import psycopg
+from psycopg import sql
+from pydantic import SecretStr
+
+from api.tenant_routing import ServedShards, serve_shards
+from services.bootstrap import Services, open_services
+from services.engines import Engines
+from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
+from services.platform.settings import Settings
+from services.shards.addresses import settings_of_shards
+from services.shards.directory import Directory
+from services.shards.moving import Moves
+from services.shards.registering import add_shard
+from tests.support.application import running_turns, served
+
+TEMPLATE = "anamnesis"
+
+
+@contextmanager
+def second_database(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A further migrated database; yields its name."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER {} STRATEGY FILE_COPY").format(
+                sql.Identifier(name), sql.Identifier(TEMPLATE), sql.Identifier(OWNER_ROLE)
+            )
+        )
+        yield name
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def with_shards(
+    settings: Settings, home: Engines, postgres: EmbeddedPostgres, north: str, north_milvus: str, folder: Path
+) -> Settings:
+    """Settings with the addresses of both."""
+    file = folder / "shards.toml"
+    file.write_text(
+        f"[north]\ndatabase_url = {json.dumps(postgres.url(SERVICE_ROLE, north))}\n"
+        f"milvus_uri = {json.dumps(north_milvus)}\n"
+    )
+    stores = {"database_url": SecretStr(home.database_url), "milvus_uri": home.milvus_uri}
+    return settings.model_copy(update={**stores, "shards": file})
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """A running service over two databases."""
+
+    settings: Settings
+    home: Services
+    shards: ServedShards
+    url: str
+
+    @property
+    def directory(self) -> Directory:
+        """The directory, as another process reads it."""
+        return Directory(self.home.database)
+
+    def moves(self) -> Moves:
+        """Moves, as another process makes them."""
+        embedder = self.home.embedder
+        known = settings_of_shards(self.settings)
+        return Moves(self.directory, known, model=embedder.model, dimension=embedder.dimension)
+
+    async def tenant(self, name: str) -> tuple[UUID, httpx.AsyncClient]:
+        """A new tenant, and a client with its key; the caller closes it."""
+        from services.identity.tenants import Tenants
+
+        tenant = await Tenants(self.home.database).create(name)
+        _, key = await self.home.api_keys.create(
+            tenant.id, "test", ["chat", "memory:read", "memory:write", "admin"]
+        )
+        headers = {"Authorization": f"Bearer {key}"}
+        return tenant.id, httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30, verify=False)
+
+
+@asynccontextmanager
+async def sharded_service(settings: Settings, engines: Engines) -> AsyncIterator[Sharded]:
+    """Serve with the shard `north` added."""
+    async with open_services(settings, engines) as home, running_turns(home) as runner:
+        await add_shard(Directory(home.database), "north", settings_of_shards(settings)["north"])
+        async with serve_shards(home, runner) as shards, served(home, runner, shards) as url:
+            yield Sharded(settings, home, shards, url)
