@@ -5,12 +5,11 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from api.access import FOR_OPERATORS, RunnerOf, ServicesOf, is_operator
 from api.schemas import ReadinessView
 from services.health import check_dependencies, measure_jobs, overall
-from services.platform.metrics import registry
+from services.platform.metrics import exposition
 
 router = APIRouter(tags=["health"])
 
@@ -35,7 +34,8 @@ async def readyz(connection: Request, services: ServicesOf, runner: RunnerOf) ->
 
 
 @router.get("/metrics", response_class=PlainTextResponse, dependencies=[FOR_OPERATORS])
-async def metrics(services: ServicesOf) -> Response:
-    """Prometheus metrics."""
+async def metrics(connection: Request, services: ServicesOf) -> Response:
+    """Metrics in Prometheus' text format; in OpenMetrics, with exemplars, for those who accept it."""
     await measure_jobs(services.jobs)
-    return Response(generate_latest(registry()), media_type=CONTENT_TYPE_LATEST)
+    content, media_type = exposition(connection.headers.get("accept", ""))
+    return Response(content, media_type=media_type)

@@ -15,7 +15,7 @@ import structlog
 from prometheus_client.multiprocess import mark_process_dead
 
 from services.platform.child_process import die_with_parent
-from services.platform.metrics import SHARED_FOLDER
+from services.platform.exemplars import SHARED_FOLDER
 
 log = structlog.get_logger(__name__)
 

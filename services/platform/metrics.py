@@ -2,11 +2,13 @@
 
 import os
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client import CONTENT_TYPE_LATEST as PLAIN
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
 
-SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The client library's variable for the folder in which the processes of one service keep their figures."""
+from services.platform.exemplars import SHARED_FOLDER, SharedFigures, TracedHistogram
+
+_OPENMETRICS = "application/openmetrics-text"
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -28,7 +30,7 @@ EXPERIMENT_TURNS = Counter(
     "Turns that ended, by experiment, variant and outcome.",
     ["experiment", "variant", "status"],
 )
-EXPERIMENT_FIRST_TOKEN_SECONDS = Histogram(
+EXPERIMENT_FIRST_TOKEN_SECONDS = TracedHistogram(
     "anamnesis_experiment_first_token_seconds",
     "From the request to the first token of its answer, by experiment and variant.",
     ["experiment", "variant"],
@@ -40,12 +42,12 @@ EXPERIMENT_FEEDBACK = Counter(
     ["experiment", "variant", "rating"],
 )
 DEGRADED = Counter("anamnesis_degraded_total", "Turns that went without something, by what it was.", ["source"])
-FIRST_TOKEN_SECONDS = Histogram(
+FIRST_TOKEN_SECONDS = TracedHistogram(
     "anamnesis_first_token_seconds", "From the request to the first token of its answer.", buckets=_SECONDS
 )
-NODE_SECONDS = Histogram("anamnesis_node_seconds", "Time in each node.", ["node"], buckets=_SECONDS)
+NODE_SECONDS = TracedHistogram("anamnesis_node_seconds", "Time in each node.", ["node"], buckets=_SECONDS)
 LLM_TOKENS = Counter("anamnesis_llm_tokens_total", "Tokens as the provider reports them.", ["kind"])
-GEN_AI_SECONDS = Histogram(
+GEN_AI_SECONDS = TracedHistogram(
     "gen_ai_client_operation_duration_seconds",
     "Calls of language models, by OpenTelemetry's names; error_type is empty for those that succeeded.",
     ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "error_type"],
@@ -73,7 +75,7 @@ WORKING_SETS_LOADED = Counter("anamnesis_working_sets_loaded_total", "Working se
 RECALLS_SKIPPED = Counter(
     "anamnesis_recalls_skipped_total", "Turns that were answered without recall, by what was broken.", ["reason"]
 )
-RECALL_SECONDS = Histogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)
+RECALL_SECONDS = TracedHistogram("anamnesis_recall_seconds", "Time in recall.", buckets=_SECONDS)
 RECALLED = Counter("anamnesis_recalled_total", "Units that were recalled into prompts.")
 
 MEMORY_PLANS = Counter(
@@ -118,10 +120,17 @@ LINEAGE_ORPHANS = Gauge(
 )
 
 
-def registry() -> CollectorRegistry:
-    """Return the metrics of this process, or of all processes that serve one port."""
-    if SHARED_FOLDER not in os.environ:
-        return REGISTRY
-    merged = CollectorRegistry()
-    MultiProcessCollector(merged)  # type: ignore[no-untyped-call]
-    return merged
+def exposition(accepted: str) -> tuple[bytes, str]:
+    """Return the metrics of this process, or of all processes that serve one port, and their media type.
+
+    Args:
+        accepted: the request's `Accept`. OpenMetrics, which alone has exemplars, is for those who name it.
+    """
+    shown = REGISTRY
+    if SHARED_FOLDER in os.environ:
+        shown = CollectorRegistry()
+        shown.register(SharedFigures())
+    if _OPENMETRICS in accepted.lower():
+        shown_as: bytes = openmetrics.generate_latest(shown)  # type: ignore[no-untyped-call]
+        return shown_as, openmetrics.CONTENT_TYPE_LATEST
+    return generate_latest(shown), PLAIN

@@ -1,11 +1,14 @@
 """Traces of turns, as a collector gets them."""
 
 import asyncio
+import io
 import logging
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics.parser import text_fd_to_metric_families
 
 from services.bootstrap import Services
 from services.errors import ConfigurationError
@@ -52,6 +55,10 @@ async def _asked(services: Services) -> httpx.Response:
         httpx.AsyncClient(base_url=url, timeout=30, verify=False) as http,
     ):
         return await http.post("/api/v1/chat", json=ASK)
+
+
+def _families(text: str) -> list[Metric]:
+    return list(text_fd_to_metric_families(io.StringIO(text)))  # type: ignore[no-untyped-call]
 
 
 async def _sent() -> None:
@@ -104,6 +111,24 @@ async def test_a_turn_is_one_trace_within_its_callers(
     told = repr([each.attributes for each in collector.spans])
     assert "Bruno" not in told
     assert "Noted." not in told
+
+
+async def test_durations_name_the_newest_trace_for_those_who_accept_openmetrics(
+    client: httpx.AsyncClient,
+) -> None:
+    await client.post("/api/v1/chat", json=ASK, headers={"traceparent": f"00-{CALLERS_TRACE}-{CALLERS_SPAN}-01"})
+    shown = await client.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+    assert shown.headers["content-type"].startswith("application/openmetrics-text")
+    families = {family.name: family for family in _families(shown.text)}
+    for name in ("first_token_seconds", "node_seconds", "recall_seconds"):
+        traces = {
+            each.exemplar.labels["trace_id"] for each in families[f"anamnesis_{name}"].samples if each.exemplar
+        }
+        assert CALLERS_TRACE in traces, name
+    assert any(each.exemplar for each in families["gen_ai_client_operation_duration_seconds"].samples)
+    plain = await client.get("/metrics")
+    assert plain.headers["content-type"].startswith("text/plain")
+    assert "trace_id" not in plain.text
 
 
 async def test_what_was_said_is_sent_on_request_alone(
