@@ -28,7 +28,7 @@ User = Annotated[Id, Path()]
     responses=documented(HTTPStatus.CONFLICT),
 )
 async def compress(user_id: User, body: CompressionRequest, services: ServicesOf, caller: MemoryWriter) -> Any:
-    """Let a worker merge duplicate episodes and retire faded ones; 409 while a run is in progress.
+    """Let a worker merge duplicate episodes; 409 while a run is in progress.
 
     With `dry_run` nothing is changed, and the report says what would be.
     """

@@ -42,7 +42,7 @@ class ReportView(BaseModel):
     consolidated: int = Field(0, description="New texts.")
     superseded: int = Field(0, description="Episodes that they replace.")
     dropped: list[DroppedView] = Field([], description="Those of them that no new text represents, and why.")
-    retired: int = Field(0, description="Old ones of little importance that were never recalled.")
+    retired: int = Field(0, description="Episodes retired by a run of an earlier version.")
     failures: list[FailureView] = Field([], description="Groups that were left unchanged, and why.")
     changed_meanwhile: int = Field(0, description="Groups that changed during the run and were left unchanged.")
     by: Literal["model", "rules"] = "model"

@@ -131,6 +131,8 @@ class EpisodeListQuery(BaseModel):
     )
     superseded: bool = Field(False, description="Also superseded ones.")
     retracted: bool = Field(False, description="Also those that the user asked memory to forget.")
+    archived: bool | None = Field(None, description="true = only archived ones, false = none of them.")
+    pinned: bool | None = Field(None, description="true = only pinned ones, false = none of them.")
     as_of: PastMoment = None
     after: str | None = Field(None, max_length=200, description="The `next` of the previous page.")
     limit: int = Field(50, ge=1, le=MAX_PAGE)
@@ -152,8 +154,10 @@ class ListedEpisodeView(ValidityView):
     source_message_ids: list[UUID]
     last_recalled_at: datetime | None
     recall_count: int
-    superseded_by: UUID | None = Field(description="Its replacement, or the compression run that retired it.")
+    superseded_by: UUID | None = Field(description="Its replacement, or the run that archived or removed it.")
     retracted_at: datetime | None = Field(description="When the user asked memory to forget it.")
+    pinned_at: datetime | None = Field(description="When it was pinned; maintenance leaves it alone. null = not.")
+    archived_at: datetime | None = Field(description="When maintenance took it out of recall. null = it holds.")
 
 
 class EpisodePage(BaseModel):

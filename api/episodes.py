@@ -73,6 +73,14 @@ async def edit(
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
+@router.post("/{episode_id}/restore", response_model=WholeEpisodeView, responses=documented(HTTPStatus.CONFLICT))
+async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Bring a memory back that maintenance archived or removed; 409 if it did neither."""
+    caller.act_for(user_id)
+    await services.maintenance.fading.restore(caller.tenant_id, user_id, episode_id)
+    return await _whole(services, caller.tenant_id, user_id, episode_id)
+
+
 @router.post("/search", response_model=FoundEpisodes)
 async def search(user_id: User, body: EpisodeSearchRequest, services: ServicesOf, caller: MemoryReader) -> Any:
     """Search everything said by or to a user, and what was remembered of it; best first."""

@@ -45,7 +45,7 @@ class ItemView(BaseModel):
         description="Its maker, as far as it applies and is known: `actor`, `turn_id`, `job`, `job_id`, `prompt` "
         "(purpose and version), `model`."
     )
-    state: Literal["current", "superseded", "retracted"]
+    state: Literal["current", "superseded", "archived", "retracted"]
     values: list[ValueView] = Field(description="Of a section of core memory.")
 
 

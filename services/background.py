@@ -1,4 +1,4 @@
-"""Services that work on memory in the background: the memory agent, compression, reflection."""
+"""Services that work on memory in the background: the memory agent, compression, maintenance, reflection."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ from services.compression.wiring import CompressionServices, make_compression
 from services.jobs.queue import JobQueue
 from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
+from services.maintenance.wiring import Maintenance, make_maintenance
 from services.memory.agent.agent import MemoryAgent
 from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.store import AgentStore
@@ -22,6 +23,7 @@ class BackgroundServices:
 
     memory_agent: MemoryAgent
     compression: CompressionServices
+    maintenance: Maintenance
     reflection: Reflection
     uncertain_commands: UncertainCommands
 
@@ -53,6 +55,7 @@ def make_background(
     return BackgroundServices(
         agent,
         make_compression(settings, database, models, embedder, memory.operations, jobs),
+        make_maintenance(database, memory, jobs),
         Reflection(database, models, jobs, on=settings.memory_reflection),
         UncertainCommands(database, store, models, memory.resolution, memory.retraction, jobs),
     )

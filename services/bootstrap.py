@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from services.knowledge.wiring import Knowledge
     from services.llm.chat_models import ChatModels
     from services.llm.embeddings import Embedder
+    from services.maintenance.wiring import Maintenance
     from services.memory.agent.agent import MemoryAgent
     from services.memory.agent.uncertain_commands import UncertainCommands
     from services.memory.inquiry import MemoryInquiry
@@ -134,6 +135,7 @@ class Services:
     memory_agent: "MemoryAgent"
     compression: "Compression"
     compression_scheduler: "CompressionScheduler"
+    maintenance: "Maintenance"
     reflection: "Reflection"
     uncertain_commands: "UncertainCommands"
     experiments: Experiments
@@ -257,6 +259,7 @@ async def open_services(
             memory_agent=background.memory_agent,
             compression=background.compression.compression,
             compression_scheduler=background.compression.scheduler,
+            maintenance=background.maintenance,
             reflection=background.reflection,
             uncertain_commands=background.uncertain_commands,
             experiments=experiments,

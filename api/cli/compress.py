@@ -39,7 +39,7 @@ def compress(
     undo: Annotated[UUID | None, typer.Option(help="Undo this run instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Merge a user's duplicate memories and retire faded ones. An interrupted run changes nothing.
+    """Merge a user's duplicate memories. An interrupted run changes nothing.
 
     With a language model configured it writes the merged memories; otherwise the newest of each group is kept.
 
@@ -90,21 +90,20 @@ async def _run(services: "Services", owner: "Owner", *, dry_run: bool) -> dict[s
 
 
 def _show(user: str, told: dict[str, Any]) -> None:
-    if not told["superseded"] + told["retired"]:
-        typer.echo(f"Nothing to merge or retire among {as_counts({'memories': told['episodes_before']})}.")
+    if not told["superseded"]:
+        typer.echo(f"Nothing to merge among {as_counts({'memories': told['episodes_before']})}.")
     else:
         how = "without a language model" if told["by"] == "rules" else "by the language model"
         merged = f"{as_counts({'memories': told['superseded']})} merged into {told['consolidated']} {how}"
         would = "would become" if told["dry_run"] else "became"
         typer.echo(
-            f"{as_counts({'memories': told['episodes_before']})} {would} {told['episodes_after']}: {merged}, "
-            f"{told['retired']} retired."
+            f"{as_counts({'memories': told['episodes_before']})} {would} {told['episodes_after']}: {merged}."
         )
     for failure in told["failures"]:
         typer.echo(f"{as_counts({'memories': failure['episodes']})} not merged: {failure['reason']}", err=True)
     if told["left_for_later"]:
         typer.echo(f"{as_counts({'groups': told['left_for_later']})} left for the next run.")
-    if not told["dry_run"] and told["superseded"] + told["retired"]:
+    if not told["dry_run"] and told["superseded"]:
         typer.echo(f"To undo: anamnesis compress {user} --undo {told['run']}")
 
 

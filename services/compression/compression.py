@@ -1,4 +1,4 @@
-"""Compression: merges duplicate episodes, and retires those that nobody asked for in months.
+"""Compression: merges duplicate episodes.
 
 A run stages its texts beside the existing episodes, and swaps them in one transaction: a crash at any step, or an
 unusable answer of a model, leaves memory unchanged. `CompressionUndo` restores exactly what was.
@@ -6,7 +6,6 @@ unusable answer of a model, leaves memory unchanged. `CompressionUndo` restores 
 
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -15,7 +14,7 @@ from services.compression.clusters import ClusterFinder
 from services.compression.merging import GroupMerger
 from services.compression.models import LONGEST_TEXT, Member, MergedText, Report
 from services.compression.rules import CompressionRules
-from services.compression.run import Fading, LostRun, Run, StoredRun
+from services.compression.run import LostRun, Run, StoredRun
 from services.compression.store import COMPRESS, CompressionStore
 from services.compression.undo import CompressionUndo
 from services.errors import BadModelOutput, Conflict, DatabaseUnavailable, NotFound, Unavailable
@@ -86,9 +85,7 @@ class Compression:
             raise NotFound(f"There is no run of compression {run_id}.")
         return found[0]
 
-    async def carry_out(
-        self, tenant_id: UUID, run_id: UUID, *, now: datetime | None = None, on_step: OnStep | None = None
-    ) -> Report | None:
+    async def carry_out(self, tenant_id: UUID, run_id: UUID, *, on_step: OnStep | None = None) -> Report | None:
         """Carry out a run; None if there is no longer anything to do.
 
         Raises:
@@ -99,7 +96,7 @@ class Compression:
             return None
         report, begun = Report(), time.monotonic()
         try:
-            await self._carry_out(run, report, now or datetime.now(UTC), begun, on_step or _nobody)
+            await self._carry_out(run, report, begun, on_step or _nobody)
         except LostRun:
             log.info("a run of compression was taken over", run_id=str(run_id))
             return None
@@ -111,12 +108,11 @@ class Compression:
             raise
         log.info(
             "memory compressed", run_id=str(run_id), dry_run=run.dry_run, before=report.episodes_before,
-            after=report.episodes_after, consolidated=report.consolidated, retired=report.retired,
-            failures=len(report.failures),
+            after=report.episodes_after, consolidated=report.consolidated, failures=len(report.failures),
         )  # fmt: skip
         return report
 
-    async def _carry_out(self, run: Run, report: Report, now: datetime, begun: float, on_step: OnStep) -> None:
+    async def _carry_out(self, run: Run, report: Report, begun: float, on_step: OnStep) -> None:
         members, report.episodes_before = await self.store.members(run)
         # Texts longer than what a model is shown could not be merged as a whole.
         readable = [member for member in members if len(member.text) <= LONGEST_TEXT]
@@ -131,13 +127,11 @@ class Compression:
         report.clusters = len(groups)
         made = await self._refine_all(run, groups, refining, report, begun, on_step)
         report.tokens = refining.tokens
-        fading = Fading(self.rules.retire_importance, now - timedelta(days=self.rules.retire_days))
         if not run.dry_run:
             report.seconds = _since(begun)
-            await self.store.swap(run, fading, report)
+            await self.store.swap(run, report)
             return
         sources = [member.id for refined in made for member, _ in refined.outcomes]
-        report.retired = await self.store.count_faded(run, fading, sources)
         report.consolidated, report.superseded = len(made), len(sources)
         report.dropped = [
             {"episode_id": str(member.id), "reason": outcome}
@@ -145,7 +139,7 @@ class Compression:
             for member, outcome in refined.outcomes
             if outcome != "represented"
         ]
-        report.episodes_after = report.episodes_before - len(sources) + len(made) - report.retired
+        report.episodes_after = report.episodes_before - len(sources) + len(made)
         report.seconds = _since(begun)
         await self.store.end(run, "done", report)
 

@@ -69,7 +69,6 @@ class Report:
     superseded: int = 0
     dropped: list[dict[str, str]] = field(default_factory=list)
     """Superseded episodes that no new text represents: `episode_id` and `reason`."""
-    retired: int = 0
     failures: list[dict[str, str | int]] = field(default_factory=list)
     """Groups left unchanged: `episodes` and `reason`."""
     changed_meanwhile: int = 0

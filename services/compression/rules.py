@@ -9,17 +9,13 @@ _MOST_AT_ONCE = 12
 
 @dataclass(frozen=True)
 class CompressionRules:
-    """When episodes are merged, and when they are retired."""
+    """When episodes are merged."""
 
     on: bool = True
     similarity: float = 0.85
     """Minimum cosine of similar episodes."""
     cluster: int = 4
     """Minimum number of similar episodes to merge."""
-    retire_importance: float = 0.3
-    """Importance below which old episodes are retired if they were never recalled."""
-    retire_days: int = 90
-    """Age in days after which such episodes are retired."""
     keep_days: int = 30
     """Days for which a run can be undone."""
 
@@ -35,7 +31,5 @@ def compression_rules(settings: Settings) -> CompressionRules:
         on=settings.memory_compression and settings.memory_episodes,
         similarity=settings.memory_compression_similarity,
         cluster=settings.memory_compression_cluster,
-        retire_importance=settings.memory_compression_retire_importance,
-        retire_days=settings.memory_compression_retire_days,
         keep_days=settings.memory_compression_keep_days,
     )

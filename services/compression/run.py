@@ -53,15 +53,5 @@ class StoredRun:
     """False if a later run builds on it."""
 
 
-@dataclass(frozen=True)
-class Fading:
-    """Criteria for retiring episodes: all of them hold, and the episode was never recalled."""
-
-    importance: float
-    """Less than this."""
-    before: datetime
-    """Only episodes from before this time."""
-
-
 class LostRun(Exception):
     """Another worker has taken the run over, or it was given up: what was staged has no effect."""

@@ -30,8 +30,7 @@ log = structlog.get_logger(__name__)
 
 _TIMEZONES: LiteralString = "SELECT DISTINCT timezone FROM users WHERE tenant_id = %(tenant_id)s"
 
-# Those who waited longest come first: if there are too many for one night, nobody waits for ever. Fewer new
-# episodes than the minimum to merge are not worth a run, unless some have aged enough to be retired.
+# Those who waited longest come first: if there are too many for one night, nobody waits for ever.
 _GROWN: LiteralString = """
 SELECT u.id, x.id
 FROM users u CROSS JOIN LATERAL (
@@ -47,11 +46,8 @@ WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
            OR r.status IN ('waiting', 'running') AND r.lease_until > %(now)s))
   AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
       AND v.last_active_at > %(active_since)s)
-  AND (EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
-          AND e.superseded_by IS NULL AND e.episode_type <> 'consolidated' AND e.created_at > last.at)
-       OR EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
-          AND e.superseded_by IS NULL AND e.recall_count = 0 AND e.importance < %(importance)s
-          AND e.created_at < %(before)s))
+  AND EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.expert_id = x.id
+      AND e.superseded_by IS NULL AND e.episode_type <> 'consolidated' AND e.created_at > last.at)
 ORDER BY last.at, u.id, x.id LIMIT %(limit)s
 """
 
@@ -84,15 +80,12 @@ class CompressionScheduler:
 
     async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
         rows = await self._database.fetch(tenant_id, _TIMEZONES, {"tenant_id": tenant_id}, tuple_row)
-        rules = self._compression.rules
         values = {
             "tenant_id": tenant_id,
             "timezones": [row[0] for row in rows if _is_time(row[0], now)],
             "now": now,
             "same_night": now - _SAME_NIGHT,
             "active_since": now - _ACTIVE,
-            "importance": rules.retire_importance,
-            "before": now - timedelta(days=rules.retire_days),
             "limit": _OWNERS_AT_ONCE,
         }
         if not values["timezones"]:

@@ -57,7 +57,7 @@ SELECT e.id, e.episode_type, e.importance, e.created_at, cardinality(e.source_me
 FROM (
     SELECT * FROM episodes
     WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
-      AND superseded_by IS NULL AND retracted_at IS NULL AND held_at IS NULL
+      AND superseded_by IS NULL AND retracted_at IS NULL AND held_at IS NULL AND pinned_at IS NULL
       AND (NOT %(is_night)s OR NOT EXISTS (
           SELECT FROM compression_sources s JOIN compression_runs r ON r.id = s.run_id AND r.status = 'undone'
           WHERE s.episode_id = episodes.id))
@@ -78,17 +78,6 @@ SELECT count(*) FROM episodes
 WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s AND superseded_by IS NULL
   AND retracted_at IS NULL
 """
-
-FADED: LiteralString = """
-tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s AND superseded_by IS NULL
-AND retracted_at IS NULL AND held_at IS NULL
-AND importance < %(importance)s AND created_at < %(before)s AND recall_count = 0
-AND NOT EXISTS (SELECT FROM compression_sources s JOIN compression_runs r ON r.id = s.run_id
-    WHERE s.episode_id = episodes.id AND (s.run_id = %(run_id)s AND s.draft_id IS NOT NULL
-        OR r.status = 'undone' AND %(is_night)s))
-"""
-
-COUNT_FADED: LiteralString = f"SELECT count(*) FROM episodes WHERE {FADED} AND NOT (id = ANY(%(but)s))"  # noqa: S608
 
 STAGE: LiteralString = """
 INSERT INTO compression_drafts (id, tenant_id, user_id, run_id, content, made_by)
@@ -129,7 +118,7 @@ WHERE d.run_id = %(run_id)s AND d.tenant_id = %(tenant_id)s AND (
         SELECT FROM compression_sources s WHERE s.draft_id = d.id AND NOT EXISTS (
             SELECT FROM episodes e WHERE e.id = s.episode_id AND e.superseded_by IS NULL AND e.retracted_at IS NULL
               AND cardinality(e.source_message_ids) = s.source_count
-              AND e.held_at IS NULL AND md5(coalesce(e.content, (
+              AND e.held_at IS NULL AND e.pinned_at IS NULL AND md5(coalesce(e.content, (
                   SELECT string_agg(p.content, E'\\n' ORDER BY p.created_at, p.id) FROM remembered_messages p
                   WHERE p.id = ANY(e.source_message_ids) AND p.completed
               ))) = s.content_hash)))
@@ -160,16 +149,6 @@ UPDATE episodes e SET superseded_by = s.draft_id, indexed_at = NULL
 FROM compression_sources s
 WHERE s.run_id = %(run_id)s AND s.tenant_id = %(tenant_id)s AND s.draft_id IS NOT NULL AND e.id = s.episode_id
 """
-
-RETIRE: LiteralString = f"""
-WITH retired AS (
-    UPDATE episodes SET superseded_by = %(run_id)s, indexed_at = NULL WHERE {FADED}
-    RETURNING id, tenant_id, user_id, cardinality(source_message_ids) AS source_count
-)
-INSERT INTO compression_sources (run_id, episode_id, tenant_id, user_id, outcome, source_count)
-SELECT %(run_id)s, id, tenant_id, user_id, 'retired', source_count FROM retired
-RETURNING episode_id
-"""  # noqa: S608 — our own text only
 
 MADE: LiteralString = """
 SELECT s.draft_id, s.episode_id, s.outcome FROM compression_sources s

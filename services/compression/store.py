@@ -12,7 +12,7 @@ from uuid_utils.compat import uuid7
 
 from services.compression import sql
 from services.compression.models import Member, MergedText, Report
-from services.compression.run import Fading, LostRun, Reason, Run, StoredRun
+from services.compression.run import LostRun, Reason, Run, StoredRun
 from services.encryption.marks import Words, WordsInJson
 from services.identity.tenants import user_id_of
 from services.jobs.queue import JobQueue
@@ -129,18 +129,8 @@ class CompressionStore:
                 raise LostRun
             await connection.execute(sql.STAGE_SOURCES, values)
 
-    async def count_faded(self, run: Run, fading: Fading, but: Sequence[UUID]) -> int:
-        """Count the episodes that would be retired, except some.
-
-        Raises:
-            DatabaseUnavailable: the database does not answer.
-        """
-        values = {**run.values, **vars(fading), "but": list(but)}
-        rows = await self._database.fetch(run.tenant_id, sql.COUNT_FADED, values, tuple_row)
-        return int(rows[0][0])
-
-    async def swap(self, run: Run, fading: Fading, report: Report) -> None:
-        """Replace the sources by the staged texts, and retire faded episodes: all of it, or nothing.
+    async def swap(self, run: Run, report: Report) -> None:
+        """Replace the sources by the staged texts: all of it, or nothing.
 
         A text is left out if a source was changed, superseded or removed since it was read. The report is
         completed and stored.
@@ -150,7 +140,7 @@ class CompressionStore:
             DatabaseUnavailable: the database does not answer; nothing was changed, unless the connection broke
                 during the commit.
         """
-        values = {**run.values, **vars(fading)}
+        values = run.values
         async with self._database.tenant(run.tenant_id, statement_s=UNHURRIED_S) as connection:
             for statement in (sql.LOCK_USER, sql.LOCK_RUN):
                 if await (await connection.execute(statement, values)).fetchone() is None:
@@ -159,14 +149,12 @@ class CompressionStore:
             report.changed_meanwhile = (await connection.execute(sql.FORGET_OUTDATED, values)).rowcount
             await connection.execute(sql.CONSOLIDATE, values)
             await connection.execute(sql.SUPERSEDE, values)
-            retired = await (await connection.execute(sql.RETIRE, values)).fetchall()
             made = await (await connection.execute(sql.MADE, values)).fetchall()
             await connection.execute(sql.UNSTAGE, values)
-            report.retired = len(retired)
             _count(report, made)
             left = await (await connection.execute(sql.LIVING, values)).fetchone()
             report.episodes_after = left[0] if left else 0
-            await self._note(connection, run, made, [row[0] for row in retired])
+            await self._note(connection, run, made)
             await connection.execute(sql.FINISH, {**values, "status": "done", "report": _stored(report)})
 
     async def end(self, run: Run, status: Literal["done", "failed"], report: Report) -> None:
@@ -206,7 +194,7 @@ class CompressionStore:
         }
         return await self._database.fetch(tenant_id, sql.RUNS, values, class_row(StoredRun))
 
-    async def _note(self, connection: Connection, run: Run, made: Sequence[Any], retired: Sequence[UUID]) -> None:
+    async def _note(self, connection: Connection, run: Run, made: Sequence[Any]) -> None:
         """Log only ids, so that an episode's text does not outlive it."""
         sources: dict[UUID, dict[str, list[str]]] = {}
         for draft_id, episode_id, outcome in made:
@@ -215,8 +203,6 @@ class CompressionStore:
             Operation("episode_consolidate", field=str(draft_id), results=by_outcome)
             for draft_id, by_outcome in sources.items()
         ]
-        if retired:
-            operations.append(Operation("episode_retire", results=[str(episode_id) for episode_id in retired]))
         for operation in operations:
             await self._log.append(
                 connection,

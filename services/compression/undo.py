@@ -26,7 +26,7 @@ class CompressionUndo:
         self._jobs = jobs
 
     async def undo(self, tenant_id: UUID, user_id: UUID, run_id: UUID) -> int:
-        """Restore what a run superseded and retired, and remove what it made; return how many were restored.
+        """Restore what a run superseded, and remove what it made; return how many were restored.
 
         What was removed since stays removed.
 

@@ -43,6 +43,9 @@ TABLES = (
     "compression_runs",
     "compression_drafts",
     "compression_sources",
+    "fading_runs",
+    "maintained_users",
+    "core_memory_pins",
     "feedback",
     "conversation_branches",
     "usage",
@@ -87,6 +90,10 @@ SELECT 1, (SELECT count(*) FROM his),
        (SELECT count(*) FROM compression_runs WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM compression_drafts WHERE user_id = %(user_id)s),
        (SELECT count(*) FROM compression_sources WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM fading_runs WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM maintained_users WHERE user_id = %(user_id)s),
+       (SELECT count(*) FROM core_memory_pins p JOIN core_memory_blocks b ON b.id = p.block_id
+        WHERE b.user_id = %(user_id)s),
        (SELECT count(*) FROM feedback f JOIN messages m ON m.id = f.message_id
         JOIN his ON his.id = m.conversation_id),
        (SELECT count(*) FROM conversation_branches JOIN his ON his.id = conversation_id),
@@ -113,6 +120,7 @@ UNION SELECT m.id::text FROM messages m JOIN conversations c ON c.id = m.convers
       WHERE c.user_id = %(user_id)s
 UNION SELECT id::text FROM visits WHERE user_id = %(user_id)s
 UNION SELECT id::text FROM compression_runs WHERE user_id = %(user_id)s
+UNION SELECT id::text FROM fading_runs WHERE user_id = %(user_id)s
 """
 
 _REMOVE_USER = "DELETE FROM users WHERE tenant_id = %(tenant_id)s AND id = %(user_id)s"

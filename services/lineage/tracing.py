@@ -69,7 +69,7 @@ class Item:
     at: datetime
     made_by: dict[str, Any]
     """Its maker, as far as it is known: `actor`, `turn_id`, `job`, `job_id`, `prompt`, `model`."""
-    state: Literal["current", "superseded", "retracted"]
+    state: Literal["current", "superseded", "archived", "retracted"]
     values: list[Value] = field(default_factory=list)
     """Values of a section of core memory; traced down, those alone that come from what was asked about."""
 

@@ -115,7 +115,8 @@ class Archive:
     async def supersede(self, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger) -> bool:
         """Have a written memory no longer come up, as a newer episode holds instead; return whether it did.
 
-        It stays where it is, and can be told from the log. A turn is never superseded: what was said stays said.
+        It stays where it is, and can be told from the log. A turn is never superseded, because what was said
+        stays said, nor is a pinned memory.
 
         Raises:
             DatabaseUnavailable: the database does not answer.

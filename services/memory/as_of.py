@@ -13,9 +13,10 @@ _EPISODES: LiteralString = """
 episodes AS NOT MATERIALIZED (
     SELECT e.id, e.tenant_id, e.user_id, e.expert_id, e.conversation_id, e.space_id, held.episode_type,
            held.content, held.importance, e.origin, held.source_message_ids, e.created_at, e.learned_at,
-           e.last_recalled_at, e.recall_count, held.indexed_at, held.retracted_at, held.held_at, e.changed_in,
-           e.made_by, CASE WHEN version.was IS NULL OR held.superseded_by IN (
+           e.last_recalled_at, e.recall_count, e.pinned_at, held.indexed_at, held.retracted_at, held.held_at,
+           e.changed_in, e.made_by, CASE WHEN version.was IS NULL OR held.superseded_by IN (
                SELECT id FROM episodes UNION ALL SELECT id FROM compression_runs
+               UNION ALL SELECT id FROM fading_runs
            ) THEN held.superseded_by END AS superseded_by
     FROM episodes e LEFT JOIN LATERAL (
         SELECT v.was FROM memory_versions v WHERE v.episode_id = e.id AND v.closed_at > %(as_of)s

@@ -23,8 +23,10 @@ _ENTRY: LiteralString = """
 SELECT e.id, x.name AS expert, s.name AS space, e.conversation_id, e.episode_type,
        coalesce(e.content, said.text, '') AS content, e.importance, e.origin, e.created_at, e.learned_at,
        e.source_message_ids,
-       e.last_recalled_at, e.recall_count, e.superseded_by, e.retracted_at
+       e.last_recalled_at, e.recall_count, e.superseded_by, e.retracted_at, e.pinned_at,
+       f.created_at AS archived_at
 FROM episodes e JOIN experts x ON x.id = e.expert_id LEFT JOIN spaces s ON s.id = e.space_id
+LEFT JOIN fading_runs f ON f.id = e.superseded_by AND f.tenant_id = e.tenant_id AND f.action = 'archive'
 LEFT JOIN LATERAL (
     SELECT string_agg(coalesce(m.speaker, m.role) || ': ' || m.content, E'\\n' ORDER BY m.created_at, m.id) AS text
     FROM remembered_messages m WHERE m.id = ANY(e.source_message_ids) AND m.completed AND e.content IS NULL
@@ -40,7 +42,10 @@ WHERE e.tenant_id = %(tenant_id)s AND e.user_id = %(user_id)s
   AND (%(conversation_id)s::uuid IS NULL OR e.conversation_id = %(conversation_id)s)
   AND (%(since)s::timestamptz IS NULL OR e.created_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR e.created_at < %(until)s)
-  AND (%(superseded)s OR e.superseded_by IS NULL) AND (%(retracted)s OR e.retracted_at IS NULL)
+  AND (%(superseded)s OR e.superseded_by IS NULL OR f.id IS NOT NULL)
+  AND (%(archived)s::boolean IS NULL OR (f.id IS NOT NULL) = %(archived)s)
+  AND (%(pinned)s::boolean IS NULL OR (e.pinned_at IS NOT NULL) = %(pinned)s)
+  AND (%(retracted)s OR e.retracted_at IS NULL)
   AND (%(contains)s::text IS NULL OR strpos(lower(coalesce(e.content, said.text, '')), lower(%(contains)s)) > 0)
   AND (%(after_at)s::timestamptz IS NULL OR (e.created_at, e.id) < (%(after_at)s, %(after_id)s::uuid))
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
@@ -91,6 +96,10 @@ class EpisodeFilter:
     """Whether those are listed, too, in whose place another holds."""
     retracted: bool = False
     """Whether those are listed, too, that the user asked memory to forget."""
+    archived: bool | None = None
+    """True = only archived ones, False = none of them."""
+    pinned: bool | None = None
+    """True = only pinned ones, False = none of them."""
     as_of: datetime | None = None
     """The moment whose episodes are listed, as they were then; None = now."""
 
@@ -117,9 +126,13 @@ class CatalogEntry:
     last_recalled_at: datetime | None
     recall_count: int
     superseded_by: UUID | None
-    """The episode that holds instead, or the run of compression that retired it."""
+    """The episode that holds instead, or the run of maintenance that archived or removed it."""
     retracted_at: datetime | None
     """When the user asked memory to forget it."""
+    pinned_at: datetime | None
+    """When it was pinned, so that maintenance leaves it alone."""
+    archived_at: datetime | None
+    """When maintenance took it out of prompts and recall."""
 
 
 class EpisodeCatalog:

@@ -15,9 +15,9 @@ from services.platform import span_names as names
 from services.platform.postgres import Connection, Database
 from services.platform.tracing import span
 
-Actor = Literal["model", "user", "memory_agent", "topics", "compression"]
+Actor = Literal["model", "user", "memory_agent", "topics", "compression", "maintenance"]
 """Who changes memory: the answering model by a tool, the user (or a client for them) through the API, the memory
-agent after a turn, the archiving of topics, or the nightly compression of episodes."""
+agent after a turn, the archiving of topics, the nightly compression of episodes, or maintenance by policy."""
 
 _APPEND = """
 INSERT INTO memory_operations (id, tenant_id, user_id, conversation_id, space_id, turn_id, type, field, old_value,
@@ -181,7 +181,7 @@ class OperationLog:
 
 
 _SPANS = {"_search": "search_memory", "_insert": "create_memory"} | dict.fromkeys(
-    ("_delete", "_retire", "_supersede"), "delete_memory"
+    ("_delete", "_retire", "_supersede", "_archive", "_remove"), "delete_memory"
 )
 """Which of the conventions' operations on memory a type is, by its ending; all others change something."""
 

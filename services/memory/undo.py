@@ -23,7 +23,8 @@ UNDO = "memory_undo"
 """Type under which it stands in the log itself."""
 _CHANGED_SINCE = "It cannot be undone any more: what it changed has been changed since."
 _NAMING_IN_VALUES = {"episode_insert", "episode_supersede"}
-_WITH_A_RUN = {"compression_consolidate", "compression_retire", "compression_undo", "compression"}
+_OF_COMPRESSION = {"episode_consolidate", "episode_retire", "compression_undo"}
+_OF_FADING = {"episode_archive", "episode_remove", "fading_undo"}
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,10 @@ class Undo:
             raise Conflict("A branch comes back when the conversation is switched to it.")
         elif operation.type.endswith("_delete"):
             raise Conflict("It cannot be undone: what it removed is not kept.")
-        elif operation.type in _WITH_A_RUN:
+        elif operation.type in _OF_COMPRESSION:
             raise Conflict("A run of compression is undone as a whole, by its own id.")
+        elif operation.type in _OF_FADING:
+            raise Conflict("A run of fading is undone as a whole, by its own id.")
         else:
             raise Conflict(f"An operation of the type {operation.type} has changed nothing that could be undone.")
 

@@ -385,7 +385,7 @@ class Settings(BaseSettings):
     memory_recall_tokens: int = Field(300, ge=50, le=10_000, description="tokens of a prompt, 50 to 10000")
     """Show at most this much of them."""
     memory_compression: bool = Field(True, description="on or off")
-    """Merge episodes with the same content and retire faded ones, at 03:00 of each user's own time."""
+    """Merge episodes with the same content, at 03:00 of each user's own time."""
     memory_compression_similarity: float = Field(
         0.85, ge=0.5, le=1, description="cosine from which on episodes are alike, 0.5 to 1"
     )
@@ -393,18 +393,10 @@ class Settings(BaseSettings):
     sentences similar."""
     memory_compression_cluster: int = Field(4, ge=2, le=25, description="episodes that are merged, 2 to 25")
     """Merge when at least this many episodes are alike."""
-    memory_compression_retire_importance: float = Field(
-        0.3, ge=0, le=1, description="importance below which episodes are retired, 0 (none) to 1"
-    )
-    """Retire episodes of less importance than this."""
-    memory_compression_retire_days: int = Field(
-        90, ge=1, le=36_500, description="days after which episodes are retired, 1 to 36500"
-    )
-    """Retire them when they are older than this and were never recalled."""
     memory_compression_keep_days: int = Field(
         30, ge=1, le=3650, description="days for which a run can be undone, 1 to 3650"
     )
-    """Keep what a run replaced for this long."""
+    """Keep what a run of compression replaced, or maintenance removed, for this long."""
     memory_reflection: bool = Field(True, description="on or off; the expert decides")
     """Let experts with reflection think completed turns over: one call of the small model for each, shown to
     nobody but the expert."""

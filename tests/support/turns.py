@@ -146,6 +146,15 @@ WITH summary AS (
 ), change AS (
     INSERT INTO core_memory_history (block_id, version, tenant_id, new, trigger_message_id, actor)
     SELECT id, 1, tenant_id, content, %(user_message_id)s, 'memory_agent' FROM block
+), pin AS (
+    INSERT INTO core_memory_pins (block_id, digest, tenant_id) SELECT id, 'a digest', tenant_id FROM block
+), faded AS (
+    INSERT INTO fading_runs (id, tenant_id, user_id, reason, action, days, importance, episode_ids)
+    SELECT gen_random_uuid(), tenant_id, user_id, 'night', 'archive', 90, 0.3, '{}'
+    FROM conversations WHERE id = %(conversation_id)s
+), night AS (
+    INSERT INTO maintained_users (user_id, tenant_id, at)
+    SELECT user_id, tenant_id, now() FROM conversations WHERE id = %(conversation_id)s ON CONFLICT DO NOTHING
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, episode_type, content, importance,
         origin, source_message_ids)

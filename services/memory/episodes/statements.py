@@ -187,7 +187,8 @@ SUPERSEDE = """
 UPDATE episodes SET superseded_by = %(by)s
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND expert_id = %(expert_id)s
   AND space_id IS NOT DISTINCT FROM %(space_id)s
-  AND content IS NOT NULL AND superseded_by IS NULL AND retracted_at IS NULL AND id <> %(by)s
+  AND content IS NOT NULL AND superseded_by IS NULL AND retracted_at IS NULL AND pinned_at IS NULL
+  AND id <> %(by)s
 RETURNING content
 """
 

@@ -156,7 +156,7 @@ class EpisodeStore:
     async def supersede(self, connection: Connection, owner: Owner, episode_id: UUID, by: UUID) -> str | None:
         """Mark a written memory as superseded, in the caller's transaction; return its text.
 
-        None if the owner has no valid memory with this id.
+        None if the owner has no valid memory with this id, or it is pinned.
         """
         values = {**vars(owner), "id": episode_id, "by": by}
         row = await (await connection.execute(sql.SUPERSEDE, values)).fetchone()

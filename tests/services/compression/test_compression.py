@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -186,22 +185,6 @@ async def test_garbage_once_is_asked_again(services: Services, model_server: Mod
     model_server.script(Reply(["Certainly."]))
     _, report = await compress(services, owner)
     assert (report.consolidated, report.failures) == (1, [])
-
-
-@pytest.mark.in_clear
-async def test_old_unimportant_memories_that_nobody_recalled_are_retired_and_come_back(services: Services) -> None:
-    owner = await someone(services)
-    ids = await write(services, owner, "old", "recalled", "young", importance=0.2)
-    ids += await write(services, owner, "important")
-    old = datetime.now(UTC) - timedelta(days=91)
-    await change(services, "UPDATE episodes SET created_at = %s WHERE content <> 'young'", old)
-    await change(services, "UPDATE episodes SET recall_count = 1 WHERE content = 'recalled'")
-    before = await everything(services, owner)
-    run, report = await compress(services, owner)
-    assert report.retired == 1
-    assert await living(services, owner) == ["important", "recalled", "young"]
-    assert await undo(services, owner, run) == 1
-    assert await everything(services, owner) == before
 
 
 async def test_a_run_under_way_keeps_others_out_and_a_lost_one_makes_place(services: Services) -> None:

@@ -1,4 +1,4 @@
-"""The index follows: what was merged or retired leaves it, the new text comes in, and undoing reverses both."""
+"""The index follows: what was merged leaves it, the new text comes in, and undoing reverses both."""
 
 from collections import Counter
 from datetime import UTC, datetime

@@ -44,6 +44,7 @@ OF_NO_USER = {
     "experts": "a tenant's own: set up by its operator",
     "api_keys": "a tenant's own: made by its operator",
     "knowledge_bases": "a tenant's own: set up by its operator",
+    "maintenance_policies": "a tenant's own: set by its operator",
     "kb_documents": "a tenant's own: documents that its operator gave",
     "kb_chunks": "a tenant's own: pieces of those",
 }
@@ -138,6 +139,9 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
             "compression_runs": 2,
             "compression_drafts": 2,
             "compression_sources": 2,
+            "fading_runs": 2,
+            "maintained_users": 1,
+            "core_memory_pins": 2,
             "feedback": 2,
             "conversation_branches": 2,
             "usage": 1,
@@ -150,7 +154,7 @@ async def test_a_user_is_removed_with_everything_and_it_is_told(services: Servic
         "milvus": {"units": 0},
         "redis": {"turn_events": 3, "core_memory": 0},
     }
-    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 14]
+    assert [await _rows(services.database, table) for table in TABLES] == [1, 1, 2, *[1] * 9, 2, *[1] * 17]
     assert await services.redis.keys() == [f"turn:{other.turn_id}:events"]
     assert await statuses(services.database, "look") == ["todo"]
     with pytest.raises(NotFound):

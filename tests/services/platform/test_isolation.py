@@ -17,6 +17,7 @@ from services.knowledge.base import NewBase
 from services.knowledge.bases import KnowledgeBases
 from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
+from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
 from services.platform.postgres import Database
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, new_turn, remember
@@ -52,6 +53,10 @@ ISOLATED = (
     "compression_runs",
     "compression_drafts",
     "compression_sources",
+    "fading_runs",
+    "maintained_users",
+    "maintenance_policies",
+    "core_memory_pins",
     "feedback",
     "experiments",
     "conversation_branches",
@@ -84,6 +89,7 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
         base = await KnowledgeBases(database, jobs).create(tenant_id, NewBase("handbook", "Our handbook."))
         await documents.put(tenant_id, base.id, a_document(), [(Chunk("", None, "Nine to five."), "nine five")])
         variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
+        await MaintenancePolicies(database).set(tenant_id, MaintenancePolicy(fading="archive"))
         await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
     turns = Turns(database, jobs)
     await remember(database, await exchange(turns, "ours", "answer", space="a space"))
