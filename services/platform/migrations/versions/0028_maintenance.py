@@ -2,9 +2,8 @@
 
 from alembic import op
 
-revision = "0027"
-down_revision = "0026"
-serves_from = "0025"  # new tables, a column and an index that the version before does not know
+revision = "0028"
+down_revision = "0027"
 
 # A tenant without a row has the default policy.
 POLICIES = """
