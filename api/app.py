@@ -77,7 +77,7 @@ def make_app(services: Services, runner: TurnRunner, shards: ServedShards | None
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Any]]:
         mcp = McpOverHttp(services)
-        yield {"services": services, "runner": runner, "mcp": mcp}
+        yield {"services": services, "runner": runner, "mcp": mcp, "shards": shards}
         await mcp.close()
 
     # The page /docs loads nothing from another host; /redoc would load a picture.

@@ -3,16 +3,17 @@
 from http import HTTPStatus
 from typing import Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from api.access import Admin, ServicesOf
 from api.problems import documented
 from api.schemas import DependencyView
 from services.errors import Forbidden
-from services.health import check_dependencies
+from services.health import check_dependencies, check_shards
 from services.identity.tenants import DEFAULT_TENANT
 from services.llm.model_checks import Acceptance, AcceptedForm, check_models
+from services.shards.addresses import HOME
 
 router = APIRouter(prefix="/api/v1/doctor", tags=["health"], responses=documented(HTTPStatus.FORBIDDEN))
 
@@ -40,7 +41,7 @@ class DoctorView(BaseModel):
 
 
 @router.post("", response_model=DoctorView)
-async def doctor(services: ServicesOf, caller: Admin) -> Any:
+async def doctor(connection: Request, services: ServicesOf, caller: Admin) -> Any:
     """Check every dependency and send each configured model a few tiny requests, which are billed as usual.
 
     Only for admins of the default tenant, because models belong to the whole service.
@@ -48,4 +49,8 @@ async def doctor(services: ServicesOf, caller: Admin) -> Any:
     if caller.tenant_id != DEFAULT_TENANT:
         raise Forbidden("This needs a key of the default tenant.")
     models = await check_models(services.settings, services.models, services.embedder)
-    return {"dependencies": await check_dependencies(services), "models": models}
+    shards = connection.state.shards
+    if shards is None:
+        return {"dependencies": await check_dependencies(services), "models": models}
+    dependencies = await check_dependencies(shards.opened[HOME].services) + await check_shards(shards)
+    return {"dependencies": dependencies, "models": models}

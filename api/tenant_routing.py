@@ -55,12 +55,8 @@ async def serve_shards(home: Services, runner: TurnRunner) -> AsyncIterator[Serv
         await mcp.close()
         await of_shard.close()
 
-    shards = OpenShards(home, ServedShard(runner, None), serve_shard)
-    await shards.open()
-    try:
+    async with OpenShards(home, ServedShard(runner, None), serve_shard).open() as shards:
         yield shards
-    finally:
-        await shards.close()
 
 
 class TenantRouting:

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import httpx
 import typer
@@ -16,6 +18,9 @@ from api.cli.shell import FAILED, AsJson, fail, settings_or_exit
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, Unavailable
 from services.platform.settings import KEY_VARIABLE, Settings
+
+if TYPE_CHECKING:
+    from services.bootstrap import Services
 
 _LOOKS = 20
 _BETWEEN_LOOKS_S = 0.5
@@ -109,12 +114,14 @@ def _json_of(response: httpx.Response, address: str) -> Findings:
 
 async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
     from services.bootstrap import open_services  # noqa: PLC0415 — help needs none of it
-    from services.health import check_dependencies, check_indexes, overall  # noqa: PLC0415
+    from services.health import check_dependencies, check_indexes, check_shards, overall  # noqa: PLC0415
     from services.llm.model_checks import check_models  # noqa: PLC0415
+    from services.shards.opened import OpenShards  # noqa: PLC0415
 
     async with open_engines(settings) as engines:
         await migrate_if_owner(engines)
-        async with open_services(settings, engines) as services:
+        async with AsyncExitStack() as stack:
+            services = await stack.enter_async_context(open_services(settings, engines))
             asked = await check_models(settings, services.models, services.embedder) if ask else None
             for _ in range(_LOOKS):
                 with contextlib.suppress(Unavailable):
@@ -124,8 +131,16 @@ async def _of_shell(settings: Settings, address: str, *, ask: bool) -> Findings:
                 if settings.milvus_uri or overall([each for each in found if each.name != "worker"]) == "ok":
                     break
                 await asyncio.sleep(_BETWEEN_LOOKS_S)
+            if settings.shards is not None:
+                shards = OpenShards(services, None, _only_looked_at)
+                found += await check_shards(await stack.enter_async_context(shards.open()))
     models = None if asked is None else [asdict(each) for each in asked]
     return _findings("shell", address, [asdict(each) for each in found], models)
+
+
+@asynccontextmanager
+async def _only_looked_at(_: "Services") -> AsyncIterator[None]:
+    yield
 
 
 def _findings(
@@ -156,7 +171,7 @@ def _dependency_table(dependencies: list[dict[str, Any]]) -> Table:
     table = _table("", "state", "latency", "what", "what to do")
     for found in dependencies:
         latency = "" if found["latency_ms"] is None else f"{found['latency_ms']:.1f} ms"
-        advice = "" if found["state"] == "ok" else _ADVICE.get(found["name"], "")
+        advice = "" if found["state"] == "ok" else _ADVICE.get(found["name"].rpartition(": ")[2], "")
         state = f"[{_COLOURS[found['state']]}]{found['state'].replace('_', ' ')}[/]"
         table.add_row(found["name"], state, latency, escape(found["detail"]), advice)
     return table

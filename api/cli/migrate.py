@@ -9,22 +9,26 @@ from services.engines import open_postgres
 from services.errors import AnamnesisError
 from services.platform import migrate as migration
 from services.platform.settings import Settings
+from services.shards.addresses import settings_of_shards
 
 
 def migrate() -> None:
-    """Upgrade the database schema, as the tables' owner.
+    """Upgrade the schema of the database, and of every shard, as the tables' owner.
 
     Example: `ANAMNESIS_DATABASE_URL=postgresql://anamnesis:…@db/anamnesis
     ANAMNESIS_MIGRATION_DATABASE_URL=postgresql://owner:…@db/anamnesis anamnesis migrate`
     """
     settings = settings_or_exit()
     try:
-        before, after = asyncio.run(_migrate(settings))
+        shards = settings_of_shards(settings)
+        for name, of_shard in shards.items():
+            before, after = asyncio.run(_migrate(of_shard))
+            done = (
+                f"The schema is at {after}" if before == after else f"Upgraded the schema from {before} to {after}"
+            )
+            typer.echo(f"{done}{'' if len(shards) == 1 else f' in {name}'}.")
     except AnamnesisError as error:
         fail(error.message)
-    typer.echo(
-        f"The schema is at {after}." if before == after else f"Upgraded the schema from {before} to {after}."
-    )
 
 
 async def _migrate(settings: Settings) -> tuple[str | None, str]:

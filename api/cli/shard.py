@@ -13,7 +13,7 @@ from services.engines import open_database
 from services.errors import ConfigurationError, InvalidInput
 from services.identity.tenants import Tenant, Tenants
 from services.platform.settings import Settings
-from services.shards.addresses import HOME, settings_of_shards
+from services.shards.addresses import HOME, settings_of_shard, settings_of_shards
 from services.shards.directory import Directory, Move
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ def add(
     async def work(settings: Settings) -> None:
         from services.shards.registering import add_shard  # noqa: PLC0415 — help needs none of it
 
-        if (of_shard := _known(settings).get(name)) is None or name == HOME:
-            raise InvalidInput("name", f"the file of ANAMNESIS_SHARDS has no table [{name}]")
+        if name == HOME:
+            raise InvalidInput("name", "home is the first database")
+        of_shard = settings_of_shard(settings, name)
         async with open_database(settings) as database:
             await add_shard(Directory(database), name, of_shard)
 
@@ -154,13 +155,13 @@ async def _moves(settings: Settings, tenant: str) -> "AsyncIterator[tuple[Moves,
     from services.llm.embeddings import Embedder  # noqa: PLC0415 — help needs none of it
     from services.shards.moving import Moves  # noqa: PLC0415
 
-    known = _known(settings)
+    _known(settings)
     embedder = Embedder.of(settings)
     try:
         async with open_database(settings) as database:
             owner = await named(Tenants(database), tenant)
             yield (
-                Moves(Directory(database), known, model=embedder.model, dimension=embedder.dimension),
+                Moves(Directory(database), settings, model=embedder.model, dimension=embedder.dimension),
                 owner,
             )
     finally:

@@ -48,6 +48,19 @@ def settings_of_shards(settings: Settings) -> dict[str, Settings]:
     return found
 
 
+def settings_of_shard(settings: Settings, name: str) -> Settings:
+    """Return the settings of one shard.
+
+    Raises:
+        ConfigurationError: as `settings_of_shards`, or there is no such shard.
+    """
+    found = settings_of_shards(settings)
+    if name not in found:
+        file = "ANAMNESIS_SHARDS is not set" if settings.shards is None else f"{settings.shards} has no [{name}]"
+        raise ConfigurationError(f"The address of the shard {name} is not known: {file}")
+    return found[name]
+
+
 def _read(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(path.read_text())

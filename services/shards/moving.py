@@ -6,7 +6,7 @@ again and goes on. Until the directory names the target, the source holds everyt
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from services.errors import Conflict, NotFound
 from services.platform.milvus import Milvus
 from services.platform.settings import Settings
 from services.shards import rows
-from services.shards.addresses import HOME
+from services.shards.addresses import HOME, settings_of_shard
 from services.shards.directory import Directory, Move
 from services.shards.index_rows import TenantIndex
 from services.shards.steps import STEPS, Step
@@ -42,12 +42,10 @@ class _End:
 class Moves:
     """Moves tenants between shards."""
 
-    def __init__(
-        self, directory: Directory, shards: Mapping[str, Settings], *, model: str, dimension: int
-    ) -> None:
-        """Take the directory, the settings of every shard, and the embedding model with its dimensions."""
+    def __init__(self, directory: Directory, settings: Settings, *, model: str, dimension: int) -> None:
+        """Take the directory, the service's settings, and the embedding model with its dimensions."""
         self._directory = directory
-        self._shards = shards
+        self._settings = settings
         self._model = model
         self._dimension = dimension
 
@@ -210,8 +208,7 @@ class Moves:
 
     @asynccontextmanager
     async def _end(self, name: str, tenant_id: UUID) -> AsyncIterator[_End]:
-        if (settings := self._shards.get(name)) is None:
-            raise NotFound(f"The file of ANAMNESIS_SHARDS has no shard {name}.")
+        settings = settings_of_shard(self._settings, name)
         async with AsyncExitStack() as stack:
             engines = await stack.enter_async_context(open_engines(settings))
             milvus = Milvus(engines.milvus_uri, settings.milvus_token)

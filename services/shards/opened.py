@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 from uuid import UUID
 
 import structlog
@@ -15,8 +15,9 @@ from services.bootstrap import Services, open_services
 from services.engines import migrate_if_owner, open_engines
 from services.errors import AnamnesisError, ConfigurationError, TenantElsewhere, Unavailable
 from services.platform.settings import Settings
-from services.shards.addresses import HOME, settings_of_shards
+from services.shards.addresses import HOME, settings_of_shard
 from services.shards.directory import Directory, Shard
+from services.usage.meter import UsageMeter
 
 log = structlog.get_logger(__name__)
 
@@ -52,27 +53,28 @@ class OpenShards(Generic[Used]):
         self._use = use
         self.directory = Directory(home.database)
         self.opened: dict[str, OpenShard[Used]] = {HOME: OpenShard(home, used)}
-        self._missing: dict[str, str] = {}
+        self.missing: dict[str, str] = {}
+        """Shards that could not be opened, and why."""
         self._changed = asyncio.Event()
         self._stack = AsyncExitStack()
-        self._tasks: list[asyncio.Task[None]] = []
 
-    async def open(self) -> None:
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Self]:
         """Open every shard of the directory, and go on with those that do not answer or are added later."""
         self.directory.on_change(self._notice)
-        await self._open_missing()
-        self._tasks = [
-            asyncio.create_task(self.directory.watch(), name="directory of shards"),
-            asyncio.create_task(self._go_on(), name="opening of shards"),
-        ]
-
-    async def close(self) -> None:
-        """Close all but the services over the first database."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        await self._stack.aclose()
+        self._home.usage.meter_of = self._meter_of
+        async with self._stack:
+            await self._open_missing()
+            tasks = [
+                asyncio.create_task(self.directory.watch(), name="directory of shards"),
+                asyncio.create_task(self._go_on(), name="opening of shards"),
+            ]
+            try:
+                yield self
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
 
     async def of(self, tenant_id: UUID) -> OpenShard[Used]:
         """Return the shard that serves a tenant.
@@ -84,7 +86,7 @@ class OpenShards(Generic[Used]):
         """
         name = await self.directory.shard_of(tenant_id)
         if (found := self.opened.get(name)) is None:
-            why = self._missing.get(name, "it is not open yet")
+            why = self.missing.get(name, "it is not open yet")
             raise Unavailable(f"The database of this tenant cannot be used: {why}")
         return found
 
@@ -93,6 +95,9 @@ class OpenShards(Generic[Used]):
         if await self.of(tenant_id) is not shard:
             raise TenantElsewhere
 
+    async def _meter_of(self, tenant_id: UUID) -> UsageMeter:
+        return (await self.of(tenant_id)).services.usage.meter
+
     def _notice(self, tenant_id: UUID | None) -> None:
         if tenant_id is None:
             self._changed.set()
@@ -100,7 +105,7 @@ class OpenShards(Generic[Used]):
     async def _go_on(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_OPEN_AGAIN_S if self._missing else None):
+                async with asyncio.timeout(_OPEN_AGAIN_S if self.missing else None):
                     await self._changed.wait()
             self._changed.clear()
             await self._open_missing()
@@ -108,22 +113,21 @@ class OpenShards(Generic[Used]):
     async def _open_missing(self) -> None:
         try:
             registered = await self.directory.shards()
-            addresses = settings_of_shards(self._home.settings)
         except AnamnesisError as error:
             log.warning("shards cannot be looked up", reason=error.message)
             return
-        self._missing = {}
+        self.missing = {}
         for shard in registered:
             if shard.name in self.opened:
                 continue
             try:
-                if (settings := addresses.get(shard.name)) is None:
-                    raise ConfigurationError(f"the file of ANAMNESIS_SHARDS has no [{shard.name}]")
+                settings = settings_of_shard(self._home.settings, shard.name)
                 services = await self._stack.enter_async_context(open_shard(self._home, settings, shard))
                 used = await self._stack.enter_async_context(self._use(services))
                 self.opened[shard.name] = OpenShard(services, used)
+                services.usage.meter_of = self._meter_of
             except AnamnesisError as error:
-                self._missing[shard.name] = error.message
+                self.missing[shard.name] = error.message
                 log.warning("shard not open", shard=shard.name, reason=error.message)
 
 

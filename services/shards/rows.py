@@ -69,7 +69,8 @@ WITH job AS (
 )
 INSERT INTO job_failures (job_id, failures, reason, failed_at)
 SELECT job.id, f.failures, f.reason, f.failed_at
-FROM job, jsonb_populate_record(NULL::job_failures, %(job)s::jsonb -> 'failure') f WHERE f.failures IS NOT NULL
+FROM job, jsonb_populate_record(NULL::job_failures, nullif(%(job)s::jsonb -> 'failure', 'null')) f
+WHERE f.failures IS NOT NULL
 """
 
 _CLOSE: LiteralString = """

@@ -5,7 +5,8 @@ written is kept and written later; a process that is killed loses the counts of 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Literal, LiteralString
@@ -16,7 +17,7 @@ from psycopg import errors, sql
 from psycopg.rows import class_row, tuple_row
 from psycopg.types.json import Jsonb
 
-from services.errors import DatabaseUnavailable
+from services.errors import DatabaseUnavailable, TenantElsewhere, Unavailable
 from services.platform.postgres import Database
 from services.usage.meter import Counts, Spender, UsageMeter
 
@@ -103,6 +104,8 @@ class UsageLedger:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.meter = UsageMeter()
+        self.meter_of: Callable[[UUID], Awaitable[UsageMeter]] | None = None
+        """Finds the meter of a tenant that this database does not serve; None where it serves all."""
         self._writing: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -131,14 +134,23 @@ class UsageLedger:
                     log.info("usage of a removed tenant is dropped", tenant_id=str(tenant_id))
                 else:  # a user or an expert was removed at this moment: the next statement does not find them
                     self._count_again(counts)
+            except TenantElsewhere:
+                await self._hand_over(tenant_id, counts)
             except Exception as error:  # whatever it was, nothing that was counted may be lost
                 passing = isinstance(error, DatabaseUnavailable)
                 log.warning("usage is written later", reason=type(error).__name__, exc_info=not passing)
                 self._count_again(counts)
 
     def _count_again(self, counts: Counts) -> None:
-        for (spender, model), spent in counts.items():
-            self.meter.add(spender, model, spent)
+        _add(self.meter, counts)
+
+    async def _hand_over(self, tenant_id: UUID, counts: Counts) -> None:
+        """Count it where the tenant is now; here again while that cannot be said."""
+        meter = self.meter
+        if self.meter_of is not None:
+            with suppress(Unavailable):
+                meter = await self.meter_of(tenant_id)
+        _add(meter, counts)
 
     async def sums(
         self,
@@ -192,6 +204,11 @@ class UsageLedger:
         while True:
             await asyncio.sleep(_EVERY_S)
             await self.write()
+
+
+def _add(meter: UsageMeter, counts: Counts) -> None:
+    for (spender, model), spent in counts.items():
+        meter.add(spender, model, spent)
 
 
 def _row(spender: Spender, model: str) -> dict[str, Any]:

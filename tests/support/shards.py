@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from api.tenant_routing import ServedShards, serve_shards
 from services.bootstrap import Services, open_services
 from services.engines import Engines
+from services.identity.tenants import Tenants
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.settings import Settings
 from services.shards.addresses import settings_of_shards
@@ -70,13 +71,10 @@ class Sharded:
     def moves(self) -> Moves:
         """Moves, as another process makes them."""
         embedder = self.home.embedder
-        known = settings_of_shards(self.settings)
-        return Moves(self.directory, known, model=embedder.model, dimension=embedder.dimension)
+        return Moves(self.directory, self.settings, model=embedder.model, dimension=embedder.dimension)
 
     async def tenant(self, name: str) -> tuple[UUID, httpx.AsyncClient]:
         """A new tenant, and a client with its key; the caller closes it."""
-        from services.identity.tenants import Tenants
-
         tenant = await Tenants(self.home.database).create(name)
         _, key = await self.home.api_keys.create(
             tenant.id, "test", ["chat", "memory:read", "memory:write", "admin"]
