@@ -198,10 +198,9 @@ async def test_a_move_is_taken_back_until_the_directory_names_the_target(sharded
     tenant, client = await sharded.tenant("shop")
     async with client:
         await _say(client, SAID[0])
-        before, jobs = (
-            await _everything(sharded, "home", tenant),
-            await _waiting_jobs(sharded.home.database, tenant),
-        )
+        await sharded.home.usage.write()
+        before = await _everything(sharded, "home", tenant)
+        jobs = await _waiting_jobs(sharded.home.database, tenant)
 
         def end_there(line: str) -> None:
             if line.startswith(step):
@@ -346,6 +345,7 @@ async def test_a_command_that_is_killed_while_it_copies_is_run_again(sharded: Sh
     async with client:
         for message in SAID:
             await _say(client, message)
+        await sharded.home.usage.write()
         before = await _everything(sharded, "home", tenant)
         command = start_command("shard", "move", "shop", "north", "--wait", "0", variables=variables)
         assert command.stderr
