@@ -30,6 +30,7 @@ from api import (
     maintenance,
     memory,
     receipts,
+    retention,
     service,
     spaces,
     tone,
@@ -128,6 +129,7 @@ def _routes() -> Sequence[BaseRoute]:
     for routes in (
         turns,
         usage,
+        retention,
         conversations,
         exclusions,
         experts,

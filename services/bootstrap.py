@@ -42,6 +42,8 @@ from services.platform.outgoing import OutgoingHttp
 from services.platform.postgres import Database
 from services.platform.redis import RedisClient
 from services.platform.settings import Settings
+from services.retention.retention import Retention
+from services.retention.rules import RetentionRules
 from services.summaries.past_transcript import PastTranscript
 from services.summaries.schedule import ARCHIVE, SUMMARISE, summary_schedule
 from services.tone.states import ToneStates
@@ -144,6 +146,8 @@ class Services:
     erasure: Erasure
     conversation_erasure: ConversationErasure
     space_erasure: SpaceErasure
+    retention_rules: RetentionRules
+    retention: Retention
     importer: Importer
     exporter: Exporter
 
@@ -184,6 +188,8 @@ async def open_services(
             jobs,
             events_keep_s=settings.turn_events_keep_s,
         )
+        conversation_erasure = ConversationErasure(erasable, shares_human=settings.memory_share_human)
+        retention_rules = RetentionRules(database)
         http = OutgoingHttp()
         stack.push_async_callback(http.close)
         knowledge = _make_knowledge(settings, connected, memory)
@@ -266,8 +272,10 @@ async def open_services(
             experiment_reports=ExperimentReports(database, experiments),
             jobs=jobs,
             erasure=Erasure(erasable, on_erased=memory.drop_cached),
-            conversation_erasure=ConversationErasure(erasable, shares_human=settings.memory_share_human),
+            conversation_erasure=conversation_erasure,
             space_erasure=SpaceErasure(erasable, on_erased=memory.drop_cached),
+            retention_rules=retention_rules,
+            retention=Retention(database, retention_rules, conversation_erasure, jobs),
             importer=make_importer(settings, database, jobs),
             exporter=Exporter(ExportStore(database)),
         )

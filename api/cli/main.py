@@ -25,6 +25,7 @@ from api.cli import (
     receipts,
     reindex,
     replay,
+    retention,
     serve,
     shard,
     tenants,
@@ -70,6 +71,7 @@ app.command(name="compress")(compress.compress)
 app.command(name="eval")(evaluate.evaluate)
 app.add_typer(knowledge.app, name="kb")
 app.add_typer(backfill.app, name="backfill")
+app.add_typer(retention.app, name="retention")
 
 if __name__ == "__main__":
     app()

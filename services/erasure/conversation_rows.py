@@ -13,7 +13,7 @@ from psycopg.rows import class_row
 from services.encryption.marks import WordsJson, words_json
 from services.erasure import conversation_sql as sql
 from services.erasure.traces import remove_jobs
-from services.errors import NotFound
+from services.errors import Conflict, NotFound
 from services.memory.core import SHARED_SECTION
 from services.memory.provenance import Version, without
 from services.platform.postgres import Connection
@@ -76,15 +76,20 @@ class ConversationRows:
         }
         self._conversation = conversation
 
-    async def remove(self, recent_s: float, *, keep_memories: bool) -> Removal:
+    async def remove(
+        self, recent_s: float, *, keep_memories: bool, silent_since: datetime | None = None
+    ) -> Removal:
         """Remove all of it; turns that ended within `recent_s` seconds may have events elsewhere.
 
         Raises:
             NotFound: it has been removed meanwhile.
+            Conflict: something was said in it since `silent_since`.
         """
         await self._all(sql.LOCK_CORE_MEMORY)
         if not await self._all(sql.LOCK):
             raise NotFound(f"There is no conversation {self._conversation.id}.")
+        if silent_since is not None and await self._all(sql.GOES_ON, silent_since=silent_since):
+            raise Conflict(f"The conversation {self._conversation.id} goes on.")
         turns = await self._all(sql.TURNS, recent_s=recent_s)
         [counted] = await self._all(sql.COUNT)
         counts = dict(zip(_COUNTED, counted, strict=True))

@@ -8,6 +8,12 @@ WHERE c.id = %(conversation_id)s AND c.tenant_id = %(tenant_id)s
   AND (%(user)s::text IS NULL OR u.external_id = %(user)s)
 """
 
+GOES_ON: LiteralString = """
+SELECT FROM messages WHERE conversation_id = %(conversation_id)s AND created_at >= %(silent_since)s
+UNION ALL SELECT FROM turns WHERE conversation_id = %(conversation_id)s AND finished_at IS NULL
+LIMIT 1
+"""
+
 TURNS: LiteralString = """
 SELECT id, finished_at IS NULL AS unfinished FROM turns
 WHERE conversation_id = %(conversation_id)s AND tenant_id = %(tenant_id)s

@@ -6,6 +6,7 @@ conversation together with others is made again without it: daily summaries, mer
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -76,25 +77,54 @@ class ConversationErasure:
         if await self._stores.leases.stop_all(tenant_id, [turn_id for turn_id, unfinished in turns if unfinished]):
             log.warning("turns of a removed conversation do not end", conversation_id=str(conversation_id))
         removal = await self._remove_in_database(tenant_id, found[0], keep_memories=keep_memories)
+        return await self._removed(found[0], removal, keep_memories=keep_memories)
+
+    async def expire(
+        self, tenant_id: UUID, conversation: ErasableConversation, *, silent_since: datetime
+    ) -> ErasedConversation:
+        """Remove a conversation in which nothing was said since; memories that were written down stay.
+
+        Raises:
+            NotFound: it has been removed meanwhile.
+            Conflict: something was said in it meanwhile.
+            DatabaseUnavailable: as `erase`.
+        """
+        removal = await self._remove_in_database(
+            tenant_id, conversation, keep_memories=True, silent_since=silent_since
+        )
+        return await self._removed(conversation, removal, keep_memories=True)
+
+    async def _removed(
+        self, conversation: ErasableConversation, removal: Removal, *, keep_memories: bool
+    ) -> ErasedConversation:
+        """Clean the other stores of what was removed from the database."""
         pending = []
         try:
-            await self._stores.traces.remove(found[0].user_id, removal.turn_ids, removal.expert_ids)
+            await self._stores.traces.remove(conversation.user_id, removal.turn_ids, removal.expert_ids)
         except Unavailable:
             pending.append("redis")
         try:
-            await self._stores.index.forget(found[0].user_id, removal.episode_ids)
+            await self._stores.index.forget(conversation.user_id, removal.episode_ids)
         except Unavailable:
             pending.append("milvus")
-        log.info("conversation erased", conversation_id=str(conversation_id), **removal.counts)
-        return ErasedConversation(conversation_id, keep_memories, removal.counts, pending)
+        log.info("conversation erased", conversation_id=str(conversation.id), **removal.counts)
+        return ErasedConversation(conversation.id, keep_memories, removal.counts, pending)
 
     async def _remove_in_database(
-        self, tenant_id: UUID, conversation: ErasableConversation, *, keep_memories: bool
+        self,
+        tenant_id: UUID,
+        conversation: ErasableConversation,
+        *,
+        keep_memories: bool,
+        silent_since: datetime | None = None,
     ) -> Removal:
         async def removed(connection: Connection) -> Removal:
             rows = ConversationRows(connection, tenant_id, conversation, shares_human=self._shares_human)
-            removal = await rows.remove(self._stores.recent_s, keep_memories=keep_memories)
-            await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)
+            removal = await rows.remove(
+                self._stores.recent_s, keep_memories=keep_memories, silent_since=silent_since
+            )
+            if silent_since is None:
+                await self._note(connection, tenant_id, conversation, removal, keep_memories=keep_memories)
             await self._defer(connection, tenant_id, conversation, removal)
             await connection.execute(TELL_FORGOTTEN, {"user_id": conversation.user_id})
             return removal

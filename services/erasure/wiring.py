@@ -1,4 +1,4 @@
-"""Erasure alone, for a command that needs nothing else of the service."""
+"""Erasure and retention alone, for commands that need nothing else of the service."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -28,6 +28,17 @@ async def open_erasure(
     """Connect to the stores that hold something of users, for a command that erases one, or a space.
 
     Raises:
+        ConfigurationError, DatabaseUnavailable: as `open_stores`.
+    """
+    async with open_stores(settings, database_url, milvus_uri) as stores:
+        yield Tenants(stores.database), Erasure(stores), SpaceErasure(stores)
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings, database_url: str, milvus_uri: str) -> AsyncIterator[ErasureStores]:
+    """Connect to the stores that hold something of users.
+
+    Raises:
         ConfigurationError: the database's role or schema is not what the service needs.
         DatabaseUnavailable: the database does not answer.
     """
@@ -46,7 +57,6 @@ async def open_erasure(
         stack.push_async_callback(milvus.close)
         index = EpisodeIndex(milvus, model="", dimension=0)  # it only removes
         traces = Traces(events, core_cache)
-        stores = ErasureStores(
+        yield ErasureStores(
             database, TurnLeases(database), traces, index, OperationLog(database), jobs, events_keep_s=keep_s
         )
-        yield Tenants(database), Erasure(stores), SpaceErasure(stores)

@@ -19,6 +19,7 @@ from services.knowledge.document import Chunk
 from services.knowledge.document_store import DocumentStore
 from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
 from services.platform.postgres import Database
+from services.retention.rules import RetentionRules
 from tests.support.knowledge import a_document
 from tests.support.turns import exchange, new_turn, remember
 
@@ -65,6 +66,8 @@ ISOLATED = (
     "recall_exclusions",
     "forget_receipts",
     "memory_versions",
+    "retention_rules",
+    "retention_runs",
 )
 
 
@@ -91,6 +94,13 @@ async def two_tenants(database: Database, engines: Engines) -> Database:
         variants = [Variant(name=name, weight=1, settings={}) for name in ("a", "b")]
         await MaintenancePolicies(database).set(tenant_id, MaintenancePolicy(fading="archive"))
         await Experiments(database).create(tenant_id, NewExperiment("trial", variants))
+        await RetentionRules(database).change(tenant_id, {"jobs": 30})
+        async with database.tenant(tenant_id) as connection:
+            await connection.execute(
+                "INSERT INTO retention_runs (id, tenant_id, begun_at, report) "
+                "VALUES (gen_random_uuid(), %s, now(), '{}')",
+                [tenant_id],
+            )
     turns = Turns(database, jobs)
     await remember(database, await exchange(turns, "ours", "answer", space="a space"))
     await remember(database, await exchange(turns, "theirs", "answer", tenant_id=OTHER, space="a space"))
