@@ -45,6 +45,12 @@ OF_NO_USER = {
     "api_keys": "a tenant's own: made by its operator",
     "knowledge_bases": "a tenant's own: set up by its operator",
     "maintenance_policies": "a tenant's own: set by its operator",
+    "tenant_shards": "a tenant's own: where its data are",
+    "tenant_moves": "a tenant's own: counts and digests of its last move",
+    "closed_tenants": "a tenant's own: whether this database serves it",
+    "parked_jobs": "ids in jobs of a tenant that is being moved, which run after the move",
+    "retention_rules": "a tenant's own: set by its operator",
+    "retention_runs": "a tenant's own: counts alone",
     "kb_documents": "a tenant's own: documents that its operator gave",
     "kb_chunks": "a tenant's own: pieces of those",
 }
