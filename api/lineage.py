@@ -12,6 +12,7 @@ from api.access import MemoryReader, ServicesOf
 from api.problems import documented
 from api.space_schemas import SpaceQuery
 from services.conversations.values import Id
+from services.lineage.origins import Origin
 from services.lineage.tracing import Direction, Item, Kind
 
 router = APIRouter(
@@ -44,6 +45,10 @@ class ItemView(BaseModel):
     made_by: dict[str, Any] = Field(
         description="Its maker, as far as it applies and is known: `actor`, `turn_id`, `job`, `job_id`, `prompt` "
         "(purpose and version), `model`."
+    )
+    origin: Origin = Field(
+        description="The least trusted origin of the words that it is made of: a document or pasted text, an "
+        "import, a tool's result, the assistant, an operator, the user."
     )
     state: Literal["current", "superseded", "archived", "retracted"]
     values: list[ValueView] = Field(description="Of a section of core memory.")

@@ -77,7 +77,7 @@ def build_graph(services: Services) -> TurnGraph:
         ),
         "generate_rag": partial(answer, handlers={}),
         "generate_kb": partial(answer, handlers=HANDLERS),
-        "tools": partial(tools, executor=services.tool_executor),
+        "tools": partial(tools, executor=services.tool_executor, origins=services.memory.foreign_origins),
         "persist": partial(
             persist,
             turns=services.turns,

@@ -12,6 +12,7 @@ from services.memory.episodes.index import Scope
 from services.memory.recall.working_sets import WorkingSets
 from services.tone.states import GIVE_OPINION
 from services.tools.actor import owner_of
+from services.tools.foreign_words import foreign_origin, reads_days
 from state.context import TurnContext
 from state.conversation import ConversationState
 from state.memory import Recognised
@@ -64,6 +65,8 @@ async def persist(
         tone=state.get("tone"),
         episode=episodes and asks_model,
         recalled=state["context_report"].get("recall", {}).get("shown", []),
+        origin=foreign_origin(state),
+        reads_days=reads_days(state),
         jobs=state.get("after_turn", []),
         memory=planned,
         held=held,

@@ -2,20 +2,24 @@
 
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from langchain_core.messages import AIMessage
 from langgraph.runtime import Runtime
 
+from services.errors import DatabaseUnavailable
+from services.memory.foreign_origins import ForeignItems, ForeignOrigins
 from services.memory.trust import own_words
 from services.tools.executor import ToolExecutor
-from services.tools.proposing import foreign_texts
+from services.tools.foreign_words import foreign_texts, remembered_texts
 from services.usage.request_budgets import allowance
 from state.context import TurnContext
 from state.conversation import ConversationState
+from state.section import section_named
 
 
 async def tools(
-    state: ConversationState, runtime: Runtime[TurnContext], *, executor: ToolExecutor
+    state: ConversationState, runtime: Runtime[TurnContext], *, executor: ToolExecutor, origins: ForeignOrigins
 ) -> ConversationState:
     """Run the tool calls of the model's last message."""
     asked = state["messages"][-1]
@@ -25,15 +29,40 @@ async def tools(
         runtime.stream_writer({"status": status, "content": content})
 
     done = tuple(change["summary"] for change in state.get("memory_changes", []) if change["operation_id"])
-    said = [each["content"] for each in state.get("history", []) if each["role"] == "user"]
     context = replace(
         runtime.context,
         memory_changes=done,
         not_recalled=tuple(state.get("not_recalled", ())),
+    )
+    if executor.changes_memory(calls):
+        context = await _with_words(state, context, origins)
+    results = await executor.run(calls, context, on_event, within_s=allowance(state).besides_answer_s)
+    return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}
+
+
+async def _with_words(state: ConversationState, context: TurnContext, origins: ForeignOrigins) -> TurnContext:
+    """Return the context with what the user said, and what the model read of others."""
+    said = [each["content"] for each in state.get("history", []) if each["role"] == "user"]
+    sections = state.get("sections", [])
+    history, recall = section_named(sections, "history"), section_named(sections, "recall")
+    shown = history.items if history else ()
+    messages = [each.about["message_id"] for each in shown]
+    episodes = [each.about["episode_id"] for each in recall.items] if recall else []
+    try:
+        found = await origins.among(
+            UUID(context.tenant_id),
+            UUID(context.user_id),
+            conversation_id=UUID(context.conversation_id),
+            messages=messages,
+            episodes=episodes,
+        )
+    except DatabaseUnavailable:  # what is not known to be the user's waits
+        found = ForeignItems(messages, episodes, of_conversation=True, of_user=True, in_core_memory=True)
+    return replace(
+        context,
         said=tuple(own_words(each) for each in (*said, state["message"])),
         foreign=foreign_texts(
             state["message"], state["messages"], state.get("retrieval_results", []), state.get("attached", [])
         ),
+        remembered=remembered_texts(sections, shown, state["messages"], found),
     )
-    results = await executor.run(calls, context, on_event, within_s=allowance(state).besides_answer_s)
-    return {"messages": list(results), "tool_rounds": state.get("tool_rounds", 0) + 1}

@@ -8,6 +8,7 @@ from services.llm.chat_models import ChatModels
 from services.llm.embeddings import Embedder
 from services.maintenance.wiring import Maintenance, make_maintenance
 from services.memory.agent.agent import MemoryAgent
+from services.memory.agent.consent import Consent
 from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.store import AgentStore
 from services.memory.agent.uncertain_commands import UncertainCommands
@@ -42,8 +43,9 @@ def make_background(
     store = AgentStore(database, memory.operations)
     agent = MemoryAgent(
         store,
-        DecisionMaker(models, store, memory.episodes, core, archive),
+        DecisionMaker(models, store, memory.episodes, core, archive, memory.foreign_origins),
         jobs,
+        consent=Consent(store, memory.proposals),
         episodes=memory.episodes,
         core_memory=core,
         archive=archive,

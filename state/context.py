@@ -44,5 +44,8 @@ class TurnContext:
     """The user's own words in this conversation, the message last."""
     foreign: tuple[str, ...] = ()
     """What the model has read in this turn that the user did not say: documents, tools' results, pasted texts."""
+    remembered: tuple[str, ...] = ()
+    """What it has read that was made from such texts earlier: answers, memories, summaries; and what the client's
+    application said."""
     not_recalled: tuple[str, ...] = ()
     """Ids of memories and messages that the user excluded: tools do not find them."""

@@ -29,6 +29,7 @@ from services.platform.metrics import (
     TURNS,
 )
 from services.platform.tracing import Attributes, confidential, mark_failed, span, trace_id
+from services.tools.foreign_words import foreign_origin, reads_days
 from services.usage.meter import Spender, UsageMeter
 from state.context import TurnContext
 from state.conversation import ConversationState, TurnInput, each_once
@@ -194,6 +195,7 @@ class TurnDriver:
     async def _fail(self, run: TurnRun, error: dict[str, Any], status: TurnStatus | None = None) -> None:
         """Keep what was streamed as an incomplete message, end the turn, and tell the readers."""
         turn, written, partial = run.turn, run.written, run.log.text
+        report = written.get("context_report")
         outcome = TurnOutcome(
             status=status or ("partial" if partial else "failed"),
             answer=partial,
@@ -201,8 +203,11 @@ class TurnDriver:
             usage=written.get("usage"),
             timings=written.get("timings"),
             degraded=each_once(run.degraded, written.get("degraded", [])),
-            context_report=written.get("context_report"),
+            context_report=report,
+            recalled=report.get("recall", {}).get("shown", []) if report else [],
             error=error,
+            origin=foreign_origin(written),
+            reads_days=reads_days(written),
             # Without any answer the message will be sent again, and causes the jobs then.
             memory=written.get("memory_plan", []) if partial else [],
         )

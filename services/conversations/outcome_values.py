@@ -37,6 +37,8 @@ def outcome_values(outcome: TurnOutcome, content: str) -> dict[str, Any]:
         "status": outcome.status,
         "episode_id": uuid7() if outcome.episode and completed and content else None,
         "recalled": list(outcome.recalled),
+        "origin": outcome.origin,
+        "reads_days": outcome.reads_days,
         "episode_importance": TURN_IMPORTANCE,
         "held": outcome.held,
         "content": Words(content),

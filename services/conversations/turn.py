@@ -7,7 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from services.experiments.assignment import Assignment
-from state.memory import PlannedChange
+from state.memory import ForeignOrigin, PlannedChange
 from state.prompt import ContextPolicy, Epoch, Feature, RecallLimits, Tone
 
 TurnStatus = Literal["waiting", "running", "completed", "partial", "failed", "cancelled"]
@@ -158,6 +158,10 @@ class TurnOutcome:
     """How its user sounded; stored when it completes."""
     recalled: Sequence[str] = ()
     """Ids of the episodes that its prompt showed."""
+    origin: ForeignOrigin | None = None
+    """The least trusted foreign words that the model read in the turn itself; None = none."""
+    reads_days: bool = False
+    """Whether the model read records of the user's days, or searched what was said."""
     episode: bool = False
     """Whether it becomes an episode, when it completes."""
     jobs: Sequence[str] = ()

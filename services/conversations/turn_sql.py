@@ -150,7 +150,7 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 
 # Other processes may have turns that wait for this one. The turn continues the conversation's newest visit, if
 # that had not ended when its message was sent; otherwise it begins a visit, and the previous one has ended by
-# silence.
+# silence. The answer inherits the least trusted origin of what its prompt showed: the names sort from that on.
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
@@ -164,12 +164,24 @@ WITH ended AS (
     RETURNING conversation_id, user_message_id, request->>'answer_external_id' AS answer_external_id
 ), moment AS (
     SELECT {next_moment("ended.conversation_id")} AS at FROM ended
+), inherited AS (
+    SELECT least(
+        %(origin)s::text,
+        (SELECT m.origin FROM messages m
+         WHERE m.conversation_id = (SELECT conversation_id FROM ended) AND m.origin IS NOT NULL
+         ORDER BY m.origin LIMIT 1),
+        (SELECT min(m.origin) FROM episodes e JOIN messages m ON m.id = ANY(e.source_message_ids)
+         WHERE e.id = ANY(%(recalled)s::uuid[]) AND e.tenant_id = %(tenant_id)s AND m.origin IS NOT NULL),
+        (SELECT min(m.origin) FROM conversations c JOIN messages m ON m.conversation_id = c.id
+         WHERE %(reads_days)s AND m.origin IS NOT NULL
+           AND c.user_id = (SELECT o.user_id FROM conversations o JOIN ended ON o.id = ended.conversation_id))
+    ) AS origin
 ), message AS (
     INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, completed, token_count, digest,
-                          external_id, created_at)
+                          external_id, created_at, origin)
     SELECT %(message_id)s, %(tenant_id)s, conversation_id, %(turn_id)s, 'assistant', %(content)s,
-           %(status)s = 'completed', %(token_count)s, %(digest)s, answer_external_id, moment.at
-    FROM ended, moment WHERE %(message_id)s::uuid IS NOT NULL
+           %(status)s = 'completed', %(token_count)s, %(digest)s, answer_external_id, moment.at, inherited.origin
+    FROM ended, moment, inherited WHERE %(message_id)s::uuid IS NOT NULL
 ), episode AS (
     INSERT INTO episodes (id, tenant_id, user_id, expert_id, conversation_id, space_id, episode_type, importance,
         origin, source_message_ids, created_at, held_at)

@@ -1,7 +1,7 @@
 """Traces what something derived was made from, and what was made of something, over all steps between."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -13,6 +13,7 @@ from psycopg.rows import class_row, dict_row, tuple_row
 from services.errors import InvalidInput, NotFound
 from services.identity.tenants import user_id_of
 from services.lineage import sql
+from services.lineage.origins import Origin, least_trusted, of_maker
 from services.memory.blocks import Change
 from services.memory.origins import origin_of, values_of
 from services.platform.postgres import Database
@@ -72,6 +73,8 @@ class Item:
     state: Literal["current", "superseded", "archived", "retracted"]
     values: list[Value] = field(default_factory=list)
     """Values of a section of core memory; traced down, those alone that come from what was asked about."""
+    origin: Origin | None = None
+    """Whose words it is made of, the least trusted of all; None = not looked up."""
 
     @property
     def node(self) -> Node:
@@ -187,10 +190,35 @@ class Lineage:
             DatabaseUnavailable: the database does not answer.
         """
         items, edges, is_complete = await self.trace(tenant_id, user_id, [node], direction)
+        items = await self._with_origins(tenant_id, user_id, items, edges if direction == "up" else None)
         own = next((item for item in items if item.node == node), None)
         if own is None:
             raise NotFound(f"There is no {node.kind.replace('_', ' ')} {node.id}.")
         return Trace(own, [item for item in items if item is not own], edges, is_complete)
+
+    async def _with_origins(
+        self, tenant_id: UUID, user_id: UUID, items: Sequence[Item], edges: Sequence[Edge] | None
+    ) -> list[Item]:
+        """Add the origins of items, from the edges above them; None = these are traced first."""
+        known = list(items)
+        if edges is None:
+            known, edges, _ = await self.trace(tenant_id, user_id, [item.node for item in items], "up")
+        made = {item.node: item for item in known}
+        parents: dict[Node, list[Node]] = {}
+        for edge in edges:
+            parents.setdefault(edge.child, []).append(edge.parent)
+        found: dict[Node, Origin | None] = {}
+
+        def origin(node: Node) -> Origin | None:
+            if node not in found:
+                item = made.get(node)
+                found[node] = item.origin if item else None
+                if item and item.origin is None:
+                    above = [each for parent in parents.get(node, ()) if (each := origin(parent))]
+                    found[node] = least_trusted(above) or of_maker(item.made_by)
+            return found[node]
+
+        return [replace(item, origin=origin(item.node)) for item in items]
 
     async def items(self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]) -> list[Item]:
         """What is known of nodes, by kind and time; what is not there any more is left out.
@@ -240,4 +268,4 @@ class Lineage:
 
 def _only_from(item: Item, messages: set[UUID]) -> Item:
     kept = [value for value in item.values if value.message_id in messages]
-    return Item(item.kind, item.id, item.text, item.at, item.made_by, item.state, kept)
+    return replace(item, values=kept)

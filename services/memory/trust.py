@@ -1,6 +1,8 @@
 """Whose words a change of memory rests on: the user's own, or those of content that somebody else wrote. Pure."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from services.memory.commands.text import folded, in_the_open, masked, works_on_text
 from services.text.tokenizer import informative_terms, terms
@@ -11,30 +13,75 @@ _MOST_ALIEN = 0.5
 """Share of the words that nobody said but the writer of the change."""
 _MOST_FOREIGN = 1 / 3
 """Share of the words that stand in foreign content and in nothing that the user said."""
+_WRITING = (
+    r"(?:e-?mails?|mails?|messages?|letters?|articles?|texts?|documents?|pages?|posts?|reviews?|notices?|notes?|"
+    r"replie[sd]|reply|wrote|writes|said|says|sent|reads|posted|"
+    r"邮件|消息|短信|信|文章|文档|文件|网页|帖子|评论|通知|公告|说明|原文|内容|回复|写道|写着|说|发来|发给我|收到)"
+)
+"""What announces somebody's text."""
+_PASTED = re.compile(
+    r"^[ \t]*>.*(?:\n[ \t]*>.*)*"  # quoted lines
+    r"|```[\s\S]*?(?:```|\Z)"
+    rf"|(?P<announced>{_WRITING}[^\n]{{0,40}}[:：][ \t]*\n)[\s\S]+\Z"
+    r"|[“「『][^”」』]{40,}[”」』]|\"[^\"]{40,}\"",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What a message shows rather than says."""
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a model has read before it changes memory."""
+
+    said: Sequence[str] = ()
+    """The user's own words, those of the message last."""
+    foreign: Sequence[str] = ()
+    """Documents, results of tools and pasted texts of the same turn."""
+    remembered: Sequence[str] = ()
+    """Texts made from such words earlier: answers, memories, summaries; and what the client's system said."""
 
 
 def own_words(message: str) -> str:
-    """What the user says in a message themselves: without a text that it asks to work on."""
-    if not works_on_text(message):
+    """Return what the user says in a message themselves: without what it quotes, shows or asks to work on."""
+    if works_on_text(message):
+        text = folded(message)
+        return " ".join(in_the_open(text, masked(text)).split())
+    return (
+        _PASTED.sub(lambda found: f"{found['announced'] or ''} ", message) if _PASTED.search(message) else message
+    )
+
+
+def pasted_words(message: str) -> str:
+    """Return what a message quotes, shows or asks to work on; empty = it only says something."""
+    if works_on_text(message):
         return message
-    text = folded(message)
-    return " ".join(in_the_open(text, masked(text)).split())
+    return "\n".join(found.group().removeprefix(found["announced"] or "") for found in _PASTED.finditer(message))
 
 
-def rests_on_user(text: str, said: Sequence[str], foreign: Sequence[str]) -> bool:
-    """Whether a change of memory says what the user said; true where there is no foreign content that could.
+def rests_on_user(text: str, read: Read, *, removes: bool = False) -> bool:
+    """Whether a change of memory says what the user said; true where there is nothing else that could say it.
+
+    Of what the model read in the same turn, no third of the change's words may come, and half of them must be the
+    user's. Of what was remembered of foreign words, no third may come.
 
     Args:
         text: what is to be remembered, or forgotten.
-        said: the user's own words.
-        foreign: documents, results of tools and pasted texts that the model has read in the same turn.
+        read: what the model read.
+        removes: whether it takes something out of memory: then the message itself must say so, as the words of
+            what is remembered are the user's anyway; an id says nothing that could be compared.
     """
-    if not any(foreign):
+    if not any(read.foreign) and not any(read.remembered):
         return True
+    if removes and _ID.search(text):
+        return False
+    said = read.said[-1:] if removes else read.said
     sought = informative_terms(text) - frozenset(terms(_OF_USER))
     own = frozenset(term for each in said for term in terms(each))
     if not sought:
         return bool(text.strip()) and text.strip().casefold() in " ".join(said).casefold()
     alien = sought - own
-    theirs = alien & frozenset(term for each in foreign for term in terms(each))
-    return len(alien) <= _MOST_ALIEN * len(sought) and len(theirs) < _MOST_FOREIGN * len(sought)
+    others = frozenset(term for each in (*read.foreign, *read.remembered) for term in terms(each))
+    if len(alien & others) >= _MOST_FOREIGN * len(sought):
+        return False
+    return not any(read.foreign) or len(alien) <= _MOST_ALIEN * len(sought)

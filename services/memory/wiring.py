@@ -17,6 +17,7 @@ from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_sync import EpisodeIndexSync
 from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
+from services.memory.foreign_origins import ForeignOrigins
 from services.memory.operations import OperationLog
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
@@ -56,6 +57,7 @@ class Memory:
     editor: MemoryEditor
     proposals: Proposals
     exclusions: Exclusions
+    foreign_origins: ForeignOrigins
     vault: "Vault | None" = None
 
     def drop_cached(self, user_id: UUID) -> None:
@@ -126,5 +128,6 @@ def make_memory(
         resolution=resolution,
         retraction=retraction,
         exclusions=Exclusions(database),
+        foreign_origins=ForeignOrigins(database),
         vault=database.vault,
     )

@@ -50,6 +50,11 @@ class ToolExecutor:
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
 
+    def changes_memory(self, calls: Sequence[ToolCall]) -> bool:
+        """Return whether any of the calls changes memory."""
+        called = (self._registry.get(call["name"]) for call in calls)
+        return any(tool is not None and tool.alone for tool in called)
+
     async def run(
         self,
         calls: Sequence[ToolCall],

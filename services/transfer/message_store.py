@@ -50,10 +50,10 @@ JOIN episodes e ON e.id = before.turn_id
 _ADD: LiteralString = """
 INSERT INTO messages (id, tenant_id, conversation_id, turn_id, role, content, parts, completed, token_count,
     created_at, external_id, speaker, import_key, retracted_at, memory_text, digest,
-    branch_id)
+    branch_id, origin)
 SELECT g.id, %(tenant_id)s, g.conversation_id, g.turn_id, g.role, g.content, g.parts, g.completed, g.token_count,
     g.at, g.external_id, g.speaker, g.key, CASE WHEN g.retracted THEN clock_timestamp() END, g.memory_text,
-    g.digest, g.branch_id
+    g.digest, g.branch_id, 'import'
 FROM unnest(%(ids)s::uuid[], %(conversation_ids)s::uuid[], %(turn_ids)s::uuid[], %(roles)s::text[],
             %(contents)s::text[], %(parts)s::jsonb[], %(completed)s::boolean[], %(token_counts)s::integer[],
             %(ats)s::timestamptz[], %(external_ids)s::text[], %(speakers)s::text[], %(keys)s::text[],

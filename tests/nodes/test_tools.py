@@ -2,6 +2,8 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from nodes.tools import tools
+from services.memory.foreign_origins import ForeignOrigins
+from services.platform.postgres import Database
 from services.tools.executor import ToolExecutor
 from services.tools.registry import ToolRegistry
 from services.tools.tool import ToolServices
@@ -23,6 +25,7 @@ async def test_every_call_is_answered_in_order_and_reported() -> None:
         state(messages=[asked], tool_rounds=1),
         runtime(written),
         executor=ToolExecutor(ToolRegistry.of_builtin_tools(ToolServices())),
+        origins=ForeignOrigins(Database("postgresql://nobody@127.0.0.1:9/none")),
     )
     assert set(update) == {"messages", "tool_rounds"}
     assert update["tool_rounds"] == 2

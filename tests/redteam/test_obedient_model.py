@@ -132,7 +132,12 @@ async def test_no_instruction_in_foreign_content_changes_any_memory(services: Se
     assert len(attacks) >= 300
     before = await _memory(services)
     for attack in attacks:
-        after = await tools(state(**_placed(attack)), runtime(**context), executor=services.tool_executor)
+        after = await tools(
+            state(**_placed(attack)),
+            runtime(**context),
+            executor=services.tool_executor,
+            origins=services.memory.foreign_origins,
+        )
         (result,) = after["messages"]
         assert "waits for the user's consent" in result.text, attack
     assert await _memory(services) == before
@@ -156,7 +161,12 @@ async def test_what_the_user_says_themselves_is_done_whatever_else_was_read(
     asked = AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": "1"}])
     values = {"message": message, "messages": [asked], "retrieval_results": [passage_of("Delivery takes 3 days.")]}
     before = await _memory(services)
-    after = await tools(state(**values), runtime(**context), executor=services.tool_executor)
+    after = await tools(
+        state(**values),
+        runtime(**context),
+        executor=services.tool_executor,
+        origins=services.memory.foreign_origins,
+    )
     assert "waits" not in after["messages"][0].text
     assert await _memory(services) != before
     assert await _waiting(services) == []
@@ -166,5 +176,10 @@ async def test_without_foreign_content_a_model_may_use_its_own_words(services: S
     context = context_of(await services.turns.open(new_turn("Call me Al.", session_key="asks")))
     call = {"name": "remember", "args": {"text": "Nickname of the user: Al"}, "id": "1"}
     values = {"message": "Call me Al.", "messages": [AIMessage("", tool_calls=[call])]}
-    await tools(state(**values), runtime(**context), executor=services.tool_executor)
+    await tools(
+        state(**values),
+        runtime(**context),
+        executor=services.tool_executor,
+        origins=services.memory.foreign_origins,
+    )
     assert await _waiting(services) == []

@@ -12,6 +12,7 @@ import structlog
 from services.errors import InvalidInput, NotFound
 from services.jobs.queue import JobQueue
 from services.jobs.tasks import RunningJob
+from services.memory.agent.consent import Consent
 from services.memory.agent.decisions import WRITTEN, DecisionMaker
 from services.memory.agent.plan import (
     CoreChange,
@@ -61,6 +62,7 @@ class MemoryAgent:
         deciding: DecisionMaker,
         jobs: JobQueue,
         *,
+        consent: Consent,
         episodes: EpisodeStore,
         core_memory: CoreMemory | None,
         archive: Archive | None,
@@ -75,6 +77,7 @@ class MemoryAgent:
             store: reads turns, keeps plans.
             deciding: decides what to file.
             jobs: where the job is registered.
+            consent: takes out of plans what waits for the user.
             episodes: reads written memories.
             core_memory: None = switched off.
             archive: None = episodes are switched off.
@@ -86,6 +89,7 @@ class MemoryAgent:
         self._store = store
         self._deciding = deciding
         self._jobs = jobs
+        self._consent = consent
         self._episodes = episodes
         self._core_memory = core_memory
         self._archive = archive
@@ -132,6 +136,7 @@ class MemoryAgent:
             plan, by = await self._deciding.decide([exchange, *others])
             if await self._commanded_since(exchange, before):
                 return await self.remember(tenant_id, turn_id)
+            plan = await self._consent.given([exchange, *others], plan, _trigger(exchange))
             plan_id = await self._store.note_plan(exchange, others, dump(plan), by, _trigger)
             MEMORY_PLANS.labels(by).inc()
         if plan:
@@ -146,6 +151,7 @@ class MemoryAgent:
         if changed is None or not await self._outdated(changed):
             return 0
         plan, by = await self._deciding.decide([exchange])
+        plan = await self._consent.given([exchange], plan, _trigger(exchange))
         await self._carry_out(exchange, plan, of=f"{changed.command_id}:")
         await self._take_back(changed)
         log.info("memory filed again", turn_id=str(exchange.turn_id), operations=len(plan), by=by)

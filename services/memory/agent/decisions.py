@@ -36,6 +36,7 @@ from services.memory.core import CoreMemory
 from services.memory.episodes.episode import WrittenEpisode
 from services.memory.episodes.index import Scope
 from services.memory.episodes.store import EpisodeStore
+from services.memory.foreign_origins import ForeignOrigins
 from services.memory.items import SINGLE_FIELDS
 from services.search.duplicates import are_duplicates
 from services.text.sentences import sentences
@@ -73,6 +74,7 @@ class DecisionMaker:
         episodes: EpisodeStore,
         core_memory: CoreMemory | None,
         archive: Archive | None,
+        origins: ForeignOrigins,
     ) -> None:
         """Take the stores to compare with; None = core memory, or episodes, are switched off."""
         self._models = models
@@ -80,6 +82,7 @@ class DecisionMaker:
         self._episodes = episodes
         self._core_memory = core_memory
         self._archive = archive
+        self._origins = origins
 
     @property
     def offline(self) -> bool:
@@ -214,10 +217,12 @@ class DecisionMaker:
         said = "\n".join(each.said for each in exchanges)[:_LONGEST_QUERY]
         found = await self._archive.search(scope, said, top_k=_NEAREST + len(exchanges), now=datetime.now(UTC))
         own = {each.episode_id for each in exchanges}
+        ids = [str(each.id) for each in found.items]
+        foreign = await self._origins.among(first.tenant_id, first.user_id, episodes=ids)  # they may instruct
         return [
             Near(each.id, each.episode_type, each.content, f"{each.created_at:%Y-%m-%d}")
             for each in found.items
-            if each.id not in own
+            if each.id not in own and str(each.id) not in foreign.episodes
         ][:_NEAREST]
 
 

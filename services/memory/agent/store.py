@@ -17,6 +17,7 @@ from services.memory.commands.statements import FILED
 from services.memory.operations import Operation, OperationLog, Trigger
 from services.memory.retraction import COMMAND
 from services.platform.postgres import Connection, Database
+from state.memory import ForeignOrigin
 
 PLAN = "memory_agent"
 """Type under which the log of operations records that the agent processed a turn."""
@@ -30,6 +31,7 @@ SELECT t.id AS turn_id, t.tenant_id, c.user_id, c.expert_id, c.space_id, c.id AS
             WHERE o.id = said.retraction_id AND o.tenant_id = t.tenant_id AND o.turn_id = t.id
               AND o.field = 'correct'), said.memory_text, said.content) AS said,
        answer.id AS answer_message_id, coalesce(answer.memory_text, answer.content) AS answer,
+       answer.origin,
        said.created_at AS at,
        (SELECT e.id FROM episodes e
         WHERE e.conversation_id = c.id AND e.episode_type = 'turn' AND said.id = ANY(e.source_message_ids)
@@ -68,8 +70,9 @@ ORDER BY turn_id LIMIT %(limit)s
 """
 
 _EARLIER = """
-SELECT m.role, CASE WHEN starts_with(m.content, '~[1.') THEN m.content ELSE left(m.content, 1000) END AS content
-FROM remembered_messages m
+SELECT m.role, CASE WHEN starts_with(m.content, '~[1.') THEN m.content ELSE left(m.content, 1000) END AS content,
+       stored.origin
+FROM remembered_messages m JOIN messages stored ON stored.id = m.id
 WHERE m.conversation_id = %(conversation_id)s AND m.tenant_id = %(tenant_id)s AND m.completed
   AND (m.created_at, m.id) < (SELECT created_at, id FROM messages WHERE id = %(message_id)s)
 ORDER BY m.created_at DESC, m.id DESC LIMIT %(limit)s
@@ -135,6 +138,8 @@ class Exchange:
     """Whether the turn is kept out of recall until it is decided whether the message is a memory command."""
     space_id: UUID | None = None
     """The space of its conversation; None = none."""
+    origin: ForeignOrigin | None = None
+    """The least trusted origin of what the answer was made from; None = nothing foreign."""
 
     @property
     def owner(self) -> Owner:
@@ -170,6 +175,8 @@ class EarlierMessage:
 
     role: Literal["user", "assistant"]
     content: str
+    origin: ForeignOrigin | None = None
+    """The least trusted origin of what it was made from; None = nothing foreign."""
 
 
 @dataclass(frozen=True)

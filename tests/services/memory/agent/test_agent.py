@@ -10,6 +10,7 @@ import pytest
 from services.bootstrap import Services
 from services.conversations.turn import OpenTurn
 from services.memory.agent.agent import MemoryAgent
+from services.memory.agent.consent import Consent
 from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.plan import CoreChange, NewMemory, Plan, dump
 from services.memory.agent.store import AgentStore
@@ -179,9 +180,11 @@ async def test_a_second_call_about_the_user_within_the_pause_is_put_off_and_then
     model_server.script(reply(core(home="lives in Bergen")), reply(core(preferences=["likes tea"])))
     async with hurried_queue(services.database) as jobs:
         store = AgentStore(services.database, memory.operations)
-        deciding = DecisionMaker(services.models, store, memory.episodes, memory.core, memory.archive)
+        deciding = DecisionMaker(
+            services.models, store, memory.episodes, memory.core, memory.archive, memory.foreign_origins
+        )
         MemoryAgent(
-            store, deciding, jobs,
+            store, deciding, jobs, consent=Consent(store, memory.proposals),
             episodes=memory.episodes, core_memory=memory.core, archive=memory.archive,
             resolution=memory.resolution, retraction=memory.retraction, pause_s=2.0,
         )  # fmt: skip

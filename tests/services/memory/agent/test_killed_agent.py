@@ -12,6 +12,7 @@ from services.engines import Engines
 from services.identity.tenants import DEFAULT_TENANT
 from services.jobs.queue import JobQueue
 from services.memory.agent.agent import MemoryAgent
+from services.memory.agent.consent import Consent
 from services.memory.agent.decisions import DecisionMaker
 from services.memory.agent.store import AgentStore
 from services.memory.agent.triggers import REMEMBER
@@ -55,8 +56,11 @@ def remembering_agent(services: Services, jobs: JobQueue) -> MemoryAgent:
     store = AgentStore(services.database, memory.operations)
     return MemoryAgent(
         store,
-        DecisionMaker(services.models, store, memory.episodes, memory.core, memory.archive),
+        DecisionMaker(
+            services.models, store, memory.episodes, memory.core, memory.archive, memory.foreign_origins
+        ),
         jobs,
+        consent=Consent(store, memory.proposals),
         episodes=memory.episodes,
         core_memory=memory.core,
         archive=memory.archive,

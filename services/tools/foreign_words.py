@@ -1,0 +1,92 @@
+"""Foreign words of a turn: what its model read that the user did not say, now or when it was remembered."""
+
+from collections.abc import Iterable, Sequence
+
+from langchain_core.messages import AnyMessage, ToolMessage
+
+from services.memory.foreign_origins import ForeignItems
+from services.memory.trust import pasted_words
+from state.conversation import ConversationState
+from state.memory import ForeignOrigin
+from state.prompt import Passage
+from state.section import Item, Section
+
+_SEARCHES = frozenset({"search_memory", "search_chat_history", "archival_memory_search", "get_user_profile"})
+"""Tools whose results show what is remembered."""
+_OF_SERVICE = frozenset(
+    {"remember", "forget", "core_memory_update", "archival_memory_insert", "get_current_time", *_SEARCHES}
+)
+"""Tools whose results hold no words of others but remembered ones."""
+_OF_CONVERSATION = frozenset({"summary", "topics", "cut_off"})
+"""Sections made from the conversation."""
+_OF_USER = frozenset({"days", "persona_card", "private_note"})
+"""Sections made from any conversation of the user."""
+_OF_APPLICATION = "instructions"
+
+
+def foreign_texts(
+    message: str, answers: Iterable[AnyMessage], passages: Iterable[Passage], attached: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the foreign texts that the model read in the turn itself: results, documents, notes, pasted texts."""
+    results = [each.text for each in answers if isinstance(each, ToolMessage) and each.name not in _OF_SERVICE]
+    documents = [f"{each['document']}\n{each['heading']}\n{each['text']}" for each in passages]
+    pasted = pasted_words(message)
+    return (*results, *documents, *attached, *([pasted] if pasted else []))
+
+
+def foreign_origin(state: ConversationState) -> ForeignOrigin | None:
+    """Return the least trusted origin of what the model read in the turn itself; None = nothing foreign."""
+    if state.get("retrieval_results") or state.get("attached") or pasted_words(state.get("message", "")):
+        return "document"
+    answers = state.get("messages", [])
+    return (
+        "tool" if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers) else None
+    )
+
+
+def reads_days(state: ConversationState) -> bool:
+    """Return whether the model read records of days, or searched what was said: all of the user's, then."""
+    days = state.get("asked_days")
+    shown = days is not None and bool(days["summaries"] or days["said"])
+    return shown or any(
+        isinstance(each, ToolMessage) and each.name in _SEARCHES for each in state.get("messages", [])
+    )
+
+
+def remembered_texts(
+    sections: Iterable[Section], history: Sequence[Item], answers: Iterable[AnyMessage], found: ForeignItems
+) -> tuple[str, ...]:
+    """Return the texts of a prompt that were made from foreign words earlier, and what a client's system said.
+
+    Args:
+        sections: of the prompt.
+        history: items of its messages.
+        answers: what the model and its tools have said in this turn.
+        found: which of these hold foreign words.
+    """
+    texts = [
+        str(each.message.text)
+        for each in history
+        if each.message is not None and (each.about["message_id"] in found.messages or _pasted(each))
+    ]
+    for section in sections:
+        if section.name == "recall":
+            texts += [each.text for each in section.items if each.about["episode_id"] in found.episodes]
+        elif _holds_foreign(section.name, found):
+            texts.append("\n".join((section.text, *(each.text for each in section.items))))
+    if found.of_user:
+        texts += [each.text for each in answers if isinstance(each, ToolMessage) and each.name in _SEARCHES]
+    return tuple(texts)
+
+
+def _holds_foreign(section: str, found: ForeignItems) -> bool:
+    return (
+        section == _OF_APPLICATION
+        or (section in _OF_CONVERSATION and found.of_conversation)
+        or (section in _OF_USER and found.of_user)
+        or (section == "core_memory" and found.in_core_memory)
+    )
+
+
+def _pasted(item: Item) -> bool:
+    return item.message is not None and item.message.type == "human" and bool(pasted_words(item.message.text))
