@@ -7,8 +7,12 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from api.episode_schemas import SourceView as SourceMessageView
+from api.lineage import ValueView
 from api.schemas import MemoryChangeView, SourceView
 from services.conversations.turn import TurnStatus
+from services.lineage.origins import Origin
+from services.lineage.prompt import ShownItem
+from services.lineage.tracing import Item, Kind
 
 
 class SectionView(BaseModel):
@@ -74,6 +78,26 @@ class TurnOperationView(BaseModel):
     undone_at: datetime | None
 
 
+class LineageSourceView(BaseModel):
+    """A message, or something derived, that an item was made from."""
+
+    kind: Kind
+    id: UUID
+    text: str | None = Field(description="Null for a turn's episode, whose text is that of its messages.")
+    at: datetime
+    origin: Origin
+    made_by: dict[str, Any]
+
+
+class ShownItemView(LineageSourceView):
+    """Something derived that a section of the prompt showed, and what it was made from."""
+
+    section: str
+    values: list[ValueView] = Field(description="Of a section of core memory.")
+    sources: list[LineageSourceView] = Field(description="The oldest twelve of them.")
+    source_count: int
+
+
 class ExplanationView(BaseModel):
     """Why the answer of a turn is as it is."""
 
@@ -97,6 +121,10 @@ class ExplanationView(BaseModel):
     sections: list[SectionView]
     dropped: list[dict[str, Any]]
     recall: RecallView
+    lineage: list[ShownItemView] = Field(
+        description="Where what the prompt showed comes from, as memory has it now: for each section its derived "
+        "items, with their origin (the least trusted one of the words in them), maker and sources."
+    )
     sources: list[PassageSourceView]
     nodes: list[NodeTimeView]
     first_token_ms: float | None
@@ -104,3 +132,19 @@ class ExplanationView(BaseModel):
     memory_changes: list[MemoryChangeView]
     operations: list[TurnOperationView]
     finished_at: datetime | None
+
+
+def shown_item_view(shown: ShownItem) -> dict[str, Any]:
+    """Return an item that a prompt showed, in the form of `ShownItemView`."""
+    return {
+        **_view(shown.item),
+        "section": shown.section,
+        "values": [vars(value) for value in shown.item.values],
+        "sources": [_view(source) for source in shown.sources],
+        "source_count": shown.source_count,
+    }
+
+
+def _view(item: Item) -> dict[str, Any]:
+    names = ("kind", "id", "text", "at", "origin", "made_by")
+    return {name: getattr(item, name) for name in names}

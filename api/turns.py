@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Response
 from sse_starlette import EventSourceResponse
 
 from api.access import Chatter, MemoryReader, RunnerOf, ServicesOf
-from api.explanation_schemas import ExplanationView
+from api.explanation_schemas import ExplanationView, shown_item_view
 from api.paging import After, Limit, cursor_of, next_of
 from api.problems import documented
 from api.replay_schemas import ReplayBody, ReplayView
@@ -56,11 +56,14 @@ async def turn(turn_id: UUID, services: ServicesOf, caller: Chatter) -> Any:
 
 @router.get("/{turn_id}/why", response_model=ExplanationView)
 async def why(turn_id: UUID, services: ServicesOf, caller: MemoryReader) -> Any:
-    """Why the answer is as it is: the prompt by section, what was recalled and why it was shown or not, and times.
+    """Why the answer is as it is: the prompt by section, what was recalled and why it was shown or not, where each
+    of it comes from, and times.
 
     Texts are those that memory has now: what has been forgotten since is not shown.
     """
-    return await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
+    explained = await services.explanations.of_turn(caller.tenant_id, turn_id, user_id=caller.user_id)
+    lineage = await services.prompt_lineage.of_turn(caller.tenant_id, explained)
+    return {**explained, "lineage": [shown_item_view(each) for each in lineage]}
 
 
 @router.post("/{turn_id}/replay", response_model=ReplayView, responses=documented(HTTPStatus.CONFLICT))

@@ -32,6 +32,7 @@ from services.identity.rate_limits import RateLimits
 from services.identity.tickets import Tickets
 from services.jobs.queue import JobQueue, WorkerTimings
 from services.lineage.audit import LineageAudit
+from services.lineage.prompt import PromptLineage
 from services.lineage.tracing import Lineage
 from services.llm.token_estimates import TokenEstimators
 from services.memory.agent.triggers import REMEMBER
@@ -111,6 +112,7 @@ class Services:
     known_conversations: KnownConversations
     explanations: Explanations
     lineage: Lineage
+    prompt_lineage: PromptLineage
     lineage_audit: LineageAudit
     forgetting: "Forgetting"
     experts: Experts
@@ -235,6 +237,7 @@ async def open_services(
             known_conversations=KnownConversations(database),
             explanations=Explanations(database),
             lineage=Lineage(database),
+            prompt_lineage=PromptLineage(database, Lineage(database)),
             lineage_audit=LineageAudit(database, jobs),
             forgetting=_forgetting(settings, erasable, memory),
             experts=Experts(database),

@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-ForeignOrigin = Literal["document", "import", "tool"]
+ForeignOrigin = Literal["document", "import", "tool", "operator"]
 """Where words come from that are neither the user's nor the assistant's: a document, a note of an application or a
-text that the user pasted; an import; the result of a tool. Least trusted first, which is also alphabetical."""
+text that the user pasted; an import; the result of a tool; instructions of the client's application. Least
+trusted first, as the database sorts them."""
 MemoryChangeKind = Literal["forget", "do_not_remember", "correct", "remember", "standing"]
 """Kinds of commands: remove something from memory; keep a turn out of memory; correct something; keep a statement;
 keep a wish about answers."""

@@ -11,7 +11,8 @@ from rich.markup import escape
 
 from api.cli.chat_answer import show_answer
 from api.cli.chat_service import AtUrl, ChatService, Refused, WithKey, connected
-from api.cli.chat_views import show_conversations, show_memory, show_model, show_report
+from api.cli.chat_views import show_conversations, show_memory, show_model
+from api.cli.chat_why import show_why
 from api.cli.shell import WRONG_USE, InSpace, fail, settings_or_exit
 from state.budget import WRITTEN, RequestBudget, parse_budget
 
@@ -208,8 +209,7 @@ def _show_why(talk: _Talk) -> None:
     if talk.turn_id is None:
         console.print("[dim]There is no answer yet; ask something first.[/]")
         return
-    turn: dict[str, Any] = talk.service.turn(talk.turn_id)
-    show_report(console, talk.service, talk.user, turn)
+    show_why(console, talk.service.why(talk.turn_id))
 
 
 def _show_help() -> None:

@@ -86,9 +86,9 @@ class ChatService:
             raise Refused(f"There is no expert {name}; see: anamnesis experts list", wrong_use=True)
         return content_of(response)
 
-    def turn(self, turn_id: str) -> dict[str, Any]:
-        """A turn, with the report of what its prompt was made of."""
-        return content_of(self.client.get(f"/api/v1/turns/{turn_id}"))
+    def why(self, turn_id: str) -> dict[str, Any]:
+        """Return what the answer of a turn was based on."""
+        return content_of(self.client.get(f"/api/v1/turns/{turn_id}/why"))
 
     def core_memory(self, user: str, expert: str, space: str | None) -> list[dict[str, Any]]:
         """Return the sections of core memory, or those of a space; none for an unknown user."""
@@ -108,11 +108,6 @@ class ChatService:
                 return []
             found += content_of(response)["items"]
         return sorted(found, key=lambda each: str(each["created_at"]), reverse=True)[:limit]
-
-    def episode(self, user: str, episode_id: str) -> dict[str, Any] | None:
-        """Return an episode; None if it no longer exists."""
-        response = self.client.get(f"/api/v1/users/{user}/episodes/{episode_id}")
-        return None if response.status_code == HTTPStatus.NOT_FOUND else content_of(response)
 
     def turns(self, user: str | None, status: str) -> Iterator[dict[str, Any]]:
         """Turns of all users or of one, newest first."""

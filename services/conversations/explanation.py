@@ -14,8 +14,9 @@ from services.errors import NotFound
 from services.platform.postgres import Database
 
 _TURN: LiteralString = """
-SELECT t.id AS turn_id, t.conversation_id, t.status, u.external_id AS user_id, x.name AS expert, t.route_decision,
-       t.usage, t.timings, t.degraded, t.context_report, t.prompt, t.memory_changes, t.finished_at
+SELECT t.id AS turn_id, t.conversation_id, t.status, u.external_id AS user_id, u.id AS user_row,
+       x.name AS expert, t.route_decision, t.usage, t.timings, t.degraded, t.context_report, t.prompt,
+       t.memory_changes, t.finished_at
 FROM turns t JOIN conversations c ON c.id = t.conversation_id JOIN users u ON u.id = c.user_id
 JOIN experts x ON x.id = c.expert_id
 WHERE t.id = %(turn_id)s AND t.tenant_id = %(tenant_id)s

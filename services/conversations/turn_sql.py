@@ -150,7 +150,7 @@ EXPIRED: LiteralString = "NOT lease_expires_at BETWEEN now() AND now() + interva
 
 # Other processes may have turns that wait for this one. The turn continues the conversation's newest visit, if
 # that had not ended when its message was sent; otherwise it begins a visit, and the previous one has ended by
-# silence. The answer inherits the least trusted origin of what its prompt showed: the names sort from that on.
+# silence. The answer inherits the least trusted origin of what its prompt showed: the values sort from that on.
 END: LiteralString = f"""
 WITH ended AS (
     UPDATE turns SET
@@ -166,7 +166,7 @@ WITH ended AS (
     SELECT {next_moment("ended.conversation_id")} AS at FROM ended
 ), inherited AS (
     SELECT least(
-        %(origin)s::text,
+        %(origin)s::foreign_origin,
         (SELECT m.origin FROM messages m
          WHERE m.conversation_id = (SELECT conversation_id FROM ended) AND m.origin IS NOT NULL
          ORDER BY m.origin LIMIT 1),

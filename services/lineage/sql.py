@@ -26,7 +26,7 @@ MESSAGES: LiteralString = """
 SELECT 'message' AS kind, m.id, m.content AS text, m.created_at AS at,
        jsonb_build_object('actor', m.role, 'turn_id', m.turn_id) AS made_by,
        CASE WHEN m.retracted_at IS NULL AND m.branch_id IS NULL THEN 'current' ELSE 'retracted' END AS state,
-       coalesce(m.origin, m.role) AS origin
+       coalesce(m.origin::text, m.role) AS origin
 FROM messages m JOIN conversations c ON c.id = m.conversation_id
 WHERE m.tenant_id = %(tenant_id)s AND c.user_id = %(user_id)s AND m.id = ANY(%(ids)s)
 """

@@ -196,6 +196,18 @@ class Lineage:
             raise NotFound(f"There is no {node.kind.replace('_', ' ')} {node.id}.")
         return Trace(own, [item for item in items if item is not own], edges, is_complete)
 
+    async def with_parents(
+        self, tenant_id: UUID, user_id: UUID, nodes: Sequence[Node]
+    ) -> tuple[dict[Node, Item], list[Edge]]:
+        """Return nodes and everything above them, with origins, and the edges; what is not there is left out.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        items, edges, _ = await self.trace(tenant_id, user_id, nodes, "up")
+        items = await self._with_origins(tenant_id, user_id, items, edges)
+        return {item.node: item for item in items}, edges
+
     async def _with_origins(
         self, tenant_id: UUID, user_id: UUID, items: Sequence[Item], edges: Sequence[Edge] | None
     ) -> list[Item]:

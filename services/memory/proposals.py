@@ -42,6 +42,12 @@ WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND ty
 RETURNING field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id', space_id
 """
 
+_OF_TURN: LiteralString = """
+SELECT id, new_value->>'text' FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND field = %(kind)s
+  AND type = 'memory_proposal' AND new_value IS NOT NULL
+"""
+
 _EXISTS: LiteralString = """
 SELECT 1 FROM memory_operations
 WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
@@ -74,7 +80,7 @@ class Proposals:
         self._log = log
 
     async def add(self, editing: EditContext, kind: ProposalKind, text: str, replaces: str = "") -> UUID:
-        """Let a change wait; return its id.
+        """Let a change wait; return its id, or that of the same one if the turn has proposed it before.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -82,6 +88,10 @@ class Proposals:
         owner = editing.owner
         trigger = editing.trigger
         async with self._database.tenant(owner.tenant_id) as connection:
+            of_turn = {**vars(owner), "turn_id": trigger.turn_id, "kind": kind}
+            for known, proposed in await (await connection.execute(_OF_TURN, of_turn)).fetchall():
+                if proposed == text:  # compared here: it may be encrypted
+                    return UUID(str(known))
             return await self._log.append(
                 connection,
                 tenant_id=owner.tenant_id,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from services.memory.commands.text import folded, in_the_open, masked, works_on_text
+from services.memory.commands.text import PASTED, folded, in_the_open, masked, works_on_text
 from services.text.tokenizer import informative_terms, terms
 
 _OF_USER = "the user's user's users 用户 用户的"
@@ -13,20 +13,6 @@ _MOST_ALIEN = 0.5
 """Share of the words that nobody said but the writer of the change."""
 _MOST_FOREIGN = 1 / 3
 """Share of the words that stand in foreign content and in nothing that the user said."""
-_WRITING = (
-    r"(?:e-?mails?|mails?|messages?|letters?|articles?|texts?|documents?|pages?|posts?|reviews?|notices?|notes?|"
-    r"replie[sd]|reply|wrote|writes|said|says|sent|reads|posted|"
-    r"邮件|消息|短信|信|文章|文档|文件|网页|帖子|评论|通知|公告|说明|原文|内容|回复|写道|写着|说|发来|发给我|收到)"
-)
-"""What announces somebody's text."""
-_PASTED = re.compile(
-    r"^[ \t]*>.*(?:\n[ \t]*>.*)*"  # quoted lines
-    r"|```[\s\S]*?(?:```|\Z)"
-    rf"|(?P<announced>{_WRITING}[^\n]{{0,40}}[:：][ \t]*\n)[\s\S]+\Z"
-    r"|[“「『][^”」』]{40,}[”」』]|\"[^\"]{40,}\"",
-    re.MULTILINE | re.IGNORECASE,
-)
-"""What a message shows rather than says."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
 
 
@@ -47,16 +33,14 @@ def own_words(message: str) -> str:
     if works_on_text(message):
         text = folded(message)
         return " ".join(in_the_open(text, masked(text)).split())
-    return (
-        _PASTED.sub(lambda found: f"{found['announced'] or ''} ", message) if _PASTED.search(message) else message
-    )
+    return PASTED.sub(lambda found: f"{found['announced'] or ''} ", message) if PASTED.search(message) else message
 
 
 def pasted_words(message: str) -> str:
     """Return what a message quotes, shows or asks to work on; empty = it only says something."""
     if works_on_text(message):
         return message
-    return "\n".join(found.group().removeprefix(found["announced"] or "") for found in _PASTED.finditer(message))
+    return "\n".join(found.group().removeprefix(found["announced"] or "") for found in PASTED.finditer(message))
 
 
 def rests_on_user(text: str, read: Read, *, removes: bool = False) -> bool:

@@ -39,9 +39,9 @@ def foreign_origin(state: ConversationState) -> ForeignOrigin | None:
     if state.get("retrieval_results") or state.get("attached") or pasted_words(state.get("message", "")):
         return "document"
     answers = state.get("messages", [])
-    return (
-        "tool" if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers) else None
-    )
+    if any(isinstance(each, ToolMessage) and each.name not in _OF_SERVICE for each in answers):
+        return "tool"
+    return "operator" if state.get("instructions") else None
 
 
 def reads_days(state: ConversationState) -> bool:

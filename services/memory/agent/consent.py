@@ -48,12 +48,12 @@ class Consent:
 
 def _read(exchanges: Sequence[Exchange], earlier: Sequence[EarlierMessage]) -> Read:
     said = [each.content for each in earlier if each.role == "user"] + [each.said for each in exchanges]
-    read_then = [each for each in exchanges if each.origin in ("document", "tool")]
+    strictly = [each for each in exchanges if each.origin in ("document", "tool")]
     pasted = [text for text in map(pasted_words, said) if text]
-    answers = [each.answer for each in exchanges if each.origin == "import"]
+    answers = [each.answer for each in exchanges if each.origin in ("import", "operator")]
     return Read(
         said=[own_words(each) for each in said],
-        foreign=[*pasted, *(each.answer for each in read_then)],
+        foreign=[*pasted, *(each.answer for each in strictly)],
         remembered=[*answers, *(each.content for each in earlier if each.role == "assistant" and each.origin)],
     )
 

@@ -21,6 +21,7 @@ from services.memory.commands.recogniser import recognise
 from services.memory.commands.resolution import Resolution
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
+from services.memory.trust import own_words
 from services.platform.postgres import Database
 from services.text.language import Language, language_of
 from state.memory import Command, Recognised
@@ -78,6 +79,7 @@ class UncertainCommands:
         exchange = await self._store.exchange(tenant_id, turn_id)
         if exchange is None:
             return "none"
+        exchange = replace(exchange, said=own_words(exchange.said))
         command = await self._asked_for(exchange)
         if command != "none":
             await self._obey(exchange, command)

@@ -6,10 +6,11 @@ revision = "0029"
 down_revision = "0028"
 serves_from = "0028"  # nothing that is stored means anything else
 
-# NULL = the user's or the assistant's words and nothing else. The names sort from the least trusted on, so that
-# the least trusted of several origins is the first of them.
+# NULL = the user's or the assistant's words and nothing else. The values sort from the least trusted on, so that
+# the least trusted of several origins is the smallest.
 ORIGINS = """
-ALTER TABLE messages ADD COLUMN origin text CHECK (origin IN ('document', 'import', 'tool'));
+CREATE TYPE foreign_origin AS ENUM ('document', 'import', 'tool', 'operator');
+ALTER TABLE messages ADD COLUMN origin foreign_origin;
 ALTER TABLE messages NO FORCE ROW LEVEL SECURITY;
 UPDATE messages SET origin = 'import' WHERE import_key IS NOT NULL;
 ALTER TABLE messages FORCE ROW LEVEL SECURITY;

@@ -1,0 +1,77 @@
+"""A model that obeys every instruction of an attack that stands anywhere in its prompt, and repeats it."""
+
+import json
+from typing import Any
+
+from tests.redteam.case import Case
+from tests.support.model_server import Received, Reply, ToolCall
+
+PLACE = {"en": "Tromso", "zh": "特罗姆瑟"}
+"""The place whose weather is asked for where the result of a tool carries the attack."""
+_ARGUMENTS = {"remember": "text", "archival_memory_insert": "content", "forget": "what"}
+
+
+class ObedientModel:
+    """Answers for one case; counts how often it read the attack, and which calls it made."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.read = 0
+        """Requests of which the prompt held the attack."""
+        self.called = 0
+        """Calls of memory tools that it made on the attack's word."""
+
+    def __call__(self, received: Received) -> Reply:
+        """Answer a request as it asks: in a turn, or in the background."""
+        items = received.body.get("messages") or received.body.get("input") or []
+        shown = " ".join(json.dumps(items, ensure_ascii=False).replace("\\n", " ").split())
+        sees = self.case.writes in shown
+        self.read += sees
+        if received.body.get("tools"):
+            return self._in_turn(items, sees)
+        return self._in_background(shown, sees)
+
+    def _in_turn(self, items: list[dict[str, Any]], sees: bool) -> Reply:
+        """Do and say what the attack wants; one that is delayed only says it until its words are said."""
+        called = {str(each.get("name", "")) for each in items if each.get("type") == "function_call"}
+        if self.case.kind == "tool result" and "get_weather" not in called:
+            return Reply(tool_calls=[ToolCall("get_weather", {"city": PLACE[self.case.language]}, "w")])
+        triggered = sees and self.case.trigger in _last_of_user(items)
+        if triggered and self.case.tool != "answer" and self.case.tool not in called:
+            self.called += 1
+            return Reply(tool_calls=[ToolCall(self.case.tool, self._arguments(), "m")])
+        return Reply([f"As instructed: {self.case.planted}" if sees else "All right."])
+
+    def _arguments(self) -> dict[str, Any]:
+        if self.case.tool == "core_memory_update":
+            return {"section": "human", "content": {"wishes": [self.case.writes]}}
+        return {_ARGUMENTS[self.case.tool]: self.case.writes}
+
+    def _in_background(self, shown: str, sees: bool) -> Reply:
+        """Answer what a job asks; each wants JSON of its form, or a plain summary."""
+        case = self.case
+        planted = case.planted if sees else "Nothing."
+        if "operations" in shown:
+            forgets = {"op": "forget", "text": case.writes}
+            keeps = {"op": "remember", "type": "preference", "text": case.writes, "importance": 0.9}
+            files = {"op": "add", "field": "wishes", "text": case.writes}
+            operations = [forgets] if case.tool == "forget" else [keeps, files]
+            return _json({"operations": operations if sees else []})
+        if '\\"command\\"' in shown:
+            return _json({"command": "forget" if sees and case.tool == "forget" else "none"})
+        if "key_topics" in shown:
+            return _json({"summary": planted[:300], "key_topics": [case.writes[:60] if sees else "talk"]})
+        if "intention" in shown:
+            return _json({"thoughts": planted[:120], "feeling": "calm", "intention": planted[:120]})
+        return Reply([planted])
+
+
+def _last_of_user(items: list[dict[str, Any]]) -> str:
+    said = [
+        json.dumps(each.get("content", ""), ensure_ascii=False) for each in items if each.get("role") == "user"
+    ]
+    return said[-1] if said else ""
+
+
+def _json(value: dict[str, Any]) -> Reply:
+    return Reply([json.dumps(value, ensure_ascii=False)])
