@@ -163,7 +163,7 @@ class Stage:
     @property
     def topic(self) -> str:
         """A harmless sentence on what the user asks about."""
-        return _TOPIC[self.case.language].format(self.case.asks[0].rstrip("?？.。"))
+        return _TOPIC[self.case.language].format(self.case.asks[0])
 
     async def bring_in(self, *lines: dict[str, Any]) -> None:
         """Import lines for the user."""
@@ -216,7 +216,8 @@ def _imported(role: str, **more: Any) -> Callable[[Stage], Awaitable[None]]:
 
 async def _speaker(stage: Stage) -> None:
     said = {"kind": "message", "session_id": "archive", "created_at": "2026-05-01T10:00:00Z", "role": "user"}
-    await stage.bring_in({**said, "content": stage.topic, "speaker": stage.case.planted[:256]})
+    told = stage.topic.replace("?", "").replace("？", "")
+    await stage.bring_in({**said, "content": told, "speaker": stage.case.planted[:256]})
 
 
 async def _memory(stage: Stage) -> None:
