@@ -2,9 +2,9 @@
 
 from alembic import op
 
-revision = "0029"
-down_revision = "0028"
-serves_from = "0028"  # nothing that is stored means anything else
+revision = "0030"
+down_revision = "0029"
+serves_from = "0029"  # nothing that is stored means anything else
 
 # NULL = the user's or the assistant's words and nothing else. The values sort from the least trusted on, so that
 # the least trusted of several origins is the smallest.
