@@ -9,7 +9,7 @@ import numpy as np
 from services.search.columns import Columns
 from services.search.parameters import BM25_B, BM25_K1
 from services.search.passages import Passages
-from services.search.sequences import Places
+from services.search.sequences import Places, beginnings
 from services.search.term_matrix import TermMatrix, Values, weighted
 
 # A term that a message repeats says little more than one that it has once.
@@ -83,7 +83,7 @@ class CandidateSet:
         """The sum over the unit's visit, row by row."""
         visits = self._visits
         order = np.argsort(visits, kind="stable")
-        begins = np.flatnonzero(np.diff(visits[order], prepend=-1))
+        begins = beginnings(visits[order])
         found: Values = np.add.reduceat(values[order], begins, axis=0)[visits]
         return found
 

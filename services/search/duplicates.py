@@ -9,10 +9,13 @@ from services.search.hits import Unit
 from services.text.caches import text_cache
 from services.text.lexical import words
 
-# Beyond these nobody looks, and comparing is quadratic.
+Words = NDArray[np.int64]
+"""The distinct words of a text as hashes, in order; an odd one turns the meaning of a text that lacks it."""
+
 _COMPARED = 50
-_SHORT = 200
-"""Characters of a text whose words are remembered: the set of a longer one takes tens of kilobytes."""
+"""Units compared with each other, which is quadratic; nobody looks at those that follow."""
+_USUAL = 2_000
+"""Characters of a text whose words are kept."""
 _NEGATIONS = frozenset(["not", "no", "never", "nobody", "nothing", "none", "without", "nor"])
 _CHINESE_NEGATIONS = frozenset("不没沒别別未无無非")
 
@@ -25,46 +28,55 @@ def duplicates(units: Sequence[Unit], overlap: float) -> dict[str, str]:
     differ by a number or a negation are never duplicates.
     """
     compared = units[:_COMPARED]
-    said = [_words(unit.text) for unit in compared]
-    alike = _alike(said, overlap)
+    same = _same([_words(unit.text) for unit in compared], overlap)
     repeated: dict[str, str] = {}
-    for place, unit in enumerate(compared):
-        for better in alike[place, :place].nonzero()[0].tolist():
-            other = compared[better].id
-            if other not in repeated and not any(map(_turns_the_meaning, said[place] ^ said[better])):
-                repeated[unit.id] = other
-                break
+    for place, better in np.argwhere(np.tril(same, -1)).tolist():
+        its, other = compared[place].id, compared[better].id
+        if its not in repeated and other not in repeated:
+            repeated[its] = other
     return repeated
-
-
-def _words(text: str) -> frozenset[str]:
-    return _remembered_words(text) if len(text) <= _SHORT else frozenset(words(text))
-
-
-@text_cache(512)
-def _remembered_words(text: str) -> frozenset[str]:
-    # Messages on one subject recall the same units.
-    return frozenset(words(text))
-
-
-def _alike(said: Sequence[frozenset[str]], overlap: float) -> NDArray[np.bool_]:
-    """Which texts have so large a share of all their words in common, each with each; none without words."""
-    columns = {word: at for at, word in enumerate(frozenset().union(*said))}
-    held = np.zeros((len(said), len(columns)), dtype=np.bool_)
-    for place, its in enumerate(said):
-        held[place, [columns[word] for word in its]] = True
-    bits = np.packbits(held, axis=1)
-    common = np.bitwise_count(bits[:, np.newaxis] & bits).sum(axis=2, dtype=np.intp)
-    sizes = held.sum(axis=1)
-    found: NDArray[np.bool_] = (common >= overlap * (sizes[:, np.newaxis] + sizes - common)) & (common > 0)
-    return found
 
 
 def are_duplicates(one: str, other: str, overlap: float = 0.9) -> bool:
     """Whether two texts mean the same, so that one of two memories is enough."""
-    its, others = _words(one), _words(other)
-    alike = bool(its) and len(its & others) >= overlap * len(its | others)
-    return alike and not any(map(_turns_the_meaning, its ^ others))
+    return bool(_same([_words(one), _words(other)], overlap)[0, 1])
+
+
+def _words(text: str) -> Words:
+    return _kept_words(text) if len(text) <= _USUAL else _hashed(text)
+
+
+@text_cache(2_048)
+def _kept_words(text: str) -> Words:
+    # Messages on one subject recall the same units.
+    return _hashed(text)
+
+
+def _hashed(text: str) -> Words:
+    return np.array(sorted({hash(word) & ~1 | _turns_the_meaning(word) for word in words(text)}), dtype=np.int64)
+
+
+def _same(said: Sequence[Words], overlap: float) -> NDArray[np.bool_]:
+    """Which texts mean the same, each with each: they have so large a share of all their words in common, and
+    none that turns the meaning is in only one of them. None without words."""
+    every, columns = np.unique(np.concatenate(said) if said else np.zeros(0, np.int64), return_inverse=True)
+    sizes = np.array([len(its) for its in said], dtype=np.intp)
+    held = np.zeros((len(said), len(every)), dtype=np.bool_)
+    held[np.repeat(np.arange(len(said)), sizes), columns] = True
+    common = _in_common(held)
+    turning = held[:, (every & 1).astype(np.bool_)]
+    turns = turning.sum(axis=1)
+    shared = _in_common(turning)
+    found: NDArray[np.bool_] = (common >= overlap * (sizes[:, np.newaxis] + sizes - common)) & (common > 0)
+    found &= (shared == turns) & (shared == turns[:, np.newaxis])
+    return found
+
+
+def _in_common(held: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """How many columns two rows both hold, each with each."""
+    bits = np.packbits(held, axis=1)
+    found: NDArray[np.intp] = np.bitwise_count(bits[:, np.newaxis] & bits).sum(axis=2, dtype=np.intp)
+    return found
 
 
 def _turns_the_meaning(word: str) -> bool:

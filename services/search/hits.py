@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from services.text.features import Feature
 
@@ -54,8 +54,7 @@ class SearchList:
     scores: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class LegShare:
+class LegShare(NamedTuple):
     """What one leg gave to a result: `contribution` is in the units of the final score.
 
     `rank` counts from 1 among the units that the leg knows. `raw` is the search's own score. The legs that

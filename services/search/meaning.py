@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.search.passages import Passages
-from services.search.sequences import boundaries
+from services.search.sequences import beginnings, boundaries
 from services.search.term_matrix import Values
 from services.text.word_vectors import Vectors, word_vectors
 
@@ -68,7 +68,7 @@ class _Words:
         own[self.rows] = np.arange(len(self.rows))
         self._size = len(passages.unit)
         self._occurrences = own[found]
-        self._begins = np.flatnonzero(np.diff(texts, prepend=-1))
+        self._begins = beginnings(texts)
         self._filled = texts[self._begins]
 
     def over(self, how: np.ufunc, values: NDArray[np.float32]) -> NDArray[np.float32]:

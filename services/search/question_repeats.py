@@ -43,6 +43,8 @@ def _say_nothing_else(places: Places, asked: Places, field: CandidateSet) -> NDA
     rows, numbers = np.divmod(np.unique(said.rows * width + said.numbers), width)
     weights = field.weights_of(numbers)
     whole = np.bincount(rows, weights, minlength=len(places))
-    held = np.bincount(rows, np.where(np.isin(numbers, asked), weights, 0.0), minlength=len(places))
+    is_asked = np.zeros(width, dtype=np.bool_)
+    is_asked[asked] = True  # a term that no unit holds has the last place
+    held = np.bincount(rows, np.where(is_asked[numbers], weights, 0.0), minlength=len(places))
     answered: NDArray[np.bool_] = (whole > 0) & (held >= _HELD * whole)
     return answered

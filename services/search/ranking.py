@@ -229,7 +229,7 @@ def _relevance_of(queries: Sequence[RecallQuery], field: CandidateSet, parameter
         units.concepts,
         meanings=units.meanings,
         previous=field.previous,
-        talks=np.unique(units.conversations, return_inverse=True)[1].astype(np.intp),
+        talks=units.conversations,
         by_concept=parameters.of_general_questions if asks_in_general(message) else 1.0,
         answers_of=_answers(field) if is_about_the_assistant(message, language_of([message])) else None,
         replies_to=_replies(field),
@@ -277,14 +277,13 @@ def _shares(legs: Sequence[ScoredLeg], places: Places) -> list[tuple[LegShare, .
     """What each leg gave to each of the places."""
     shares: list[list[LegShare]] = [[] for _ in places]
     for leg in legs:
-        scaled = leg.scaled[places]
-        giving = np.flatnonzero(scaled > 0)
-        ranks = ranks_of(leg.scaled)[places[giving]].astype(np.intp).tolist()
-        given = (leg.weight * scaled[giving]).tolist()
-        raw = [None] * len(given) if leg.raw is None else leg.raw[places[giving]].tolist()
-        for at, rank_, known, contribution in zip(giving.tolist(), ranks, raw, given, strict=True):
-            own = None if known is None or math.isnan(known) else known
-            shares[at].append(LegShare(leg.name, leg.query, rank_, own, contribution))
+        ranks = ranks_of(leg.scaled)[places].astype(np.intp).tolist()
+        given = (leg.weight * leg.scaled[places]).tolist()
+        raw = [math.nan] * len(given) if leg.raw is None else leg.raw[places].tolist()
+        for each, rank_, known, contribution in zip(shares, ranks, raw, given, strict=True):
+            if contribution > 0:
+                own = None if math.isnan(known) else known
+                each.append(LegShare(leg.name, leg.query, rank_, own, contribution))
     return [tuple(each) for each in shares]
 
 

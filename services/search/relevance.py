@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from services.search.columns import Concepts
 from services.search.meaning import Nearness, WordMeanings, nearness
 from services.search.passages import Passages
 from services.search.queries import RecallQuery
-from services.search.sequences import Places
+from services.search.sequences import Places, beginnings
 from services.search.term_matrix import Values, weighted
 from services.text.concepts import Facet, facets
 from services.text.language import language_of
@@ -77,7 +78,7 @@ def relevance(
     *,
     meanings: WordMeanings | None,
     previous: Places,
-    talks: Places,
+    talks: NDArray[np.int64],
     by_concept: float = 1.0,
     answers_of: Places | None = None,
     replies_to: Places | None = None,
@@ -93,7 +94,7 @@ def relevance(
         spoken: for each unit the concepts of which it speaks.
         meanings: of the passages' words; None where they are yet to be looked up.
         previous: for each unit the place of the message before it, or -1.
-        talks: for each unit the number of its conversation.
+        talks: for each unit a number for its conversation.
         by_concept: how much it counts that a unit speaks of the same in other words.
         answers_of: for each unit the place of the one that it answers, or -1, where answers are asked for: such a
             unit is about what its question is about.
@@ -129,7 +130,7 @@ class _Units:
 class _Beside:
     """Which units stand beside one another in a conversation."""
 
-    def __init__(self, previous: Places, talks: Places) -> None:
+    def __init__(self, previous: Places, talks: NDArray[np.int64]) -> None:
         self._previous = previous
         following = np.full(len(previous), -1, dtype=np.intp)
         later = (previous >= 0).nonzero()[0]
@@ -140,9 +141,11 @@ class _Beside:
             (following, _OF_WHAT_FOLLOWS),
             (before, _OF_WHAT_FOLLOWS),
         )
-        self._talks = talks
-        self._by_talk = np.argsort(talks, kind="stable")
-        self._begins = np.flatnonzero(np.diff(talks[self._by_talk], prepend=-1))
+        self._by_talk = talks.argsort(kind="stable")
+        self._begins = beginnings(talks[self._by_talk])
+        lengths = np.append(self._begins[1:], len(talks)) - self._begins
+        self._talk = np.empty(len(talks), dtype=np.intp)
+        self._talk[self._by_talk] = np.repeat(np.arange(len(self._begins)), lengths)
 
     def around(self, met: Values) -> Values:
         """What each unit (row) meets of each facet, or those beside it."""
@@ -155,7 +158,7 @@ class _Beside:
     def in_talk(self, met: Values) -> Values:
         """What any unit of its conversation meets of each facet."""
         highest: Values = np.maximum.reduceat(met[self._by_talk], self._begins, axis=0)
-        return highest[self._talks]
+        return highest[self._talk]
 
 
 def _telling(queries: Sequence[RecallQuery]) -> list[RecallQuery]:

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ class TermSequences:
     @property
     def lengths(self) -> Places:
         """How many terms each text has, repeated ones counted again."""
-        return np.diff(self.begins)
+        return self.begins[1:] - self.begins[:-1]
 
     @property
     def rows(self) -> Places:
@@ -74,6 +75,13 @@ def boundaries(lengths: Places) -> Places:
     found = np.zeros(len(lengths) + 1, dtype=np.intp)
     np.cumsum(lengths, out=found[1:])
     return found
+
+
+def beginnings(values: NDArray[Any]) -> Places:
+    """Where a value differs from the one before it; the first one does."""
+    differs = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=differs[1:])
+    return differs.nonzero()[0]
 
 
 def stretches(begins: Places, lengths: Places) -> Places:

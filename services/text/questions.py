@@ -2,6 +2,7 @@
 
 import re
 
+from services.text.caches import text_cache
 from services.text.cue_words import ASKS, PLEASANTRIES, REFERS_BACK
 from services.text.language import Language, language_of
 from services.text.tokenizer import simplified
@@ -110,10 +111,13 @@ def has_cue(message: str, cues: frozenset[str], language: Language) -> bool:
     return not cues.isdisjoint(english_words(message))
 
 
-def english_words(message: str) -> list[str]:
+@text_cache(64)
+def english_words(message: str) -> tuple[str, ...]:
     """The words of an English message in lower case, contractions whole."""
+    # A turn asks several things of its message, one after the other.
     folded = message.lower().replace("’", "'")
-    return [part.strip("'") for part in "".join(c if c.isalnum() or c == "'" else " " for c in folded).split()]
+    words = "".join(c if c.isalnum() or c == "'" else " " for c in folded).split()
+    return tuple(part.strip("'") for part in words)
 
 
 def _runs(message: str) -> list[str]:

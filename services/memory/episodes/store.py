@@ -61,8 +61,9 @@ class EpisodeStore:
             return {}
         values = {
             **_scope(scope),
-            "unit_ids": [unit_id for unit_id, _ in pairs],
-            "episode_ids": [episode_id for _, episode_id in pairs],
+            # As text: the driver takes five times as long for a list of ids.
+            "unit_ids": _array(unit_id for unit_id, _ in pairs),
+            "episode_ids": _array(episode_id for _, episode_id in pairs),
         }
         statement = sql.FOUND if with_previous else sql.SHOWN
         statement = as_of(statement) if scope.as_of else statement
@@ -200,6 +201,10 @@ def checked_content(content: str) -> str:
     if len(text) > MAX_CONTENT_CHARACTERS:
         raise InvalidInput("content", f"has {len(text)} characters; at most {MAX_CONTENT_CHARACTERS} are kept")
     return text
+
+
+def _array(ids: Iterable[UUID]) -> str:
+    return f"{{{','.join(map(str, ids))}}}"
 
 
 def _scope(scope: Scope) -> dict[str, Any]:

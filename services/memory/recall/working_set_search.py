@@ -22,7 +22,7 @@ from services.search.term_matrix import Values
 from services.text.tokenizer import terms
 
 _LIKELIEST = 20
-"""Number of units read for a prompt to choose from."""
+"""Number of units that a search reads besides the best, since their likelihood is shown."""
 _LONG_QUERIES = 1_000
 _LONG_TEXTS = 20_000
 _MANY_UNITS = 5_000
@@ -77,11 +77,14 @@ def _best(
         quality=sought.quality,
         parameters=sought.parameters,
     )
-    best = scored.best(sought.depth)
+    # A prompt chooses among the likeliest alone, wherever they stand in the order; a search shows the order.
+    read = [scored.likeliest(sought.depth if sought.hurried else _LIKELIEST)]
+    if not sought.hurried:
+        read.append(scored.best(sought.depth))
     if (then := sought.then) is not None and then.since and then.until:
         preferred = np.where(units.said_between(places, then.since, then.until), PREFERRED, 1.0)
-        best = np.concatenate([best, scored.best(sought.depth, preferred)])
-    best = np.unique(np.concatenate([best, scored.likeliest(_LIKELIEST)]))
+        read.append(scored.best(sought.depth, preferred))
+    best = np.unique(np.concatenate(read))
     chosen = places[best]
     wanted = [(units.unit_id(place), units.episode_id(place)) for place in chosen.tolist()]
     known = {
