@@ -39,7 +39,7 @@ from services.llm.tokens import IMAGE_TOKENS
 from services.memory.blocks import Owner
 from services.memory.operations import Trigger
 from services.memory.retraction import EndedExchange, Retraction
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import Connection, Database, Query
 from services.reflection.schedule import REFLECT
 from services.visits.schedule import defer_days
 from services.visits.visit import SUMMARISE_VISIT, VisitSchedule
@@ -332,14 +332,13 @@ class Turns:
             **outcome_values(outcome, content),
         }
 
-        async def end(connection: Connection) -> None:
-            cursor = connection.cursor(row_factory=class_row(_Ended))
-            ended = await (await cursor.execute(turn_sql.END, values)).fetchone()
-            if ended is None:
+        async def end(connection: Connection, found: list[_Ended]) -> None:
+            if not found:
                 again = {name: values[name] for name in ("turn_id", "tenant_id", "status", "message_id")}
                 if await (await connection.execute(turn_sql.ENDED_WITH, again)).fetchone():
                     return
                 raise Conflict("This turn has ended already.")
+            ended = found[0]
             if self._retraction:
                 owner = Owner(tenant_id, ended.user_id, ended.expert_id, ended.space_id)
                 exchange = EndedExchange(
@@ -350,7 +349,7 @@ class Turns:
                     await self._retraction.commit(connection, owner, planned, trigger, exchange)
             await self._defer_jobs(connection, tenant_id, turn_id, outcome, ended)
 
-        await self._database.transact(tenant_id, end)
+        await self._database.transact_after(tenant_id, Query(turn_sql.END, values, class_row(_Ended)), end)
 
     async def _defer_jobs(
         self, connection: Connection, tenant_id: UUID, turn_id: UUID, outcome: TurnOutcome, ended: "_Ended"

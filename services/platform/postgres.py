@@ -240,14 +240,41 @@ class Database:
             DatabaseContended: other transactions were in the way each time; nothing was changed.
             DatabaseUnavailable: the database does not answer, or broke the connection.
         """
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                async with self.tenant(tenant_id, statement_s=statement_s) as connection:
-                    return await work(connection)
-            except DatabaseContended:
-                if not tries_left:
-                    raise
-        raise AssertionError
+
+        async def transaction() -> Result:
+            async with self.tenant(tenant_id, statement_s=statement_s) as connection:
+                return await work(connection)
+
+        return await _despite_contention(transaction)
+
+    async def transact_after(
+        self,
+        tenant_id: UUID,
+        first: Query[Row],
+        work: Callable[[Connection, list[Row]], Awaitable[Result]],
+    ) -> Result:
+        """Do the same after a first statement, whose rows `work` is given; it begins in one round trip.
+
+        Raises:
+            DatabaseContended: other transactions were in the way each time; nothing was changed.
+            DatabaseUnavailable: the database does not answer, or broke the connection.
+        """
+        values = await self._sealed(tenant_id, first.values)
+
+        async def transaction() -> Result:
+            async with (
+                self._connection() as connection,
+                connection.cursor(row_factory=first.row_factory) as cursor,
+            ):
+                async with self._at_once(connection):
+                    await connection.execute("BEGIN")
+                    await connection.execute(self._set_tenant, [str(tenant_id)])
+                    await cursor.execute(first.statement, values)
+                done = await work(connection, await _all_rows(cursor))
+                await connection.execute("COMMIT")
+                return done
+
+        return await _despite_contention(transaction)
 
     async def fetch(
         self,
@@ -285,9 +312,11 @@ class Database:
         return await self._to_its_end(fetched())
 
     async def fetch_each(
-        self, tenant_id: UUID, one: Query[One], other: Query[Other]
+        self, tenant_id: UUID, one: Query[One], other: Query[Other], *, of_one_moment: bool = True
     ) -> tuple[list[One], list[Other]]:
         """Run two statements in such a transaction, in one round trip.
+
+        Unless they need not be `of_one_moment`, the second sees the same state as the first.
 
         Raises:
             DatabaseUnavailable: the database does not answer, or broke the connection.
@@ -299,12 +328,10 @@ class Database:
                 connection.cursor(row_factory=one.row_factory) as first,
                 connection.cursor(row_factory=other.row_factory) as second,
             ):
-                async with self._at_once(connection):
-                    await connection.execute(_BEGIN_READING)
+                async with self._transaction_at_once(connection, begin=_BEGIN_READING if of_one_moment else None):
                     await connection.execute(self._set_tenant, [str(tenant_id)])
                     await first.execute(one.statement, one.values)
                     await second.execute(other.statement, other.values)
-                    await connection.execute("COMMIT")
                 return await _all_rows(first), await _all_rows(second)
 
         return await self._to_its_end(fetched())
@@ -317,15 +344,18 @@ class Database:
         return nullcontext() if self._pooled else connection.pipeline()
 
     @asynccontextmanager
-    async def _transaction_at_once(self, connection: Connection) -> AsyncIterator[None]:
-        """The same for statements that are to be one transaction."""
-        if self._pooled:
-            await connection.execute("BEGIN")
+    async def _transaction_at_once(
+        self, connection: Connection, *, begin: LiteralString | None = None
+    ) -> AsyncIterator[None]:
+        """The same for statements that are to be one transaction, which `begin` may begin in a particular way."""
         # Everything between two synchronisation points of a pipeline is implicitly one transaction.
+        begin = begin or ("BEGIN" if self._pooled else None)
         async with self._at_once(connection):
+            if begin:
+                await connection.execute(begin)
             yield
-        if self._pooled:
-            await connection.execute("COMMIT")
+            if begin:
+                await connection.execute("COMMIT")
 
     async def user_key(self, tenant_id: UUID, **named: UUID | str) -> "DataKey | None":
         """Return the key of the user whom `user_id`, `conversation_id` or `turn_id` names; None = no encryption.
@@ -500,6 +530,17 @@ class Database:
                 raise
             finally:
                 await self.pool.putconn(connection)
+
+
+async def _despite_contention(transaction: Callable[[], Awaitable[Result]]) -> Result:
+    """Run a transaction, and again if others were in the way, up to three times."""
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return await transaction()
+        except DatabaseContended:
+            if not tries_left:
+                raise
+    raise AssertionError
 
 
 async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:

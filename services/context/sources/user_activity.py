@@ -80,6 +80,7 @@ class UserActivityReader:
             owner.tenant_id,
             Query(_KNOWN, values, class_row(UserActivity)),
             Query(EARLIER, values, class_row(EarlierTone)),
+            of_one_moment=False,
         )
         return replace(known[0], earlier=earlier)
 
