@@ -35,12 +35,14 @@ async def gather(
     try:
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(conversation.load(turn))
-            tasks = [group.create_task(_load(source, turn, reading, degraded)) for source in sources]
+            tasks = {
+                type(source): group.create_task(_load(source, turn, reading, degraded))
+                for source in sources
+                if source.loads
+            }
     except ExceptionGroup as failed:  # the graph handles the error itself, with a retry
         raise failed.exceptions[0] from None
-    data: dict[type[Source[Any]], Any] = {
-        type(source): task.result() for source, task in zip(sources, tasks, strict=True)
-    }
+    data: dict[type[Source[Any]], Any] = {kind: task.result() for kind, task in tasks.items()}
     data[Conversation] = reading.result()
 
     def shown() -> ShownConversation:

@@ -136,6 +136,11 @@ class Source(Generic[Loaded]):
         """Return the sections to show; none if there is nothing to show."""
         return ()
 
+    @property
+    def loads(self) -> bool:
+        """Whether it reads anything, which takes a task; otherwise it only selects."""
+        return (type(self).load, type(self).load_after) != (Source.load, Source.load_after)
+
     def is_on(self, turn: PromptTurn) -> bool:
         """Whether the turn has any of its features."""
         return not self.features or bool(self.features & turn.features)

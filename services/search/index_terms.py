@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from services.text.caches import text_cache
 from services.text.concepts import concepts, telling_concepts, widened
 from services.text.features import FEATURES, Feature, expected, features
 from services.text.language import language_of
@@ -34,16 +35,18 @@ class Marked:
     features: frozenset[Feature]
 
 
-def indexed_terms(text: str, speaker: str | None, role: Literal["user", "assistant"]) -> list[str]:
+@text_cache(256)
+def indexed_terms(text: str, speaker: str | None, role: Literal["user", "assistant"]) -> Sequence[str]:
     """The terms under which a message or a memory is indexed; none where it has no word."""
+    # A working set and, some seconds later, the index need those of what was just said.
     words = terms(indexed_text(speaker or "", text))
     if not words:
-        return []
+        return ()
     spoken = concepts(text)
     named = [f"{_NAMED}{name}" for name, weight in spoken.items() if weight == 1.0]
     broader = [f"{_BROADER}{name}" for name, weight in spoken.items() if weight < 1.0]
     kinds = [f"{_FEATURE}{feature}" for feature in sorted(features(text, role))]
-    return [_VERSION, *named, *broader, *kinds, *words]
+    return (_VERSION, *named, *broader, *kinds, *words)
 
 
 def sought_terms(question: str) -> list[str]:
