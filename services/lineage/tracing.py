@@ -227,6 +227,7 @@ class Lineage:
                 found[node] = item.origin if item else None
                 if item and item.origin is None:
                     above = [each for parent in parents.get(node, ()) if (each := origin(parent))]
+                    above += [of_maker({"actor": each.actor}) for each in item.values if each.message_id is None]
                     found[node] = least_trusted(above) or of_maker(item.made_by)
             return found[node]
 

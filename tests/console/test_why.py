@@ -1,5 +1,6 @@
 """Why an answer is as it is: what its prompt showed, what was recalled, and nothing that was forgotten."""
 
+import json
 from typing import Any
 
 import httpx
@@ -34,6 +35,28 @@ async def test_an_answer_is_explained_down_to_the_messages_that_it_drew_on(clien
     assert item["conversation_id"] == told["conversation_id"]
     assert "My dog is called Bruno." in [each["content"] for each in item["sources"]]
     assert {"route", "generate"} <= {each["name"] for each in why["nodes"]}
+    (made,) = [each for each in why["lineage"] if each["id"] == item["episode_id"]]
+    assert (made["section"], made["kind"], made["origin"], made["source_count"]) == (
+        "recall",
+        "episode",
+        "assistant",
+        2,
+    )
+
+
+async def test_sections_name_the_origin_maker_and_sources_of_what_they_show(client: httpx.AsyncClient) -> None:
+    await _ask(client, "Remember that I live in Lisbon.", "first")
+    imported = {"kind": "core_memory", "user_id": "u-1", "section": "work", "content": {"trade": "baker"}}
+    line = json.dumps(imported).encode()
+    await client.post("/api/v1/import", content=line, headers={"content-type": "application/x-ndjson"})
+    answer = await _ask(client, "Where do I live?", "second")
+    lineage = (await _why(client, answer["turn_id"]))["lineage"]
+    core = {each["text"]: each for each in lineage if each["kind"] == "core_memory"}
+    assert (core["human"]["section"], core["human"]["origin"], core["human"]["made_by"]["actor"]) == (
+        *("core_memory", "user", "user"),
+    )
+    assert [each["text"] for each in core["human"]["sources"]] == ["Remember that I live in Lisbon."]
+    assert core["work"]["origin"] == "import"
 
 
 async def test_history_is_shown_as_it_was_said(client: httpx.AsyncClient) -> None:

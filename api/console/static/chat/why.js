@@ -4,6 +4,7 @@ import { get, patch, post, userPath } from '../api.js'
 import { date, milliseconds, number, percent, t, word } from '../i18n.js'
 import { Button, Chip, Confirm, Dialog, Field, html, Icon, Loaded, Meter, toast, useLoad, useState, When } from '../ui.js'
 import { neverUse } from './compare.js'
+import { Lineage, Origin } from './lineage.js'
 import { noted } from './turn.js'
 
 export function Why({ turn, user, may, onClose, onAnswerAgain, onExcluded }) {
@@ -24,6 +25,7 @@ export function Why({ turn, user, may, onClose, onAnswerAgain, onExcluded }) {
       ${why && html`
         <${Sent} why=${why} />
         <${Recalled} why=${why} user=${user} may=${may} here=${here} onChanged=${changed} />
+        <${Lineage} why=${why} />
         <${LeftOut} why=${why} />
         <${Sources} why=${why} />
         <${Times} why=${why} />
@@ -62,13 +64,13 @@ function Recalled({ why, user, may, here, onChanged }) {
   return html`<section>
     <h3>${t('why.recalled')} <small class="muted">${t('why.recalled_count', { shown: shown.length, found: why.recall.found })}</small></h3>
     ${why.recall.queries.length > 1 && html`<p class="muted">${t('why.asked_for')} ${why.recall.queries.map((query) => html`<${Chip} title=${word('query', query.kind)}>${query.text}<//> `)}</p>`}
-    <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>
+    <ul class="recalled">${shown.map((item) => html`<${Item} key=${item.unit_id} item=${item} made=${why.lineage.find((each) => each.section === 'recall' && each.id === item.episode_id)} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>
     ${others.length > 0 && html`<button type="button" class="button quiet small" aria-expanded=${all} onClick=${() => setAll(!all)}>${all ? t('why.hide_others') : t('why.show_others', { n: others.length })}</button>`}
-    ${all && html`<ul class="recalled">${others.map((item) => html`<${Item} key=${item.unit_id} item=${item} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>`}
+    ${all && html`<ul class="recalled">${others.map((item) => html`<${Item} key=${item.unit_id} item=${item} made=${why.lineage.find((each) => each.section === 'recall' && each.id === item.episode_id)} user=${user} may=${may} here=${here} onChanged=${onChanged} />`)}</ul>`}
   </section>`
 }
 
-function Item({ item, user, may, here, onChanged }) {
+function Item({ item, made, user, may, here, onChanged }) {
   const [more, setMore] = useState(false)
   const [wrong, setWrong] = useState(false)
   const [forgetting, setForgetting] = useState(false)
@@ -80,6 +82,7 @@ function Item({ item, user, may, here, onChanged }) {
       ${here.excludes(item.episode_id) && html`<${Chip} kind="note">${t('reason.never used here')}<//>`}
       ${item.created_at && html`<small class="muted">${date(item.created_at)}</small>`}
       <small class="muted">${word('type', item.episode_type ?? '')}</small>
+      <${Origin} of=${made} />
       <span class="grow"></span>
       <small class="muted">${t('why.likelihood')}</small><${Meter} value=${item.likelihood} label=${percent(item.likelihood)} /><small class="num">${percent(item.likelihood)}</small>
     </div>
