@@ -73,6 +73,22 @@ async def edit(
     return await _whole(services, caller.tenant_id, user_id, episode_id)
 
 
+@router.put("/{episode_id}/pin", response_model=WholeEpisodeView)
+async def pin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Pin a memory: it neither fades nor is merged, and no proposal drops it."""
+    caller.act_for(user_id)
+    await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=True)
+    return await _whole(services, caller.tenant_id, user_id, episode_id)
+
+
+@router.delete("/{episode_id}/pin", response_model=WholeEpisodeView)
+async def unpin(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Unpin a memory."""
+    caller.act_for(user_id)
+    await services.memory.pins.set_on_episode(caller.tenant_id, user_id, episode_id, pinned=False)
+    return await _whole(services, caller.tenant_id, user_id, episode_id)
+
+
 @router.post("/{episode_id}/restore", response_model=WholeEpisodeView, responses=documented(HTTPStatus.CONFLICT))
 async def restore(user_id: User, episode_id: UUID, services: ServicesOf, caller: MemoryWriter) -> Any:
     """Bring a memory back that maintenance archived or removed; 409 if it did neither."""

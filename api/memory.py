@@ -1,5 +1,6 @@
 """Core memory of users: read and change it; the log of memory operations; questions about the user."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,9 +12,11 @@ from api.memory_schemas import (
     CoreMemoryPage,
     CoreMemoryRequest,
     CoreMemorySectionView,
+    FoundProposalsView,
     MemoryAnswerView,
     MemoryQuestionRequest,
     OperationPage,
+    PinRequest,
     ProposalPage,
     RollbackRequest,
     SectionChangePage,
@@ -27,11 +30,13 @@ from api.problems import documented
 from api.space_schemas import SpaceQuery
 from services.bootstrap import Services
 from services.conversations.values import Id
+from services.errors import NotFound
 from services.identity.caller import Caller
 from services.memory.blocks import Block, Owner
 from services.memory.content import SECTION_PATTERN
 from services.memory.operations import Trigger
 from services.memory.origins import values_of
+from services.memory.proposals import State
 from services.usage.meter import Spender
 
 _LARGEST_VERSION = 2**31 - 1
@@ -64,7 +69,7 @@ async def core_memory(
     """
     owner = await _owner(services, caller, user_id, expert, space)
     blocks = await services.memory.core.read(owner, as_of)
-    return {"items": [_view(block) for block in blocks], "next": None}
+    return {"items": await _views(services, owner, blocks), "next": None}
 
 
 @router.put(
@@ -84,7 +89,7 @@ async def replace(
     block = await services.memory.core.replace(
         owner, section, body.content, _BY_USER, expected_version=body.expected_version
     )
-    return _view(block)
+    return (await _views(services, owner, [block]))[0]
 
 
 @router.delete(
@@ -136,7 +141,27 @@ async def rollback(
 ) -> Any:
     """Give a section the content of an earlier version, as a new version."""
     owner = await _owner(services, caller, user_id, expert, space)
-    return _view(await services.memory.core.rollback(owner, section, body.version, _BY_USER))
+    block = await services.memory.core.rollback(owner, section, body.version, _BY_USER)
+    return (await _views(services, owner, [block]))[0]
+
+
+@router.put("/core-memory/{section}/pins", response_model=CoreMemorySectionView)
+async def pin(
+    user_id: User,
+    section: Section,
+    body: PinRequest,
+    services: ServicesOf,
+    caller: MemoryWriter,
+    expert: Expert = "default",
+    space: SpaceQuery = None,
+) -> Any:
+    """Pin a value, so that nothing in the background takes it away, or unpin it."""
+    owner = await _owner(services, caller, user_id, expert, space)
+    await services.memory.pins.set_on_value(owner, section, body.field, body.text, pinned=body.pinned)
+    blocks = [block for block in await services.memory.core.read(owner) if block.section == section]
+    if not blocks:
+        raise NotFound(f"There is no section {section!r}.")
+    return (await _views(services, owner, blocks))[0]
 
 
 @router.get("/memory-operations", response_model=OperationPage)
@@ -167,11 +192,18 @@ async def undo(user_id: User, operation_id: UUID, services: ServicesOf, caller: 
 
 @router.get("/memory-proposals", response_model=ProposalPage)
 async def proposals(
-    user_id: User, services: ServicesOf, caller: MemoryReader, after: After = None, limit: Limit = 50
+    user_id: User,
+    services: ServicesOf,
+    caller: MemoryReader,
+    state: Annotated[State, Query(description="Those that wait, or were settled in this way.")] = "waiting",
+    after: After = None,
+    limit: Limit = 50,
 ) -> Any:
-    """Changes of memory that are not in the user's own words and wait for them, newest first."""
+    """Changes of memory that wait for the user, or were settled, with their sources; newest first."""
     caller.act_for(user_id)
-    items = await services.memory.proposals.list(caller.tenant_id, user_id, after=cursor_of(after), limit=limit)
+    items = await services.memory.proposals.list(
+        caller.tenant_id, user_id, state=state, after=cursor_of(after), limit=limit
+    )
     return {"items": items, "next": next_of([(item.at, item.id) for item in items], limit)}
 
 
@@ -181,10 +213,29 @@ async def proposals(
 async def settle(
     user_id: User, proposal_id: UUID, body: SettlementRequest, services: ServicesOf, caller: MemoryWriter
 ) -> Any:
-    """Accept or reject a proposal; 409 where it was settled before."""
+    """Accept or reject a proposal; 409 where it was settled before, or what it is about has changed."""
     caller.act_for(user_id)
     change = await services.memory.proposals.settle(caller.tenant_id, user_id, proposal_id, accept=body.accept)
     return {"accepted": body.accept, "change": change}
+
+
+@router.post(
+    "/memory-proposals/{proposal_id}/undo",
+    status_code=HTTPStatus.NO_CONTENT,
+    response_class=Response,  # the default one would name a content type
+    responses=documented(HTTPStatus.CONFLICT),
+)
+async def undo_proposal(user_id: User, proposal_id: UUID, services: ServicesOf, caller: MemoryWriter) -> None:
+    """Undo what an accepted proposal changed; it is not made again. 409 where it changed nothing."""
+    caller.act_for(user_id)
+    await services.memory.proposals.undo(caller.tenant_id, user_id, proposal_id)
+
+
+@router.post("/memory-proposals", response_model=FoundProposalsView)
+async def find_proposals(user_id: User, services: ServicesOf, caller: MemoryWriter) -> Any:
+    """Look now for duplicates and contradictions, as every night does; no pair is proposed twice."""
+    caller.act_for(user_id)
+    return await services.maintenance.findings.look(caller.tenant_id, user_id)
 
 
 @router.post("/memory/ask", response_model=MemoryAnswerView)
@@ -196,8 +247,13 @@ async def ask(user_id: User, body: MemoryQuestionRequest, services: ServicesOf, 
         return await services.memory_inquiry.ask(owner, body.question)
 
 
+async def _views(services: Services, owner: Owner, blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """Sections with the values that say when they hold, and those that are pinned."""
+    pinned = await services.memory.pins.values(owner.tenant_id, blocks)
+    return [{**_view(block), "pinned": [vars(each) for each in pinned[block.section]]} for block in blocks]
+
+
 def _view(block: Block) -> dict[str, Any]:
-    """The section with the values that say when they hold."""
     found = [
         {"field": field, "text": text, **validity_fields(text, block.updated_at)}
         for field, text in values_of(block.content)

@@ -11,6 +11,7 @@ from api.moments import ValidityView
 from api.schemas import MemoryChangeView
 from services.conversations.values import Id, SpaceName
 from services.memory.content import MAX_SECTION_BYTES
+from services.memory.episodes.episode import MAX_CONTENT_CHARACTERS
 from services.memory.inquiry import MAX_QUESTION_CHARACTERS
 
 
@@ -61,6 +62,13 @@ class TimedValueView(ValidityView):
     text: str
 
 
+class PinnedValueView(BaseModel):
+    """A value of core memory that is pinned."""
+
+    field: str = Field(description="Its field; what is nested has a path of names.")
+    text: str
+
+
 class CoreMemorySectionView(BaseModel):
     """A section of core memory."""
 
@@ -69,6 +77,7 @@ class CoreMemorySectionView(BaseModel):
     version: int = Field(description="From 1; one more with every change.")
     updated_at: datetime
     validity: list[TimedValueView] = Field(description="Values that say when they hold.")
+    pinned: list[PinnedValueView] = Field(description="Values that only the user takes away.")
 
 
 class CoreMemoryPage(BaseModel):
@@ -88,6 +97,20 @@ class CoreMemoryRequest(BaseModel):
         le=2**31 - 1,
         description="Replace it only at this version; 0 = only if there is no such section.",
     )
+
+
+class PinRequest(BaseModel):
+    """A value of a section to pin or unpin."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"field": "allergies"}]})
+
+    field: Annotated[Text, StringConstraints(max_length=200)] = Field(
+        description="Its field; what is nested has a path of names, such as `work.place`."
+    )
+    text: Annotated[Text, StringConstraints(max_length=MAX_CONTENT_CHARACTERS)] | None = Field(
+        None, description="The value as the section has it; null = every value of the field."
+    )
+    pinned: bool = Field(True, description="false = unpin.")
 
 
 class RollbackRequest(BaseModel):
@@ -141,13 +164,37 @@ class UndoneView(BaseModel):
     already: bool = Field(description="Whether it had been undone before; then nothing was changed now.")
 
 
-class ProposalView(BaseModel):
-    """A change of memory that is not in the user's own words and waits for them."""
+class ProposalSourceView(BaseModel):
+    """A message that a proposal rests on."""
+
+    message_id: UUID
+    role: Literal["user", "assistant"]
+    speaker: str | None
+    content: str
+    created_at: datetime
+
+
+class ProposedMemoryView(BaseModel):
+    """One of two memories that a proposal is about."""
 
     id: UUID
-    kind: Literal["remember", "forget"]
     text: str
-    replaces: str | None
+    created_at: datetime = Field(description="When it was said or written.")
+    messages: list[ProposalSourceView] = Field(description="Messages that it comes from.")
+
+
+class ProposalView(BaseModel):
+    """A change of memory that waits for the user, or was settled."""
+
+    id: UUID
+    kind: Literal["remember", "forget", "duplicate", "contradiction"]
+    text: str = Field(description="What would be remembered or forgotten; of two memories, the one that stays.")
+    replaces: str | None = Field(description="What it would replace; of two memories, the one that goes.")
+    state: Literal["waiting", "accepted", "rejected", "undone"]
+    memories: list[ProposedMemoryView] = Field(
+        description="Of `duplicate` and `contradiction`, the memory that stays and the one that goes."
+    )
+    messages: list[ProposalSourceView] = Field(description="Of the others, the message of the turn.")
     expert: str | None
     conversation_id: UUID | None
     turn_id: UUID | None
@@ -173,7 +220,14 @@ class SettledView(BaseModel):
     """A proposal that was settled."""
 
     accepted: bool
-    change: MemoryChangeView | None = Field(description="Of one that was accepted.")
+    change: MemoryChangeView | None = Field(description="Of one that was accepted and is not about two memories.")
+
+
+class FoundProposalsView(BaseModel):
+    """What a search for duplicates and contradictions came to."""
+
+    proposed: int = Field(description="Pairs that wait for the user now.")
+    applied: int = Field(description="Pairs that were settled at once, by the tenant's policy.")
 
 
 class OperationPage(BaseModel):

@@ -57,7 +57,7 @@ def make_background(
     return BackgroundServices(
         agent,
         make_compression(settings, database, models, embedder, memory.operations, jobs),
-        make_maintenance(database, memory, jobs),
+        make_maintenance(settings, database, memory, jobs),
         Reflection(database, models, jobs, on=settings.memory_reflection),
         UncertainCommands(database, store, models, memory.resolution, memory.retraction, jobs),
     )

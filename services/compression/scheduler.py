@@ -15,7 +15,7 @@ from services.compression.compression import Compression
 from services.jobs.queue import JobQueue
 from services.memory.blocks import Owner
 from services.platform.postgres import Database
-from services.time_reference.zones import BadTimeZone, time_zone
+from services.time_reference.zones import shows_hour
 
 COMPRESSION_ROUND = "find_memory_to_compress"
 
@@ -82,7 +82,7 @@ class CompressionScheduler:
         rows = await self._database.fetch(tenant_id, _TIMEZONES, {"tenant_id": tenant_id}, tuple_row)
         values = {
             "tenant_id": tenant_id,
-            "timezones": [row[0] for row in rows if _is_time(row[0], now)],
+            "timezones": [row[0] for row in rows if shows_hour(row[0], now, _HOUR)],
             "now": now,
             "same_night": now - _SAME_NIGHT,
             "active_since": now - _ACTIVE,
@@ -103,10 +103,3 @@ class CompressionScheduler:
         if owners:
             log.info("memory is compressed", owners=owners)
         await self._jobs.forget_older_runs(COMPRESSION_ROUND, context)
-
-
-def _is_time(timezone: str, now: datetime) -> bool:
-    try:
-        return now.astimezone(time_zone(timezone)).hour == _HOUR
-    except BadTimeZone:
-        return False

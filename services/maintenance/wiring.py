@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 from services.jobs.queue import JobQueue
 from services.maintenance.fading import MemoryFading
+from services.maintenance.findings import Findings
 from services.maintenance.policy import MaintenancePolicies
+from services.maintenance.scheduler import MaintenanceScheduler
 from services.memory.wiring import Memory
 from services.platform.postgres import Database
+from services.platform.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -15,9 +18,22 @@ class Maintenance:
 
     policies: MaintenancePolicies
     fading: MemoryFading
+    findings: Findings
+    scheduler: MaintenanceScheduler
 
 
-def make_maintenance(database: Database, memory: Memory, jobs: JobQueue) -> Maintenance:
-    """Wire it."""
+def make_maintenance(settings: Settings, database: Database, memory: Memory, jobs: JobQueue) -> Maintenance:
+    """Wire it; the jobs are registered in the queue."""
     policies = MaintenancePolicies(database)
-    return Maintenance(policies, MemoryFading(database, policies, memory.operations, jobs))
+    fading = MemoryFading(database, policies, memory.operations, jobs)
+    findings = Findings(database, policies, memory.proposals)
+    scheduler = MaintenanceScheduler(
+        database,
+        policies,
+        fading,
+        findings,
+        jobs,
+        keep_days=settings.memory_compression_keep_days,
+        on=settings.memory_episodes,
+    )
+    return Maintenance(policies, fading, findings, scheduler)

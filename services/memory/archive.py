@@ -112,11 +112,14 @@ class Archive:
         except psycopg.errors.ForeignKeyViolation:
             raise NotFound("There is no such user, or conversation, any more.") from None
 
-    async def supersede(self, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger) -> bool:
-        """Have a written memory no longer come up, as a newer episode holds instead; return whether it did.
+    async def supersede(self, owner: Owner, episode_id: UUID, by: UUID, trigger: Trigger) -> UUID | None:
+        """Have a written memory no longer come up, as another episode holds instead.
 
         It stays where it is, and can be told from the log. A turn is never superseded, because what was said
         stays said, nor is a pinned memory.
+
+        Returns:
+            The operation by which it is undone; None where nothing was changed.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -124,15 +127,14 @@ class Archive:
         async with self._database.tenant(owner.tenant_id) as connection:
             content = await self._episodes.supersede(connection, owner, episode_id, by)
             if content is None:
-                return False
+                return None
             operation = Operation(
                 "episode_supersede",
                 field=str(episode_id),
                 old_value={"content": content},
                 new_value={"superseded_by": str(by)},
             )
-            await self._append(connection, owner, operation, trigger)
-        return True
+            return await self._append(connection, owner, operation, trigger)
 
     async def insert(self, owner: Owner, new: NewEpisode, trigger: Trigger) -> UUID:
         """Write a memory; return its id.
@@ -192,9 +194,9 @@ class Archive:
 
         await self._database.transact(owner.tenant_id, removed)
 
-    async def _append(self, connection: Any, owner: Owner, operation: Operation, trigger: Trigger) -> None:
+    async def _append(self, connection: Any, owner: Owner, operation: Operation, trigger: Trigger) -> UUID:
         whose = replace(trigger, expert_id=trigger.expert_id or owner.expert_id, space_id=owner.space_id)
-        await self._log.append(
+        return await self._log.append(
             connection, tenant_id=owner.tenant_id, user_id=owner.user_id, operation=operation, trigger=whose
         )
 

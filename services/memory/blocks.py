@@ -50,6 +50,7 @@ class Block:
     version: int
     """From 1; one more with every change."""
     updated_at: datetime
+    id: UUID
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class ItemsChanged:
     blocks: list[Block]
     """The sections that the changes name, as they are now; a section that does not exist is left out."""
     unmatched: list[ItemChange]
-    """Changes that found no item to change, or more than one."""
+    """Changes that found no item to change, or more than one, or in the background a pinned one."""
 
 
 class SectionChange:
@@ -94,6 +95,7 @@ class SectionChange:
         self._shared = shared
         self._begun_with: dict[str, Any] | None = None
         self._updated_at: dict[str, datetime] = {}
+        self._ids: dict[str, UUID] = {}
 
     @property
     def content(self) -> dict[str, Any] | None:
@@ -111,7 +113,8 @@ class SectionChange:
     def block(self) -> Block:
         """The section, which is there."""
         there = self.stored.sections[self._section]
-        return Block(self._section, there["content"], there["version"], self._updated_at[self._section])
+        at, block_id = self._updated_at[self._section], self._ids[self._section]
+        return Block(self._section, there["content"], there["version"], at, block_id)
 
     async def look(self) -> None:
         """Read all sections."""
@@ -121,6 +124,7 @@ class SectionChange:
         assert stored is not None  # noqa: S101 — its row was locked
         self.stored = stored
         self._updated_at = {row[1]: row[5] for row in rows}
+        self._ids = {row[1]: row[6] for row in rows}
 
     async def begin_with(self, owner: Owner) -> None:
         """Begin a shared section with what one of the experts had there by itself."""

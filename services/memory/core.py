@@ -23,12 +23,15 @@ from services.memory.cache import CoreMemoryCache
 from services.memory.content import check_section, check_size, check_values
 from services.memory.items import ItemChange, apply_changes
 from services.memory.merge import canonical, merge_patch
-from services.memory.operations import OperationLog, Trigger
+from services.memory.operations import Actor, OperationLog, Trigger
+from services.memory.pinned_values import PINNED, pinned_among, without_removals_of
 from services.platform.postgres import Connection, Database
 from state.prompt import CoreMemorySections
 
 SHARED_SECTION = "human"
 """Section on the user, the same with every expert."""
+_BACKGROUND: frozenset[Actor] = frozenset(["memory_agent", "topics", "compression", "maintenance"])
+"""Actors that never take a pinned value away."""
 
 
 class CoreMemory:
@@ -88,7 +91,7 @@ class CoreMemory:
             DatabaseUnavailable: the database does not answer.
         """
         rows = await self._rows(owner, visible=False, at=at)
-        return [Block(row[1], row[2], row[3], row[5]) for row in rows if row[1] is not None]
+        return [Block(row[1], row[2], row[3], row[5], row[6]) for row in rows if row[1] is not None]
 
     async def known(self, owner: Owner) -> dict[str, dict[str, Any]]:
         """The content of every section as a prompt shows it, from PostgreSQL: a space's laid over the shared ones.
@@ -150,7 +153,8 @@ class CoreMemory:
     ) -> ItemsChanged:
         """Add, replace and remove single items (`items.py`), all in one transaction; everything else stays.
 
-        Each section that changes gets one new version; what changes nothing makes none.
+        Each section that changes gets one new version; what changes nothing makes none. A change made in the
+        background that would take a pinned value away counts as unmatched.
 
         Args:
             owner: whose core memory.
@@ -295,7 +299,11 @@ class CoreMemory:
         ):
             changing = await self._locked(connection, owner, section)
             old = changing.content
-            applied = apply_changes(old or {}, [change for change in changes if change.section == section])
+            wanted = [change for change in changes if change.section == section]
+            if trigger.actor in _BACKGROUND and changing.version:
+                wanted, refused = await _sparing_pinned(changing, wanted)
+                unmatched += refused
+            applied = apply_changes(old or {}, wanted)
             unmatched += applied.unmatched
             if not _equal(old or {}, applied.content):
                 await changing.write(applied.content, "core_memory_change", trigger)
@@ -316,6 +324,16 @@ class CoreMemory:
         values = {"tenant_id": owner.tenant_id}
         [(expert_id,)] = await self._database.fetch(owner.tenant_id, core_sql.HOME, values, tuple_row)
         return replace(owner, expert_id=expert_id)
+
+
+async def _sparing_pinned(
+    changing: SectionChange, changes: Sequence[ItemChange]
+) -> tuple[list[ItemChange], list[ItemChange]]:
+    """Return the changes of a section that take no pinned value away, and the others."""
+    block = changing.block
+    values = {"tenant_id": changing.owner.tenant_id, "block_ids": [block.id]}
+    digests = {bytes(row[1]) for row in await (await changing.connection.execute(PINNED, values)).fetchall()}
+    return without_removals_of(pinned_among(block.id, block.content, digests), block.content, changes)
 
 
 @contextmanager

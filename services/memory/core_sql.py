@@ -37,7 +37,7 @@ WITH home AS (
       AND (b.space_id IS NOT DISTINCT FROM %(space_id)s::uuid OR %(visible)s AND b.space_id IS NULL)
     ORDER BY b.section, b.space_id, b.expert_id = home.expert_id DESC
 )
-SELECT known.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at
+SELECT known.generation, b.section, b.content, b.version, b.rewritten_version, b.updated_at, b.id
 FROM known LEFT JOIN block b ON true
 ORDER BY b.section, b.space_id NULLS FIRST
 """

@@ -1,165 +1,290 @@
-"""Proposals: changes of memory that rest on content which is not the user's own words, and wait for the user.
+"""Proposals: changes of memory that wait for the user.
 
-They stand in the log of operations, so that they fall with their turn, their conversation and their user.
+Some rest on content which is not the user's own words; others were found at night, about two memories that say
+nearly the same or contradict each other. They stand in the log of operations, so that they fall with their turn,
+their conversation and their user. A proposal about two memories holds their ids and no words.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, LiteralString
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from psycopg.rows import class_row, tuple_row
 
 from services.errors import Conflict, NotFound
 from services.identity.tenants import user_id_of
+from services.memory import proposals_sql as sql
+from services.memory.archive import Archive
 from services.memory.blocks import Owner
 from services.memory.editor import EditContext, MemoryEditor
-from services.memory.operations import Operation, OperationLog, Trigger
-from services.platform.postgres import Database
+from services.memory.episodes.episode import Source
+from services.memory.operations import Actor, Operation, OperationLog, Trigger
+from services.memory.undo import Undo
+from services.platform.postgres import Connection, Database
 from state.memory import MemoryChange
 
 PROPOSAL = "memory_proposal"
 """Type under which it stands in the log."""
-ProposalKind = Literal["remember", "forget"]
-State = Literal["waiting", "accepted", "rejected"]
+EditKind = Literal["remember", "forget"]
+PairKind = Literal["duplicate", "contradiction"]
+ProposalKind = Literal["remember", "forget", "duplicate", "contradiction"]
+State = Literal["waiting", "accepted", "rejected", "undone"]
 
 
-_LIST: LiteralString = """
-SELECT o.id, o.field AS kind, o.new_value->>'text' AS text, o.new_value->>'replaces' AS replaces,
-       o.results->>'state' AS state, x.name AS expert, o.conversation_id, o.turn_id, o.at
-FROM memory_operations o LEFT JOIN experts x ON x.id::text = o.trigger->>'expert_id' AND x.tenant_id = o.tenant_id
-WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
-  AND o.new_value IS NOT NULL AND o.results->>'state' = 'waiting'
-  AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
-ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
-"""
+@dataclass(frozen=True)
+class ProposedMemory:
+    """One of the two memories that a proposal is about."""
 
-_SETTLE: LiteralString = """
-UPDATE memory_operations SET results = jsonb_set(results, '{state}', to_jsonb(%(state)s::text))
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
-  AND results->>'state' = %(expected)s AND new_value IS NOT NULL
-RETURNING field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id', space_id
-"""
-
-_OF_TURN: LiteralString = """
-SELECT id, new_value->>'text' FROM memory_operations
-WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND field = %(kind)s
-  AND type = 'memory_proposal' AND new_value IS NOT NULL
-"""
-
-_EXISTS: LiteralString = """
-SELECT 1 FROM memory_operations
-WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
-"""
+    id: UUID
+    text: str
+    created_at: datetime
+    """When it was said or written."""
+    messages: list[Source]
+    """Messages that it comes from."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change of memory that waits for the user."""
+    """A change of memory that waits for the user, or was settled."""
 
     id: UUID
     kind: ProposalKind
     text: str
-    """What would be remembered or forgotten."""
+    """What would be remembered or forgotten; of two memories, the one that stays."""
     replaces: str | None
-    """What it would replace."""
+    """What it would replace; of two memories, the one that goes."""
     state: State
     expert: str | None
     conversation_id: UUID | None
     turn_id: UUID | None
     at: datetime
+    memories: list[ProposedMemory]
+    """Of two memories, the one that stays and the one that goes."""
+    messages: list[Source]
+    """The message that a change rests on; of two memories, theirs are with them."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    id: UUID
+    kind: ProposalKind
+    text: str
+    replaces: str | None
+    state: State
+    expert: str | None
+    conversation_id: UUID | None
+    turn_id: UUID | None
+    at: datetime
+    message_id: UUID | None
+    kept_id: UUID | None
+    kept_at: datetime | None
+    kept_from: list[UUID] | None
+    dropped_id: UUID | None
+    dropped_at: datetime | None
+    dropped_from: list[UUID] | None
 
 
 class Proposals:
     """Keeps proposals until the user settles them."""
 
-    def __init__(self, database: Database, editor: MemoryEditor, log: OperationLog) -> None:
+    def __init__(
+        self, database: Database, editor: MemoryEditor, log: OperationLog, archive: Archive, undoing: Undo
+    ) -> None:
         self._database = database
         self._editor = editor
         self._log = log
+        self._archive = archive
+        self._undoing = undoing
 
-    async def add(self, editing: EditContext, kind: ProposalKind, text: str, replaces: str = "") -> UUID:
+    async def add(self, editing: EditContext, kind: EditKind, text: str, replaces: str = "") -> UUID:
         """Let a change wait; return its id, or that of the same one if the turn has proposed it before.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        owner = editing.owner
-        trigger = editing.trigger
-        async with self._database.tenant(owner.tenant_id) as connection:
-            of_turn = {**vars(owner), "turn_id": trigger.turn_id, "kind": kind}
-            for known, proposed in await (await connection.execute(_OF_TURN, of_turn)).fetchall():
+        value = {"text": text.replace("\x00", ""), "replaces": replaces.replace("\x00", "") or None}
+        operation = Operation(PROPOSAL, kind, new_value=value, results={"state": "waiting"})
+        async with self._database.tenant(editing.owner.tenant_id) as connection:
+            of_turn = {**vars(editing.owner), "turn_id": editing.trigger.turn_id, "kind": kind}
+            for known, proposed in await (await connection.execute(sql.OF_TURN, of_turn)).fetchall():
                 if proposed == text:  # compared here: it may be encrypted
                     return UUID(str(known))
-            return await self._log.append(
-                connection,
-                tenant_id=owner.tenant_id,
-                user_id=owner.user_id,
-                operation=Operation(
-                    PROPOSAL,
-                    kind,
-                    new_value={"text": text.replace("\x00", ""), "replaces": replaces.replace("\x00", "") or None},
-                    results={"state": "waiting"},
-                ),
-                trigger=Trigger(
-                    trigger.actor,
-                    trigger.message_id,
-                    trigger.conversation_id,
-                    trigger.turn_id,
-                    owner.expert_id,
-                    owner.space_id,
-                ),
-            )
+            return await self._append(connection, editing.owner, operation, editing.trigger)
+
+    async def add_pair(self, owner: Owner, kind: PairKind, kept_id: UUID, dropped_id: UUID) -> UUID | None:
+        """Let it wait that one memory takes another's place; None if the two were proposed before.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        ids = {"kept": str(kept_id), "dropped": str(dropped_id)}
+        operation = Operation(PROPOSAL, kind, new_value={}, results={"state": "waiting", **ids})
+        async with self._database.tenant(owner.tenant_id) as connection:
+            values = {"tenant_id": owner.tenant_id, "user_id": owner.user_id, **ids}
+            await connection.execute(sql.LOCK_USER, values)
+            if await (await connection.execute(sql.PROPOSED_BEFORE, values)).fetchone():
+                return None
+            return await self._append(connection, owner, operation, Trigger("maintenance"))
 
     async def list(
-        self, tenant_id: UUID, user: str, *, after: tuple[datetime, UUID] | None = None, limit: int
+        self,
+        tenant_id: UUID,
+        user: str,
+        *,
+        state: State = "waiting",
+        after: tuple[datetime, UUID] | None = None,
+        limit: int,
     ) -> Sequence[Proposal]:
-        """Proposals that wait, newest first.
+        """Proposals that wait, or were settled in a way, newest first.
+
+        One about two memories waits for as long as both are remembered, and the one that would go is not pinned.
 
         Raises:
             NotFound: the tenant has no such user.
             DatabaseUnavailable: the database does not answer.
         """
         at, last = after or (None, None)
-        values = {
+        values: dict[str, Any] = {
             "tenant_id": tenant_id,
             "user_id": await user_id_of(self._database, tenant_id, user),
+            "state": state,
             "after_at": at,
             "after_id": last,
             "limit": limit,
         }
-        return await self._database.fetch(tenant_id, _LIST, values, class_row(Proposal))
+        rows = await self._database.fetch(tenant_id, sql.LIST, values, class_row(_Row))
+        values["message_ids"] = list({each for row in rows for each in _message_ids(row)})
+        found = await self._database.fetch(tenant_id, sql.MESSAGES, values, class_row(Source)) if rows else []
+        messages = {each.message_id: each for each in found}
+        return [_proposal(row, messages) for row in rows]
 
-    async def settle(self, tenant_id: UUID, user: str, proposal_id: UUID, *, accept: bool) -> MemoryChange | None:
-        """Carry a proposal out on the user's word, or reject it; return the change of one that was accepted.
+    async def settle(
+        self, tenant_id: UUID, user: str, proposal_id: UUID, *, accept: bool, actor: Actor = "user"
+    ) -> MemoryChange | None:
+        """Carry a proposal out, or reject it; return the change of an accepted one that is not about two memories.
 
         Raises:
             NotFound: the user has no such proposal.
-            Conflict: it was settled before.
+            Conflict: it was settled before, or what it is about has changed since.
             DatabaseUnavailable: the database does not answer.
         """
-        values = {
+        values: dict[str, Any] = {
             "tenant_id": tenant_id,
             "user_id": await user_id_of(self._database, tenant_id, user),
             "id": proposal_id,
         }
-        settled = {**values, "state": "accepted" if accept else "rejected", "expected": "waiting"}
-        rows = await self._database.fetch(tenant_id, _SETTLE, settled, tuple_row)
-        if not rows:
-            if await self._database.fetch(tenant_id, _EXISTS, values, tuple_row):
-                raise Conflict(f"The proposal {proposal_id} was settled before.")
-            raise NotFound(f"There is no proposal {proposal_id}.")
+        row = await self._settled(values, "waiting", "accepted" if accept else "rejected")
+        if row is None:
+            raise Conflict(f"The proposal {proposal_id} was settled before.")
         if not accept:
             return None
-        kind, text, replaces, expert_id, space_id = rows[0]
+        kind, text, replaces, expert_id, space_id, kept, dropped = row
         owner = Owner(tenant_id, values["user_id"], UUID(expert_id), space_id)
-        editing = EditContext.outside_of_turns(owner, Trigger("user", details={"proposal": str(proposal_id)}))
+        trigger = Trigger(actor, expert_id=owner.expert_id, details={"proposal": str(proposal_id)})
         try:
-            if kind == "forget":
-                return await self._editor.forget(editing, text)
-            return await self._editor.remember(editing, text, replaces=replaces)
+            if kept is not None:
+                operation_id = await self._archive.supersede(owner, UUID(dropped), UUID(kept), trigger)
+                if operation_id is None:
+                    raise Conflict("One of the two memories is remembered no more, was changed or is pinned.")
+                await self._note(values, operation_id)
+                return None
+            change = await self._carry_out(owner, kind, text, replaces, trigger)
         except BaseException:
-            again = {**values, "state": "waiting", "expected": "accepted"}
-            await self._database.fetch(tenant_id, _SETTLE, again, tuple_row)
+            await self._settled(values, "accepted", "waiting")
             raise
+        if change["operation_id"] is not None:
+            await self._note(values, UUID(change["operation_id"]))
+        return change
+
+    async def undo(self, tenant_id: UUID, user: str, proposal_id: UUID) -> None:
+        """Undo what an accepted proposal changed; it is not proposed again.
+
+        Raises:
+            NotFound: the user has no such proposal.
+            Conflict: it was not accepted, it changed nothing, or what it changed was changed since.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "user_id": await user_id_of(self._database, tenant_id, user),
+            "id": proposal_id,
+        }
+        rows = await self._database.fetch(tenant_id, sql.MADE, values, tuple_row)
+        if not rows:
+            raise NotFound(f"There is no proposal {proposal_id}.")
+        state, operation_id = rows[0]
+        if state != "accepted" or operation_id is None:
+            raise Conflict(f"The proposal {proposal_id} has changed nothing that could be undone.")
+        await self._undoing.undo(tenant_id, user, UUID(operation_id))
+        await self._settled(values, "accepted", "undone")
+
+    async def _carry_out(
+        self, owner: Owner, kind: ProposalKind, text: str, replaces: str, trigger: Trigger
+    ) -> MemoryChange:
+        editing = EditContext.outside_of_turns(owner, replace(trigger, expert_id=None))
+        if kind == "forget":
+            return await self._editor.forget(editing, text)
+        return await self._editor.remember(editing, text, replaces=replaces)
+
+    async def _settled(self, values: dict[str, Any], expected: State, state: State) -> Sequence[Any] | None:
+        """Change a proposal's state; None if it is in another than the expected one.
+
+        Raises:
+            NotFound: there is no such proposal.
+        """
+        settled = {**values, "state": state, "expected": expected}
+        rows = await self._database.fetch(values["tenant_id"], sql.SETTLE, settled, tuple_row)
+        if not rows and not await self._database.fetch(values["tenant_id"], sql.MADE, values, tuple_row):
+            raise NotFound(f"There is no proposal {values['id']}.")
+        return cast(Sequence[Any], rows[0]) if rows else None
+
+    async def _note(self, values: dict[str, Any], operation_id: UUID) -> None:
+        """Keep by which operation an accepted proposal is undone."""
+        await self._database.fetch(
+            values["tenant_id"], sql.NOTE, {**values, "operation_id": str(operation_id)}, tuple_row
+        )
+
+    async def _append(self, connection: Connection, owner: Owner, operation: Operation, trigger: Trigger) -> UUID:
+        whose = Trigger(
+            trigger.actor,
+            trigger.message_id,
+            trigger.conversation_id,
+            trigger.turn_id,
+            owner.expert_id,
+            owner.space_id,
+        )
+        return await self._log.append(
+            connection, tenant_id=owner.tenant_id, user_id=owner.user_id, operation=operation, trigger=whose
+        )
+
+
+def _message_ids(row: _Row) -> list[UUID]:
+    own = [row.message_id] if row.message_id else []
+    return [*own, *(row.kept_from or []), *(row.dropped_from or [])]
+
+
+def _proposal(row: _Row, messages: dict[UUID, Source]) -> Proposal:
+    def memory(memory_id: UUID | None, text: str | None, at: datetime | None, ids: list[UUID] | None) -> Any:
+        if memory_id is None or at is None:
+            return []
+        said = [messages[each] for each in ids or [] if each in messages]
+        return [ProposedMemory(memory_id, text or "", at, said)]
+
+    return Proposal(
+        id=row.id,
+        kind=row.kind,
+        text=row.text,
+        replaces=row.replaces,
+        state=row.state,
+        expert=row.expert,
+        conversation_id=row.conversation_id,
+        turn_id=row.turn_id,
+        at=row.at,
+        memories=[
+            *memory(row.kept_id, row.text, row.kept_at, row.kept_from),
+            *memory(row.dropped_id, row.replaces, row.dropped_at, row.dropped_from),
+        ],
+        messages=[messages[row.message_id]] if row.message_id in messages else [],
+    )

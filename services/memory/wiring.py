@@ -19,6 +19,7 @@ from services.memory.episodes.store import EpisodeStore
 from services.memory.exclusions import Exclusions
 from services.memory.foreign_origins import ForeignOrigins
 from services.memory.operations import OperationLog
+from services.memory.pins import Pins
 from services.memory.proposals import Proposals
 from services.memory.recall.recall import Recall
 from services.memory.recall.working_sets import WorkingSets
@@ -55,6 +56,7 @@ class Memory:
     undo: Undo
     branching: BranchMemory
     editor: MemoryEditor
+    pins: Pins
     proposals: Proposals
     exclusions: Exclusions
     foreign_origins: ForeignOrigins
@@ -110,6 +112,8 @@ def make_memory(
     resolution = Resolution(database, core)
     retraction = Retraction(core, episodes, operations, jobs, remaking)
     editor = MemoryEditor(database, resolution, retraction)
+    archive = Archive(database, episodes, recall, operations)
+    undo = Undo(database, core, retraction, operations)
     return Memory(
         core=core,
         core_cache=core_cache,
@@ -119,11 +123,12 @@ def make_memory(
         indexing=EpisodeIndexSync(database, index, embedder, jobs, on_indexed=working_sets.learn),
         working_sets=working_sets,
         recall=recall,
-        archive=Archive(database, episodes, recall, operations),
+        archive=archive,
         catalog=EpisodeCatalog(database, operations),
         editor=editor,
-        proposals=Proposals(database, editor, operations),
-        undo=Undo(database, core, retraction, operations),
+        pins=Pins(database, core, operations),
+        proposals=Proposals(database, editor, operations, archive, undo),
+        undo=undo,
         branching=BranchMemory(core, retraction, operations),
         resolution=resolution,
         retraction=retraction,

@@ -1,7 +1,7 @@
 """Time zones as callers write them: an IANA name, or an offset such as +08:00."""
 
 import re
-from datetime import timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -31,3 +31,11 @@ def time_zone(name: str) -> tzinfo:
         raise BadTimeZone(
             f"{name!r} is no time zone; give an IANA name such as Asia/Shanghai, or an offset such as +08:00"
         ) from None
+
+
+def shows_hour(name: str, now: datetime, hour: int) -> bool:
+    """Whether clocks in a time zone show this hour, 0 to 23; False for a name that is none."""
+    try:
+        return now.astimezone(time_zone(name)).hour == hour
+    except BadTimeZone:
+        return False

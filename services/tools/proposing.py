@@ -4,7 +4,7 @@ from typing import Any
 
 from langgraph.prebuilt import ToolRuntime
 
-from services.memory.proposals import ProposalKind, Proposals
+from services.memory.proposals import EditKind, Proposals
 from services.memory.trust import Read, rests_on_user
 from services.tools.actor import editing_of
 from state.context import TurnContext
@@ -13,7 +13,7 @@ from state.context import TurnContext
 async def proposed(
     proposals: Proposals | None,
     runtime: "ToolRuntime[TurnContext, Any]",
-    kind: ProposalKind,
+    kind: EditKind,
     text: str,
     replaces: str = "",
 ) -> str:

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from services.bootstrap import Services
-from tests.support.compressing import everything, someone
+from tests.support.compressing import everything, someone, write
 from tests.support.fading import written_before
 
 pytestmark = pytest.mark.anyio
@@ -82,3 +82,53 @@ async def test_a_wrong_policy_is_refused_by_name(
 async def test_users_that_are_not_there_have_no_runs(client: httpx.AsyncClient) -> None:
     for path in ("fading-preview", "fading-runs"):
         assert (await client.get(f"/api/v1/users/u-9/{path}")).status_code == 404
+
+
+async def test_memories_and_values_are_pinned_and_unpinned(client: httpx.AsyncClient, services: Services) -> None:
+    owner = await someone(services)
+    (old,) = await written_before(services, owner, "Owns a red kettle")
+    pinned = await client.put(f"{USER}/episodes/{old}/pin")
+    assert (pinned.status_code, pinned.json()["pinned_at"] is not None) == (200, True)
+    assert (await client.get(f"{USER}/fading-preview", params={"fading": "archive"})).json()["total"] == 0
+    assert [each["id"] for each in (await client.get(f"{USER}/episodes?pinned=true")).json()["items"]] == [
+        str(old)
+    ]
+    assert (await client.delete(f"{USER}/episodes/{old}/pin")).json()["pinned_at"] is None
+    assert (await client.get(f"{USER}/episodes?pinned=true")).json()["items"] == []
+    await client.put(f"{USER}/core-memory/human", json={"content": {"allergies": ["peanuts", "cats"]}})
+    pins = f"{USER}/core-memory/human/pins"
+    one = await client.put(pins, json={"field": "allergies", "text": "cats"})
+    assert one.json()["pinned"] == [{"field": "allergies", "text": "cats"}]
+    assert len((await client.put(pins, json={"field": "allergies"})).json()["pinned"]) == 2
+    await client.put(pins, json={"field": "allergies", "text": "cats", "pinned": False})
+    (section,) = (await client.get(f"{USER}/core-memory")).json()["items"]
+    assert section["pinned"] == [{"field": "allergies", "text": "peanuts"}]
+    assert (await client.put(pins, json={"field": "allergies", "text": "dogs"})).status_code == 404
+    assert (await client.put(pins, json={})).status_code == 422
+    types = [each["type"] for each in (await client.get(f"{USER}/memory-operations")).json()["items"]]
+    assert types[:3] == ["core_memory_unpin", "core_memory_pin", "core_memory_pin"]
+    assert types[4:6] == ["episode_unpin", "episode_pin"]
+
+
+async def test_a_pair_is_found_on_request_shown_with_both_sources_accepted_and_undone(
+    client: httpx.AsyncClient, services: Services
+) -> None:
+    owner = await someone(services)
+    berlin, lisbon = await write(services, owner, "The user lives in Berlin", "The user lives in Lisbon")
+    proposals = f"{USER}/memory-proposals"
+    assert (await client.post(proposals)).json() == {"proposed": 1, "applied": 0}
+    (waits,) = (await client.get(proposals)).json()["items"]
+    assert (waits["kind"], waits["text"], waits["replaces"], waits["state"]) == (
+        "contradiction", "The user lives in Lisbon", "The user lives in Berlin", "waiting",
+    )  # fmt: skip
+    assert [each["id"] for each in waits["memories"]] == [str(lisbon), str(berlin)]
+    accepted = await client.post(f"{proposals}/{waits['id']}", json={"accept": True})
+    assert accepted.json() == {"accepted": True, "change": None}
+    assert [each["id"] for each in (await client.get(f"{USER}/episodes")).json()["items"]] == [str(lisbon)]
+    assert (await client.post(f"{proposals}/{waits['id']}/undo")).status_code == 204
+    assert len((await client.get(f"{USER}/episodes")).json()["items"]) == 2
+    assert (await client.post(f"{proposals}/{waits['id']}/undo")).status_code == 409
+    assert (await client.post(proposals)).json() == {"proposed": 0, "applied": 0}
+    (undone,) = (await client.get(proposals, params={"state": "undone"})).json()["items"]
+    assert undone["id"] == waits["id"]
+    assert (await client.get(proposals, params={"state": "lost"})).status_code == 422

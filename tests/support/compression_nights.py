@@ -10,7 +10,7 @@ from uuid import UUID
 
 from services.bootstrap import Services
 from services.memory.blocks import Owner
-from tests.support.compressing import compress, everything, shown, someone, write
+from tests.support.compressing import change, compress, everything, shown, someone, write
 from tests.support.model_server import ModelServer, Received, Reply
 
 _SUBJECTS = (
@@ -57,6 +57,9 @@ async def nights(
         texts.append(f"{chance.choice(_ALONE)} a {chance.choice(_THINGS)} on day {night}")
         said |= dict(zip(await write(services, owner, *texts), texts, strict=True))
         _, report = await compress(services, owner)
+        if night % 10 == 5:  # what was said before has not been used for long
+            await change(services, "UPDATE episodes SET learned_at = learned_at - interval '100 days'")
+        await services.maintenance.scheduler.maintain(owner.tenant_id, owner.user_id, datetime.now(UTC))
         if night % 30 == 29:  # retention
             await services.compression.undo.forget_older(owner.tenant_id, datetime.now(UTC))
         stored = await everything(services, owner)

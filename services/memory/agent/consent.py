@@ -8,7 +8,7 @@ from services.memory.agent.plan import CoreChange, Forgetting, NewMemory, Plan, 
 from services.memory.agent.store import AgentStore, EarlierMessage, Exchange
 from services.memory.editor import EditContext
 from services.memory.operations import Trigger
-from services.memory.proposals import ProposalKind, Proposals
+from services.memory.proposals import EditKind, Proposals
 from services.memory.trust import Read, own_words, pasted_words, rests_on_user
 
 _EARLIER = 6
@@ -69,7 +69,7 @@ def _rests(planned: Planned, read: Read) -> bool:
     return isinstance(planned, Forgetting) and rests_on_user(planned.target, read, removes=True)
 
 
-def _proposal(planned: Planned) -> tuple[ProposalKind, str, str] | None:
+def _proposal(planned: Planned) -> tuple[EditKind, str, str] | None:
     """Return kind, text and what is replaced; None for a memory that is only to be retired, which stays."""
     if isinstance(planned, CoreChange):
         value = "; ".join(texts_of(planned.value))

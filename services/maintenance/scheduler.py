@@ -1,0 +1,162 @@
+"""Schedules maintenance: at four o'clock in each user's time zone, an hour after compression.
+
+Each round finds the users whose clock shows four and whose memory is due, and queues a job for each. Users who are
+active at that moment are skipped until the next round; after five o'clock, until the next night.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import LiteralString
+from uuid import UUID
+
+import procrastinate
+import structlog
+from psycopg.rows import tuple_row
+
+from services.jobs.queue import JobQueue
+from services.jobs.tasks import RunningJob
+from services.maintenance.fading import MemoryFading
+from services.maintenance.findings import Findings
+from services.maintenance.policy import MaintenancePolicies, MaintenancePolicy
+from services.platform.postgres import Database
+from services.time_reference.zones import shows_hour
+
+MAINTAIN = "maintain_memory"
+"""Task that does the maintenance of a user's memory for a night."""
+MAINTENANCE_ROUND = "find_memory_to_maintain"
+
+_EVERY = "*/10 * * * *"
+"""A cron expression: every ten minutes, to cover zones with offsets of 30 and 45 minutes."""
+_HOUR = 4
+_ACTIVE = timedelta(minutes=10)
+_SAME_NIGHT = timedelta(hours=12)
+_USERS_AT_ONCE = 200
+
+log = structlog.get_logger(__name__)
+
+_TIMEZONES: LiteralString = "SELECT DISTINCT timezone FROM users WHERE tenant_id = %(tenant_id)s"
+
+# Those who waited longest come first. Memory with nothing new since, and in which nothing fades, is not due.
+_DUE: LiteralString = """
+SELECT u.id FROM users u LEFT JOIN maintained_users last ON last.user_id = u.id
+WHERE u.tenant_id = %(tenant_id)s AND u.timezone = ANY(%(timezones)s)
+  AND (last.at IS NULL OR last.at < %(same_night)s)
+  AND NOT EXISTS (SELECT FROM visits v WHERE v.user_id = u.id AND v.ended_at IS NULL
+      AND v.last_active_at > %(active_since)s)
+  AND EXISTS (SELECT FROM episodes e WHERE e.user_id = u.id AND e.superseded_by IS NULL AND (
+      e.content IS NOT NULL AND e.learned_at > coalesce(last.at, '-infinity')
+      OR %(fades)s AND e.importance < %(importance)s::real AND e.learned_at < %(before)s AND e.pinned_at IS NULL
+         AND (e.last_recalled_at IS NULL OR e.last_recalled_at < %(before)s)))
+ORDER BY last.at NULLS FIRST, u.id LIMIT %(limit)s
+"""
+
+# The moment until which it was looked through, and the name for those who list what was found.
+_LAST: LiteralString = """
+SELECT u.external_id, m.at FROM users u LEFT JOIN maintained_users m ON m.user_id = u.id
+WHERE u.id = %(user_id)s AND u.tenant_id = %(tenant_id)s
+"""
+
+_DONE: LiteralString = """
+INSERT INTO maintained_users (user_id, tenant_id, at)
+SELECT id, tenant_id, %(at)s FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s
+ON CONFLICT (user_id) DO UPDATE SET at = excluded.at
+"""
+
+
+class MaintenanceScheduler:
+    """Finds whose memory is due, and does its maintenance. Every process with a worker has one."""
+
+    def __init__(
+        self,
+        database: Database,
+        policies: MaintenancePolicies,
+        fading: MemoryFading,
+        findings: Findings,
+        jobs: JobQueue,
+        *,
+        keep_days: int,
+        on: bool,
+    ) -> None:
+        """Register the jobs. What was removed is kept for `keep_days`; with `on` false no night does anything."""
+        self._database = database
+        self._policies = policies
+        self._fading = fading
+        self._findings = findings
+        self._jobs = jobs
+        self._keep_days = keep_days
+        self._on = on
+        jobs.task(MAINTAIN, can_wait=True)(self._job)
+        jobs.periodic(MAINTENANCE_ROUND, _EVERY)(self._round)
+
+    async def find(self, now: datetime) -> int:
+        """Queue a job for each due user, of all tenants; return how many.
+
+        Does nothing while another process does the same. Also deletes what was removed and is kept no longer.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        async with self._database.only_one(MAINTENANCE_ROUND) as alone:
+            tenants = await self._database.tenants() if alone else []
+            count = 0
+            for tenant_id in tenants:
+                await self._fading.delete_older(tenant_id, now - timedelta(days=self._keep_days))
+                count += await self._find_of(tenant_id, now) if self._on else 0
+        return count
+
+    async def maintain(self, tenant_id: UUID, user_id: UUID, now: datetime) -> None:
+        """Do a night's maintenance of a user's memory: fading, then proposals.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        policy = await self._policies.of(tenant_id)
+        values = {"tenant_id": tenant_id, "user_id": user_id, "at": now}
+        rows = await self._database.fetch(tenant_id, _LAST, values, tuple_row)
+        if not rows:
+            return
+        user, since = rows[0]
+        await self._fading.run_by_night(tenant_id, user_id, policy, now)
+        await self._findings.look_since(tenant_id, user_id, user, policy, since)
+        async with self._database.tenant(tenant_id) as connection:
+            await connection.execute(_DONE, values)
+
+    async def _find_of(self, tenant_id: UUID, now: datetime) -> int:
+        rows = await self._database.fetch(tenant_id, _TIMEZONES, {"tenant_id": tenant_id}, tuple_row)
+        timezones = [row[0] for row in rows if shows_hour(row[0], now, _HOUR)]
+        if not timezones:
+            return 0
+        policy = await self._policies.of(tenant_id)
+        due = await self._database.fetch(
+            tenant_id, _DUE, _due_values(tenant_id, policy, timezones, now), tuple_row
+        )
+        async with self._database.tenant(tenant_id) as connection:
+            for (user_id,) in due:
+                name = f"{MAINTAIN}:{user_id}"
+                await self._jobs.defer(
+                    connection, MAINTAIN, tenant_id=tenant_id, lock=name, queueing_lock=name, user_id=user_id
+                )
+        return len(due)
+
+    async def _job(self, job: RunningJob, *, user_id: UUID, **_: UUID) -> None:
+        await self.maintain(job.tenant_id, user_id, datetime.now(UTC))
+
+    async def _round(self, context: procrastinate.JobContext) -> None:
+        users = await self.find(datetime.now(UTC))
+        if users:
+            log.info("memory is maintained", users=users)
+        await self._jobs.forget_older_runs(MAINTENANCE_ROUND, context)
+
+
+def _due_values(
+    tenant_id: UUID, policy: MaintenancePolicy, timezones: list[str], now: datetime
+) -> dict[str, object]:
+    return {
+        "tenant_id": tenant_id,
+        "timezones": timezones,
+        "same_night": now - _SAME_NIGHT,
+        "active_since": now - _ACTIVE,
+        "fades": policy.fading != "never",
+        "importance": policy.fading_importance,
+        "before": now - timedelta(days=policy.fading_days),
+        "limit": _USERS_AT_ONCE,
+    }

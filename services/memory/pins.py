@@ -1,0 +1,123 @@
+"""Pins: memories that never fade, and values of core memory that only the user takes away."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+from uuid import UUID
+
+from psycopg.rows import tuple_row
+
+from services.errors import NotFound
+from services.identity.tenants import user_id_of
+from services.memory.blocks import Block, Owner
+from services.memory.core import CoreMemory
+from services.memory.operations import Operation, OperationLog, Trigger
+from services.memory.origins import values_of
+from services.memory.pinned_values import PINNED, digest_of_value, pinned_among
+from services.platform.postgres import Database
+
+_PIN: LiteralString = """
+UPDATE episodes SET pinned_at = CASE WHEN %(pinned)s THEN coalesce(pinned_at, clock_timestamp()) END
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND retracted_at IS NULL
+RETURNING expert_id, space_id
+"""
+
+_PIN_VALUES: LiteralString = """
+INSERT INTO core_memory_pins (block_id, digest, tenant_id)
+SELECT %(block_id)s, digest, %(tenant_id)s FROM unnest(%(digests)s::bytea[]) AS digest
+ON CONFLICT DO NOTHING
+"""
+
+_UNPIN_VALUES: LiteralString = """
+DELETE FROM core_memory_pins
+WHERE block_id = %(block_id)s AND tenant_id = %(tenant_id)s AND digest = ANY(%(digests)s)
+"""
+
+
+@dataclass(frozen=True)
+class PinnedValue:
+    """A value of core memory that is pinned."""
+
+    field: str
+    """Its field; what is nested has a path of names."""
+    text: str
+
+
+class Pins:
+    """Sets and reads pins."""
+
+    def __init__(self, database: Database, core: CoreMemory, log: OperationLog) -> None:
+        self._database = database
+        self._core = core
+        self._log = log
+
+    async def set_on_episode(self, tenant_id: UUID, user: str, episode_id: UUID, *, pinned: bool) -> None:
+        """Pin or unpin an episode; repeating it changes nothing.
+
+        Raises:
+            NotFound: the tenant has no such user, or the user no such episode.
+            DatabaseUnavailable: the database does not answer.
+        """
+        values: dict[str, Any] = {
+            "tenant_id": tenant_id,
+            "user_id": await user_id_of(self._database, tenant_id, user),
+            "id": episode_id,
+            "pinned": pinned,
+        }
+        async with self._database.tenant(tenant_id) as connection:
+            row = await (await connection.execute(_PIN, values)).fetchone()
+            if row is None:
+                raise NotFound(f"There is no episode {episode_id}.")
+            await self._log.append(
+                connection,
+                tenant_id=tenant_id,
+                user_id=values["user_id"],
+                operation=Operation("episode_pin" if pinned else "episode_unpin", field=str(episode_id)),
+                trigger=Trigger("user", expert_id=row[0], space_id=row[1]),
+            )
+
+    async def set_on_value(
+        self, owner: Owner, section: str, field: str, text: str | None, *, pinned: bool
+    ) -> None:
+        """Pin or unpin a value of a section of core memory, or all values of a field.
+
+        Raises:
+            NotFound: there is no such section, or it has no such value.
+            DatabaseUnavailable: the database does not answer.
+        """
+        block = next((each for each in await self._core.read(owner) if each.section == section), None)
+        if block is None:
+            raise NotFound(f"There is no section {section!r}.")
+        named = [each for each in values_of(block.content) if each[0] == field and text in (None, each[1])]
+        if not named:
+            what = f"field {field!r}" if text is None else f"value {text!r} in the field {field!r}"
+            raise NotFound(f"The section {section} has no {what}.")
+        values = {
+            "tenant_id": owner.tenant_id,
+            "block_id": block.id,
+            "digests": [digest_of_value(block.id, *each) for each in named],
+        }
+        async with self._database.tenant(owner.tenant_id) as connection:
+            await connection.execute(_PIN_VALUES if pinned else _UNPIN_VALUES, values)
+            await self._log.append(
+                connection,
+                tenant_id=owner.tenant_id,
+                user_id=owner.user_id,
+                operation=Operation("core_memory_pin" if pinned else "core_memory_unpin", field=section),
+                trigger=Trigger("user", expert_id=owner.expert_id, space_id=owner.space_id),
+            )
+
+    async def values(self, tenant_id: UUID, blocks: Sequence[Block]) -> Mapping[str, list[PinnedValue]]:
+        """Return the pinned values of sections, by the names of the sections.
+
+        Raises:
+            DatabaseUnavailable: the database does not answer.
+        """
+        if not blocks:
+            return {}
+        values = {"tenant_id": tenant_id, "block_ids": [block.id for block in blocks]}
+        digests = {bytes(row[1]) for row in await self._database.fetch(tenant_id, PINNED, values, tuple_row)}
+        return {
+            block.section: [PinnedValue(*each) for each in pinned_among(block.id, block.content, digests)]
+            for block in blocks
+        }

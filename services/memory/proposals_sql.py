@@ -1,0 +1,66 @@
+"""The statements of `Proposals`."""
+
+from typing import LiteralString
+
+# Of two memories, one that waits is shown only while both are remembered and the one that would go is not pinned.
+LIST: LiteralString = """
+SELECT o.id, o.field AS kind, coalesce(kept.content, o.new_value->>'text', '') AS text,
+       coalesce(dropped.content, o.new_value->>'replaces') AS replaces, o.results->>'state' AS state,
+       x.name AS expert, o.conversation_id, o.turn_id, o.at, (o.trigger->>'message_id')::uuid AS message_id,
+       kept.id AS kept_id, kept.created_at AS kept_at, kept.source_message_ids AS kept_from,
+       dropped.id AS dropped_id, dropped.created_at AS dropped_at, dropped.source_message_ids AS dropped_from
+FROM memory_operations o LEFT JOIN experts x ON x.id::text = o.trigger->>'expert_id' AND x.tenant_id = o.tenant_id
+LEFT JOIN episodes kept ON kept.id = (o.results->>'kept')::uuid AND kept.tenant_id = o.tenant_id
+    AND kept.retracted_at IS NULL
+LEFT JOIN episodes dropped ON dropped.id = (o.results->>'dropped')::uuid AND dropped.tenant_id = o.tenant_id
+    AND dropped.retracted_at IS NULL
+WHERE o.tenant_id = %(tenant_id)s AND o.user_id = %(user_id)s AND o.type = 'memory_proposal'
+  AND o.new_value IS NOT NULL AND o.results->>'state' = %(state)s
+  AND (NOT o.results ? 'kept' OR kept.id IS NOT NULL AND dropped.id IS NOT NULL AND (
+      %(state)s <> 'waiting'
+      OR kept.superseded_by IS NULL AND dropped.superseded_by IS NULL AND dropped.pinned_at IS NULL))
+  AND (%(after_at)s::timestamptz IS NULL OR (o.at, o.id) < (%(after_at)s, %(after_id)s::uuid))
+ORDER BY o.at DESC, o.id DESC LIMIT %(limit)s
+"""
+
+OF_TURN: LiteralString = """
+SELECT id, new_value->>'text' FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND turn_id = %(turn_id)s AND field = %(kind)s
+  AND type = 'memory_proposal' AND new_value IS NOT NULL
+"""
+
+MESSAGES: LiteralString = """
+SELECT id AS message_id, external_id, role, content, speaker, created_at FROM remembered_messages
+WHERE tenant_id = %(tenant_id)s AND id = ANY(%(message_ids)s) AND completed
+"""
+
+SETTLE: LiteralString = """
+UPDATE memory_operations SET results = jsonb_set(results, '{state}', to_jsonb(%(state)s::text))
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+  AND results->>'state' = %(expected)s AND new_value IS NOT NULL
+RETURNING field, new_value->>'text', coalesce(new_value->>'replaces', ''), trigger->>'expert_id', space_id,
+    results->>'kept', results->>'dropped'
+"""
+
+NOTE: LiteralString = """
+UPDATE memory_operations SET results = results || jsonb_build_object('operation', %(operation_id)s::text)
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+RETURNING id
+"""
+
+MADE: LiteralString = """
+SELECT results->>'state', results->>'operation' FROM memory_operations
+WHERE id = %(id)s AND tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+"""
+
+LOCK_USER: LiteralString = """
+SELECT id FROM users WHERE id = %(user_id)s AND tenant_id = %(tenant_id)s FOR NO KEY UPDATE
+"""
+
+PROPOSED_BEFORE: LiteralString = """
+SELECT id FROM memory_operations
+WHERE tenant_id = %(tenant_id)s AND user_id = %(user_id)s AND type = 'memory_proposal'
+  AND (results->>'kept' = %(kept)s AND results->>'dropped' = %(dropped)s
+       OR results->>'kept' = %(dropped)s AND results->>'dropped' = %(kept)s)
+LIMIT 1
+"""

@@ -1,0 +1,94 @@
+"""At four o'clock of their own time, users' memory is maintained; ninety nights leave no hole in its lineage."""
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+
+from services.bootstrap import Services
+from services.identity.tenants import DEFAULT_TENANT
+from services.maintenance.policy import MaintenancePolicy
+from services.maintenance.scheduler import MAINTAIN
+from services.memory.blocks import Owner
+from tests.support.compressing import change, everything, someone, write
+from tests.support.fading import written_before
+from tests.support.jobs import statuses, until
+from tests.support.turns import exchange
+
+pytestmark = pytest.mark.anyio
+
+TOMORROW = (datetime.now(UTC) + timedelta(days=1)).date()
+FOUR_IN_SHANGHAI = datetime.fromisoformat(f"{TOMORROW}T20:05+00:00")
+"""The users' time zone, unless they say otherwise."""
+
+
+async def _asleep(services: Services) -> Owner:
+    owner = await someone(services)
+    await change(services, "UPDATE visits SET last_active_at = started_at - interval '1 hour', "
+                           "started_at = started_at - interval '2 hours'")  # fmt: skip
+    return owner
+
+
+async def test_who_has_something_new_or_something_that_fades_is_found_once_a_night(services: Services) -> None:
+    owner = await _asleep(services)
+    scheduler = services.maintenance.scheduler
+    assert await scheduler.find(FOUR_IN_SHANGHAI) == 0
+    await written_before(services, owner, "The user lives in Berlin", "The user lives in Lisbon")
+    assert await scheduler.find(FOUR_IN_SHANGHAI - timedelta(hours=1)) == 0
+    assert await scheduler.find(FOUR_IN_SHANGHAI) == 1
+    services.jobs.start_worker()
+
+    async def done() -> bool:
+        return await statuses(services.database, MAINTAIN) == ["succeeded"]
+
+    await until(done, seconds=20)
+    (proposal,) = await services.memory.proposals.list(DEFAULT_TENANT, "u-1", limit=5)
+    assert proposal.text == "The user lives in Lisbon"
+    tomorrow = FOUR_IN_SHANGHAI + timedelta(days=1)
+    assert await scheduler.find(tomorrow) == 0
+    await services.maintenance.policies.set(DEFAULT_TENANT, MaintenancePolicy(fading="archive"))
+    assert await scheduler.find(tomorrow) == 1
+
+
+async def test_a_night_leaves_alone_what_was_brought_back(services: Services) -> None:
+    owner = await _asleep(services)
+    fading = services.maintenance.fading
+    await services.maintenance.policies.set(DEFAULT_TENANT, MaintenancePolicy(fading="archive"))
+    first, second = await written_before(services, owner, "Owns a red kettle", "Owns a ladder")
+    before = await everything(services, owner)
+    await services.maintenance.scheduler.maintain(DEFAULT_TENANT, owner.user_id, datetime.now(UTC))
+    (night,) = await fading.runs(DEFAULT_TENANT, "u-1", limit=5)
+    assert (night.reason, set(night.episode_ids)) == ("night", {first, second})
+    await fading.undo(DEFAULT_TENANT, "u-1", night.id)
+    await services.maintenance.scheduler.maintain(DEFAULT_TENANT, owner.user_id, datetime.now(UTC))
+    assert await everything(services, owner) == before
+    assert len(await fading.runs(DEFAULT_TENANT, "u-1", limit=5)) == 1
+    assert len((await fading.run(DEFAULT_TENANT, "u-1")).episode_ids) == 2
+
+
+@pytest.mark.parametrize("policy", [
+    MaintenancePolicy("archive", proposals="apply"), MaintenancePolicy("remove", proposals="propose"),
+])  # fmt: skip
+async def test_ninety_nights_leave_no_orphan_and_a_report_of_all_that_is_gone(
+    services: Services, policy: MaintenancePolicy
+) -> None:
+    chance = Random(7)
+    owner = await someone(services)
+    turn = await exchange(services.turns, "Let us begin.", "Gladly.")
+    await services.maintenance.policies.set(DEFAULT_TENANT, policy)
+    said = set()
+    for night in range(90):
+        text = f"The user lives in {chance.choice(('Berlin', 'Lisbon', 'Ghent'))}"
+        said |= set(await write(services, owner, text, source_message_ids=[turn.user_message_id]))
+        said |= set(await written_before(
+            services, owner, f"lent a ladder on day {night}", days=chance.choice((10, 100)),
+            importance=chance.choice((0.1, 0.5)),
+        ))  # fmt: skip
+        await services.maintenance.scheduler.maintain(DEFAULT_TENANT, owner.user_id, datetime.now(UTC))
+        if night % 30 == 29:
+            await services.maintenance.fading.delete_older(DEFAULT_TENANT, datetime.now(UTC))
+    runs = await services.maintenance.fading.runs(DEFAULT_TENANT, "u-1", limit=200)
+    reported = {each for run in runs for each in run.episode_ids}
+    assert len(runs) > 10
+    assert said - set(await everything(services, owner)) <= reported
+    assert (await services.lineage_audit.audit(DEFAULT_TENANT)).listed == []
