@@ -23,6 +23,8 @@ _SLOW_TIMEOUT_S = 60.0
 """Seconds to wait for background requests, such as a flush."""
 _CALM = {"grpc.keepalive_time_ms": 330_000, "grpc.keepalive_permit_without_calls": 0}
 """The client pings every ten seconds by default, and gRPC servers disconnect clients that ping so often."""
+LITE = "milvus_lite"
+"""Beginning of the version that Milvus Lite names."""
 NO_SUCH_COLLECTION = 100
 """Milvus' code for a missing collection or alias."""
 
@@ -38,6 +40,7 @@ class Milvus:
         self._uri = uri
         self._token = token.get_secret_value() if token else ""
         self._client: AsyncMilvusClient | None = None
+        self._is_lite: bool | None = None
         self._connecting = asyncio.Lock()
         self._breaker = CircuitBreaker("Milvus", counts=lambda error: not isinstance(error, CollectionMissing))
 
@@ -66,6 +69,17 @@ class Milvus:
                 raise Unavailable(f"Milvus does not answer, or refuses (code {error.code}).") from error
             except (TimeoutError, OSError, _grpc_error()) as error:
                 raise Unavailable("Milvus does not answer.") from error
+
+    async def is_lite(self) -> bool:
+        """Whether it is Milvus Lite, embedded or behind an address.
+
+        Raises:
+            Unavailable: nothing answers.
+        """
+        if self._is_lite is None:
+            async with self.use() as client, asyncio.timeout(_TIMEOUT_S):
+                self._is_lite = (await client.get_server_version()).startswith(LITE)
+        return self._is_lite
 
     async def in_thread(self, work: "Callable[[MilvusClient], Result]") -> Result:
         """Run, in a thread, what the asynchronous client cannot do with every server, such as making indexes.

@@ -4,7 +4,7 @@ import asyncio
 import copy
 import select
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,6 +79,10 @@ _CLOSED = "AN001"
 """Error code of `enter_tenant` for a tenant that the database does not serve."""
 
 _TENANTS = "SELECT id FROM tenants ORDER BY id"
+_SERVED_OF = """
+SELECT id FROM unnest(%(ids)s::uuid[]) AS id
+WHERE NOT EXISTS (SELECT FROM closed_tenants c WHERE c.tenant_id = id) ORDER BY id
+"""
 _SERVED_TENANTS = """
 SELECT id FROM tenants t WHERE NOT EXISTS (SELECT FROM closed_tenants c WHERE c.tenant_id = t.id) ORDER BY id
 """
@@ -453,6 +457,13 @@ class Database:
     async def tenants(self) -> list[UUID]:
         """Return the ids of all tenants that this database serves."""
         rows = await self.fetch_without_tenant(_SERVED_TENANTS if self._sharded else _TENANTS, {}, tuple_row)
+        return [row[0] for row in rows]
+
+    async def served(self, tenant_ids: Sequence[UUID]) -> list[UUID]:
+        """Return those of the tenants that this database serves; an old copy of the others may still be there."""
+        if not self._sharded or not tenant_ids:
+            return list(tenant_ids)
+        rows = await self.fetch_without_tenant(_SERVED_OF, {"ids": list(tenant_ids)}, tuple_row)
         return [row[0] for row in rows]
 
     async def ping(self) -> float:

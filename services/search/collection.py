@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from services.errors import ConfigurationError
+from services.platform.milvus import LITE
 from services.search.index_terms import VERSION as TERMS_VERSION
 from services.search.parameters import BM25_B, BM25_K1
 
@@ -15,6 +16,9 @@ MODEL, DIMENSION = "anamnesis.model", "anamnesis.dimension"
 """Properties of a collection: whose embeddings it holds, and how many dimensions they have."""
 VERSION = "anamnesis.version"
 """Property of a collection: which version of `indexed_terms` made its rows."""
+
+PARTITIONS = 256
+"""Parts of a collection in a Milvus server, by a hash of the partition key; a search looks through one of them."""
 
 _COPIED_AT_ONCE = 200
 _MOST_TERMS_BYTES = 8000
@@ -42,7 +46,13 @@ def make_collection(
         metric_type="BM25",
         params={"bm25_k1": BM25_K1, "bm25_b": BM25_B},
     )
-    client.create_collection(name, schema=_schema(dimension, add_own_fields or _add_fields_of_unit))
+    schema = _schema(dimension, add_own_fields or _add_fields_of_unit)
+    partitioned: dict[str, Any] = {}
+    if not is_lite(client):  # Milvus Lite has no parts
+        key = next(field.name for field in schema.fields if field.is_partition_key)
+        indexes.add_index(key, index_type="INVERTED")
+        partitioned["num_partitions"] = PARTITIONS
+    client.create_collection(name, schema=schema, **partitioned)
     client.create_index(name, indexes, sync=False)
     client.alter_collection_properties(name, {MODEL: model, DIMENSION: str(dimension), VERSION: version})
     client.load_collection(name)
@@ -54,11 +64,16 @@ def add_vector_index(client: "MilvusClient", indexes: "IndexParams", field: str)
     Milvus searches exactly by itself where a filter leaves little. Milvus Lite walks through the graph in any
     case, and does not find what is reached only past units that the filter leaves out; it is no slower without.
     """
-    if client.get_server_version().startswith("milvus_lite"):
+    if is_lite(client):
         indexes.add_index(field, index_type="FLAT", metric_type="COSINE")
     else:
         graph = {"M": 16, "efConstruction": 128}
         indexes.add_index(field, index_type="HNSW", metric_type="COSINE", params=graph)
+
+
+def is_lite(client: "MilvusClient") -> bool:
+    """Whether a client's server is Milvus Lite."""
+    return str(client.get_server_version()).startswith(LITE)
 
 
 def copy_collection(client: "MilvusClient", name: str, into: str) -> int:

@@ -31,10 +31,8 @@ class TenantIndex:
         """Take the Milvus of a shard, and the embedding model of the service."""
         self._milvus = milvus
         self._chosen = f'tenant_id == "{tenant_id}"'
-        self._of_collections = {
-            **dict.fromkeys(episodes.names(), episodes.vector_index(milvus, model=model, dimension=dimension)),
-            knowledge.NAME: knowledge.vector_index(milvus, model=model, dimension=dimension),
-        }
+        self._episodes = episodes.vector_index(milvus, model=model, dimension=dimension)
+        self._passages = knowledge.vector_index(milvus, model=model, dimension=dimension)
 
     async def remove(self) -> None:
         """Remove the rows.
@@ -42,8 +40,9 @@ class TenantIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        for name, vectors in self._of_collections.items():
-            await vectors.delete(name, [self._chosen])
+        for name in await self._names():
+            await self._episodes.delete(name, [self._chosen])
+        await self._passages.delete(knowledge.NAME, [self._chosen])
 
     async def copy_into(self, target: "TenantIndex") -> None:
         """Copy the rows, in place of those that an earlier try or move left.
@@ -55,22 +54,36 @@ class TenantIndex:
         if await self._collections() & await target._collections():  # their names are unique
             raise ConfigurationError("The two shards have the same Milvus; each needs one, or a database in it.")
         await target.remove()
-        for name, vectors in target._of_collections.items():
-            await self._each(name, partial(vectors.upsert, name))
+        shards = await episodes.shards_in(target._milvus)
+
+        async def add_units(rows: Sequence[dict[str, Any]]) -> None:
+            of_name: dict[str, list[dict[str, Any]]] = {}
+            for row in rows:
+                of_name.setdefault(episodes.name_of(UUID(row["user_id"]), shards), []).append(row)
+            for name, mine in of_name.items():
+                await target._episodes.upsert(name, mine)
+
+        for name in await self._names():
+            await self._each(name, add_units)
+        await self._each(knowledge.NAME, partial(target._passages.upsert, knowledge.NAME))
 
     async def digests(self) -> dict[str, tuple[int, str]]:
-        """Number and SHA-256 of the rows of each collection that has any."""
+        """Number and SHA-256 of the rows of each index, however it is divided into collections."""
         found = {}
-        for name in self._of_collections:
+        indexes = {"indexed_episodes": await self._names(), "indexed_passages": [knowledge.NAME]}
+        for index, names in indexes.items():
             lines: list[bytes] = []
 
             async def add(rows: Sequence[dict[str, Any]], lines: list[bytes] = lines) -> None:
                 lines.extend(_digest(row) for row in rows)
 
-            await self._each(name, add)
-            if lines:
-                found[name] = (len(lines), hashlib.sha256(b"".join(sorted(lines))).hexdigest())
+            for name in names:
+                await self._each(name, add)
+            found[index] = (len(lines), hashlib.sha256(b"".join(sorted(lines))).hexdigest())
         return found
+
+    async def _names(self) -> list[str]:
+        return episodes.names(await episodes.shards_in(self._milvus))
 
     async def _collections(self) -> set[str]:
         async with self._milvus.use() as client:

@@ -3,10 +3,13 @@
 It can be rebuilt from PostgreSQL at any time, and nothing is ever shown from it: it returns ids. A row is a
 *unit*: one message of a turn's episode, or a written memory.
 
-A user's units are in one of `SHARDS` collections, so that a search scans few users.
+In Milvus Lite a user's units are in one of `SHARDS` collections, so that a search scans few users. A Milvus server
+has one collection, which it divides by user itself; collections that a server has from before are used until the
+index is rebuilt.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +20,14 @@ from uuid import UUID
 from services.memory.blocks import Owner
 from services.memory.episodes.index_row import IndexRow, as_entity, held_by, milliseconds
 from services.platform.milvus import CollectionMissing, Milvus
-from services.search.shard import NewCollection, loaded, remove, remove_leftovers, rewrite
+from services.search.shard import (
+    NewCollection,
+    has_collection,
+    loaded,
+    remove,
+    remove_leftovers,
+    rewrite,
+)
 from services.search.vector_index import Hits, VectorIndex, any_of
 
 if TYPE_CHECKING:
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
 PREFIX = "conversation_episodes"
 NAME = PREFIX + "_{shard:02d}"
 SHARDS = 64
+_OF_SHARD = re.compile(rf"{PREFIX}_\d\d_[0-9a-f]{{32}}")
 _MOST_ROWS = 16_000
 """Maximum number of rows that Milvus returns at once."""
 _MANY_ROWS = 200
@@ -108,9 +119,28 @@ def shard_of(user_id: UUID) -> int:
     return user_id.int % SHARDS
 
 
-def names() -> list[str]:
-    """Return the names of all collections of episodes."""
-    return [NAME.format(shard=shard) for shard in range(SHARDS)]
+def name_of(user_id: UUID, shards: int) -> str:
+    """Return the name of the collection with a user's units, where there are so many."""
+    return _name_of(shard_of(user_id), shards)
+
+
+async def shards_in(milvus: Milvus) -> int:
+    """Number of collections that hold the units of a Milvus, or will hold them when there are any.
+
+    Raises:
+        Unavailable: Milvus does not answer.
+    """
+    if await milvus.is_lite():
+        return SHARDS
+    if await has_collection(milvus, PREFIX):
+        return 1
+    async with milvus.use() as client:
+        return SHARDS if any(map(_OF_SHARD.fullmatch, await client.list_collections())) else 1
+
+
+def names(shards: int) -> list[str]:
+    """Return the names of all collections of episodes, where they are so many."""
+    return [_name_of(shard, shards) for shard in range(shards)]
 
 
 def vector_index(milvus: Milvus, *, model: str, dimension: int) -> VectorIndex:
@@ -126,6 +156,7 @@ class EpisodeIndex:
         self._key_of = key_of
         self._milvus = milvus
         self._vectors = vector_index(milvus, model=model, dimension=dimension)
+        self._shards: int | None = None
 
     @property
     def is_outdated(self) -> bool:
@@ -168,16 +199,58 @@ class EpisodeIndex:
             CollectionMissing: the user's shard is not there.
             Unavailable: Milvus does not answer, or not in time.
         """
-        words, meaning = await self._vectors.search(
-            _name(scope.user_id),
-            _filter(scope),
-            [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)],
-            vectors,
-            (limit, dense_limit or limit),
-            ("episode_id", "terms"),
-            within_s=within_s,
-        )
+        stored = [" ".join(each) for each in await self._stored_terms(scope.tenant_id, scope.user_id, terms)]
+        limits = (limit, dense_limit or limit)
+        fields = ("episode_id", "terms")
+        name = await self._name_within(scope.user_id, within_s)
+        try:
+            found = await self._vectors.search(
+                name, _filter(scope), stored, vectors, limits, fields, within_s=within_s
+            )
+        except CollectionMissing:
+            if (now := await self._name(scope.user_id, again=True)) == name:
+                raise
+            found = await self._vectors.search(
+                now, _filter(scope), stored, vectors, limits, fields, within_s=within_s
+            )
+        words, meaning = found
         return _hits(words), _hits(meaning)
+
+    async def _name(self, user_id: UUID, *, again: bool = False) -> str:
+        """The collection of a user's units.
+
+        Args:
+            user_id: of the user.
+            again: look whether another process has rebuilt the index as one collection.
+        """
+        if self._shards is None or again:
+            self._shards = await shards_in(self._milvus)
+        return name_of(user_id, self._shards)
+
+    async def _name_within(self, user_id: UUID, within_s: float | None) -> str:
+        """The same, asking Milvus at most once and for at most so long."""
+        if self._shards is not None or within_s is None:
+            return await self._name(user_id)
+        return await self._vectors.in_time(partial(self._name, user_id), within_s)
+
+    async def shards_of_new(self) -> int:
+        """Number of collections of an index that is rebuilt.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        return SHARDS if await self._milvus.is_lite() else 1
+
+    async def remove_other_layout(self, shards: int) -> None:
+        """Remove the collections that a Milvus server has from before, once one has replaced them.
+
+        Raises:
+            Unavailable: Milvus does not answer.
+        """
+        if shards == 1:
+            for name in names(SHARDS):
+                await remove(self._milvus, name)
+        self._shards = shards
 
     async def rows(
         self, scope: Scope, unit_ids: Sequence[UUID] | None = None, *, vectors: bool, within_s: float
@@ -194,7 +267,7 @@ class EpisodeIndex:
             CollectionMissing: the user's shard is not there.
             Unavailable: Milvus does not answer.
         """
-        name = _name(scope.user_id)
+        name = await self._name_within(scope.user_id, within_s)
         fields = ["id", "terms", *(["embedding"] if vectors else [])]
         chosen = _filter(scope)
         if unit_ids is not None:
@@ -220,7 +293,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        name = _name(user_id)
+        name = await self._name_within(user_id, _ALL_S)
 
         async def query() -> Any:
             async with self._milvus.use() as client:
@@ -236,22 +309,24 @@ class EpisodeIndex:
         return [(UUID(row["episode_id"]), row["terms"]) for row in found]
 
     async def upsert(
-        self, rows: Sequence[IndexRow], *, lost: Callable[[int], Awaitable[None]] | None = None
+        self, rows: Sequence[IndexRow], *, lost: Callable[[int, int], Awaitable[None]] | None = None
     ) -> None:
         """Add or replace units.
 
         Args:
             rows: the units.
-            lost: called with a missing shard before it is created: what it may have held is lost.
+            lost: called with a missing shard, and the number of shards, before it is created: what it may have
+                held is lost.
 
         Raises:
             ConfigurationError: the index was made with another embedding model.
             Unavailable: Milvus does not answer.
         """
-        for shard in sorted({shard_of(row.user_id) for row in rows}):
-            mine = await self.entities([row for row in rows if shard_of(row.user_id) == shard])
-            of_shard = partial(lost, shard) if lost is not None else None
-            await self._vectors.upsert(NAME.format(shard=shard), mine, lost=of_shard)
+        self._shards = shards = await shards_in(self._milvus)  # a writer must not make what was replaced
+        for shard in sorted({shard_of(row.user_id) % shards for row in rows}):
+            mine = await self.entities([row for row in rows if shard_of(row.user_id) % shards == shard])
+            of_shard = partial(lost, shard, shards) if lost is not None else None
+            await self._vectors.upsert(_name_of(shard, shards), mine, lost=of_shard)
 
     async def entities(self, rows: Sequence[IndexRow]) -> list[dict[str, Any]]:
         """Return units in the form in which the index stores them."""
@@ -276,7 +351,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        await self._vectors.flush(NAME.format(shard=shard))
+        await self._vectors.flush(_name_of(shard, await shards_in(self._milvus)))
 
     async def forget(self, user_id: UUID, episode_ids: Iterable[UUID] | None = None) -> int:
         """Remove a user's units: those of the episodes given, or all; return how many.
@@ -290,19 +365,19 @@ class EpisodeIndex:
             if episode_ids is None
             else [f"{mine} and {chosen}" for chosen in any_of("episode_id", episode_ids)]
         )
-        return await self._vectors.delete(_name(user_id), filters)
+        return await self._vectors.delete(await self._name(user_id, again=True), filters)
 
-    async def begin_again(self, shard: int) -> NewCollection:
+    async def begin_again(self, shard: int, shards: int = SHARDS) -> NewCollection:
         """Create an empty collection beside a shard's current one, to be filled and then to replace it.
 
         Raises:
             Unavailable: Milvus does not answer.
         """
-        return await self._vectors.begin_again(NAME.format(shard=shard))
+        return await self._vectors.begin_again(_name_of(shard, shards))
 
     async def remove_shard(self, shard: int) -> None:
         """Remove an empty shard; raises as `begin_again`."""
-        await remove(self._milvus, NAME.format(shard=shard))
+        await remove(self._milvus, _name_of(shard, await shards_in(self._milvus)))
 
     async def rewrite(self) -> int:
         """Rewrite every shard with its live rows, because its files also hold removed ones.
@@ -312,7 +387,7 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer; the remaining shards are unchanged.
         """
-        return sum([await rewrite(self._milvus, NAME.format(shard=shard)) for shard in range(SHARDS)])
+        return sum([await rewrite(self._milvus, name) for name in names(await shards_in(self._milvus))])
 
     async def remove_leftovers(self, user_id: UUID) -> None:
         """Remove what an interrupted rebuild of the user's shard left; nobody searches it.
@@ -322,11 +397,11 @@ class EpisodeIndex:
         Raises:
             Unavailable: Milvus does not answer.
         """
-        await remove_leftovers(self._milvus, _name(user_id))
+        await remove_leftovers(self._milvus, await self._name(user_id, again=True))
 
 
-def _name(user_id: UUID) -> str:
-    return NAME.format(shard=shard_of(user_id))
+def _name_of(shard: int, shards: int) -> str:
+    return PREFIX if shards == 1 else NAME.format(shard=shard % shards)
 
 
 def _filter(scope: Scope) -> str:

@@ -20,7 +20,7 @@ from services.jobs.tasks import RunningJob
 from services.llm.embeddings import Embedder
 from services.memory.episodes import statements as sql
 from services.memory.episodes.episode import UnitToIndex
-from services.memory.episodes.index import SHARDS, EpisodeIndex
+from services.memory.episodes.index import EpisodeIndex
 from services.memory.episodes.index_row import IndexRow
 from services.memory.episodes.store import FORGET
 from services.platform.metrics import UNITS_INDEXED
@@ -155,9 +155,9 @@ class EpisodeIndexSync:
             rows = await (await connection.execute(sql.INDEXED, values)).fetchall()
         return {row[0] for row in rows}
 
-    async def _lost(self, shard: int) -> None:
+    async def _lost(self, shard: int, shards: int) -> None:
         """A missing shard was lost, or is new: index again whatever it had held."""
-        for tenant_id, users in (await self._users_of(shard)).items():
+        for tenant_id, users in (await self._users_of(shard, shards)).items():
             values = {"tenant_id": tenant_id, "user_ids": users}
             async with self._database.tenant(tenant_id) as connection:
                 await connection.execute(sql.NOT_INDEXED, values)
@@ -194,18 +194,19 @@ class EpisodeIndexSync:
             Unavailable: Milvus, the embedding endpoint or the database does not answer.
         """
         count = 0
-        for shard in range(SHARDS):
-            count += await self._rebuild_shard(shard, on_progress)
+        shards = await self._index.shards_of_new()
+        for shard in range(shards):
+            count += await self._rebuild_shard(shard, shards, on_progress)
         return count
 
-    async def _rebuild_shard(self, shard: int, on_progress: Callable[[int], None]) -> int:
+    async def _rebuild_shard(self, shard: int, shards: int, on_progress: Callable[[int], None]) -> int:
         async with self._database.only_one(WRITING, wait=True):
             # Read under the lock: later users are indexed once the new collection is in place.
-            users = await self._users_of(shard)
+            users = await self._users_of(shard, shards)
             if not users:
                 await self._index.remove_shard(shard)
                 return 0
-            fresh = await self._index.begin_again(shard)
+            fresh = await self._index.begin_again(shard, shards)
             done: list[tuple[UUID, dict[UUID, _Written]]] = []
             for tenant_id, user_id in ((tenant, user) for tenant, ids in users.items() for user in ids):
                 async for units in self._of_user(tenant_id, user_id):
@@ -213,6 +214,7 @@ class EpisodeIndexSync:
                     done.append((tenant_id, _written(units)))
                     on_progress(len(done[-1][1]))
             await fresh.put_in_place()
+            await self._index.remove_other_layout(shards)
             for tenant_id, written in done:
                 await self._mark(tenant_id, written)
         await asyncio.sleep(_OTHERS_S)
@@ -236,13 +238,13 @@ class EpisodeIndexSync:
 
     async def _tenants(self) -> list[UUID]:
         rows = await self._database.fetch_without_tenant("SELECT tenants_to_index()", {}, tuple_row)
-        return [row[0] for row in rows]
+        return await self._database.served([row[0] for row in rows])
 
-    async def _users_of(self, shard: int) -> dict[UUID, list[UUID]]:
+    async def _users_of(self, shard: int, shards: int) -> dict[UUID, list[UUID]]:
         """The users of a shard, by tenant."""
         found: dict[UUID, list[UUID]] = {}
         for tenant_id in await self._database.tenants():
-            values = {"tenant_id": tenant_id, "shard": shard, "shards": SHARDS}
+            values = {"tenant_id": tenant_id, "shard": shard, "shards": shards}
             rows = await self._database.fetch(tenant_id, sql.USERS_OF_SHARD, values, tuple_row)
             if rows:
                 found[tenant_id] = [row[0] for row in rows]

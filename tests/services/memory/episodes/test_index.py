@@ -197,16 +197,16 @@ async def test_a_shard_that_is_not_there_is_told_before_it_is_made(tmp_path: Pat
         await find(store, user, "tea")
     assert not milvus.failing
     assert await store.index.forget(user.user_id) == 0
-    told: list[int] = []
+    told: list[tuple[int, int]] = []
 
-    async def lost(shard: int) -> None:
-        told.append(shard)
+    async def lost(shard: int, shards: int) -> None:
+        told.append((shard, shards))
         with pytest.raises(CollectionMissing):
             await find(store, user, "tea")
 
     for _ in range(2):
         await store.index.upsert([row(user, "tea")], lost=lost)
-    assert told == [shard_of(user.user_id)]
+    assert told == [(shard_of(user.user_id), SHARDS)]
     await milvus.close()
 
 

@@ -1,0 +1,114 @@
+"""What is sent to a Milvus server, as a recording of its gRPC shows it. No such server runs here."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from services.memory.episodes.index import PREFIX, SHARDS, EpisodeIndex, Scope, shards_in
+from services.memory.episodes.index_row import IndexRow
+from services.platform.milvus import CollectionMissing, Milvus
+from services.search.collection import PARTITIONS
+from tests.support.recorded_milvus import RecordedMilvus, recorded_milvus
+
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
+
+MODEL, DIMENSIONS = "lexical", 8
+
+
+@pytest.fixture
+def server() -> Iterator[RecordedMilvus]:
+    """The recording."""
+    with recorded_milvus() as recording:
+        yield recording
+
+
+def _row(scope: Scope) -> IndexRow:
+    return IndexRow(
+        unit_id=uuid4(),
+        episode_id=uuid4(),
+        tenant_id=scope.tenant_id,
+        user_id=scope.user_id,
+        expert_id=scope.expert_id,
+        conversation_id=None,
+        episode_type="turn",
+        importance=0.5,
+        created_at=datetime.now(UTC),
+        terms=["tea"],
+        embedding=[1.0] * DIMENSIONS,
+    )
+
+
+def _parameters(request: Any) -> dict[str, str]:
+    return {pair.key: pair.value for pair in request.extra_params}
+
+
+async def test_a_server_gets_one_collection_that_it_divides_by_user(server: RecordedMilvus) -> None:
+    milvus = Milvus(server.uri)
+    index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
+    scopes = [Scope(uuid4(), uuid4(), uuid4()) for _ in range(5)]
+    await index.upsert([_row(scope) for scope in scopes])
+    (created,) = server.sent["CreateCollection"]
+    (schema,) = server.collections.values()
+    assert [field.name for field in schema.fields if field.is_partition_key] == ["user_id"]
+    assert created.num_partitions == PARTITIONS
+    assert server.aliases == {PREFIX: created.collection_name}
+    kinds = {request.field_name: _parameters(request)["index_type"] for request in server.sent["CreateIndex"]}
+    assert kinds == {"embedding": "HNSW", "sparse": "SPARSE_INVERTED_INDEX", "user_id": "INVERTED"}
+    assert [request.collection_name for request in server.sent["Upsert"]] == [PREFIX]
+    await milvus.close()
+
+
+async def test_every_search_names_the_one_user_whose_part_is_searched(server: RecordedMilvus) -> None:
+    milvus = Milvus(server.uri)
+    index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
+    scope = Scope(uuid4(), uuid4(), uuid4())
+    await index.upsert([_row(scope)])
+    await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
+    for request in server.sent["Search"]:
+        assert request.collection_name == PREFIX
+        assert f'user_id == "{scope.user_id}"' in request.dsl
+        assert f'tenant_id == "{scope.tenant_id}"' in request.dsl
+    await index.forget(scope.user_id)
+    assert f'user_id == "{scope.user_id}"' in server.sent["Delete"][0].expr
+    await milvus.close()
+
+
+async def test_collections_from_before_are_used_until_the_index_is_rebuilt(server: RecordedMilvus) -> None:
+    milvus = Milvus(server.uri)
+    index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
+    older = await index.begin_again(3, SHARDS)
+    await older.put_in_place()
+    assert await shards_in(milvus) == SHARDS
+    scope = Scope(uuid4(), uuid4(), uuid4())
+    with pytest.raises(CollectionMissing):
+        await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
+    assert await index.shards_of_new() == 1
+    fresh = await index.begin_again(0, 1)
+    assert await shards_in(milvus) == SHARDS  # it is not in place yet
+    await fresh.put_in_place()
+    await index.remove_other_layout(1)
+    assert [name for name in server.collections if name.startswith(f"{PREFIX}_03")] == []
+    assert await shards_in(milvus) == 1
+    await milvus.close()
+
+
+async def test_a_process_that_began_before_the_rebuild_finds_the_one_collection(server: RecordedMilvus) -> None:
+    milvus = Milvus(server.uri)
+    index = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
+    scope = Scope(uuid4(), uuid4(), uuid4())
+    older = await index.begin_again(scope.user_id.int % SHARDS, SHARDS)
+    await older.put_in_place()
+    words, _ = await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
+    assert words == [[]]
+    other = EpisodeIndex(milvus, model=MODEL, dimension=DIMENSIONS)
+    fresh = await other.begin_again(0, 1)
+    await fresh.put_in_place()
+    await other.remove_other_layout(1)
+    await index.search(scope, [["tea"]], [[1.0] * DIMENSIONS], 5)
+    assert {request.collection_name for request in server.sent["Search"][-2:]} == {PREFIX}
+    await index.upsert([_row(scope)])
+    assert {request.collection_name for request in server.sent["Upsert"]} == {PREFIX}
+    await milvus.close()
