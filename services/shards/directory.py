@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString
@@ -20,6 +20,7 @@ from services.shards.steps import Step
 CHANNEL = "tenant_shards"
 _RECONNECT_S = 1.0
 _CACHED_AT_MOST = 100_000
+_KILLED_S = 10.0
 
 _FIND: LiteralString = """
 SELECT (SELECT shard FROM tenant_shards WHERE tenant_id = %(tenant_id)s),
@@ -246,16 +247,20 @@ class Directory:
             await connection.execute(_END, {"tenant_id": tenant_id})
         await self._announce(tenant_id)
 
-    @contextlib.asynccontextmanager
-    async def alone(self, tenant_id: UUID) -> Any:
+    @asynccontextmanager
+    async def alone(self, tenant_id: UUID) -> AsyncIterator[None]:
         """Be the only command that moves this tenant.
 
         Raises:
             Conflict: another one does.
         """
-        async with self._home.only_one(f"move of {tenant_id}") as is_alone:
-            if not is_alone:
-                raise Conflict("Another command is moving this tenant.")
+        async with AsyncExitStack() as stack:
+            try:
+                # The database notices within seconds that a command was killed, and frees its lock.
+                async with asyncio.timeout(_KILLED_S):
+                    await stack.enter_async_context(self._home.only_one(f"move of {tenant_id}", wait=True))
+            except TimeoutError:
+                raise Conflict("Another command is moving this tenant.") from None
             yield
 
     async def _announce(self, tenant_id: UUID | None) -> None:
