@@ -91,9 +91,12 @@ reference: setup ## Write the files that list all settings from the settings cla
 	@$(BIN)/anamnesis config --markdown > docs/settings.md
 
 .PHONY: docs
-docs: setup-dev ## Build the documentation as a site, in build/site
+docs: setup-dev ## Build the documentation as a site, which the service serves at /guide
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint requirements-dev.lock --group docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@find build/site -name '*.map' -delete
+	@find build/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
+	@$(BIN)/python -c "import shutil; shutil.make_archive('api/guide/site', 'xztar', 'build/site')"
 
 .PHONY: bench
 bench: setup-dev ## Measure what a turn costs, as ratios to the floor, and what happens around saturation

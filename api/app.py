@@ -47,6 +47,7 @@ from api.console import session as console_session
 from api.draining import Draining
 from api.early_authentication import EarlyAuthentication
 from api.frontends import routes as frontends
+from api.guide.pages import Guide
 from api.mcp import http as mcp_http
 from api.mcp.http import McpOverHttp
 from api.openai import chat as openai_chat
@@ -101,6 +102,7 @@ def make_app(services: Services, runner: TurnRunner, shards: ServedShards | None
     else:
         app.add_middleware(SameHost, hosts=LOOPBACK_NAMES | {services.settings.host})
     app.add_middleware(Draining, draining=lambda: runner.draining)
+    app.mount("/guide", GZipMiddleware(Guide(), minimum_size=500))
     app.mount("/console/static", GZipMiddleware(console_pages.ConsoleFiles(), minimum_size=500))
     if TRACING.tracer is not None:
         app.add_middleware(RequestSpans)
