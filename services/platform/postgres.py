@@ -15,7 +15,7 @@ import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, AsyncCursor, sql
 from psycopg.abc import PQGen
-from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
 from services.encryption.state import check_encryption
@@ -556,6 +556,8 @@ async def _despite_contention(transaction: Callable[[], Awaitable[Result]]) -> R
 
 async def _all_rows(cursor: AsyncCursor[Row]) -> list[Row]:
     """What a statement returned; others run between parts of it, as each row is made into an object."""
+    if cursor.pgresult is None or cursor.pgresult.status != ExecStatus.TUPLES_OK:
+        return []
     rows = await cursor.fetchmany(_ROWS_AT_ONCE)
     while len(rows) < cursor.rowcount:
         await asyncio.sleep(0)

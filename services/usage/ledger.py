@@ -127,8 +127,8 @@ class UsageLedger:
         for tenant_id, counts in by_tenant.items():
             rows = [_row(spender, model) | vars(spent) for (spender, model), spent in counts.items()]
             try:
-                async with self._database.tenant(tenant_id) as connection:
-                    await connection.execute(_WRITE, {"tenant_id": tenant_id, "counts": Jsonb(rows)})
+                values = {"tenant_id": tenant_id, "counts": Jsonb(rows)}
+                await self._database.fetch(tenant_id, _WRITE, values, tuple_row)
             except errors.ForeignKeyViolation as error:
                 if error.diag.constraint_name == _OF_TENANT:
                     log.info("usage of a removed tenant is dropped", tenant_id=str(tenant_id))

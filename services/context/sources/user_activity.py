@@ -65,7 +65,7 @@ class UserActivityReader:
         self._database = database
 
     async def read(self, owner: Owner, conversation_id: UUID | None = None) -> UserActivity:
-        """Read a user's visits and moods, and how the conversation's last messages sounded.
+        """Read a user's visits and moods, and how the last messages of a conversation sounded, if one is named.
 
         Raises:
             DatabaseUnavailable: the database does not answer.
@@ -76,9 +76,12 @@ class UserActivityReader:
             "most_visits": _MOST_VISITS,
             "newest_visits": _NEWEST_VISITS,
         }
+        activity = class_row(UserActivity)
+        if conversation_id is None:
+            return (await self._database.fetch(owner.tenant_id, _KNOWN, values, activity))[0]
         known, earlier = await self._database.fetch_each(
             owner.tenant_id,
-            Query(_KNOWN, values, class_row(UserActivity)),
+            Query(_KNOWN, values, activity),
             Query(EARLIER, values, class_row(EarlierTone)),
             of_one_moment=False,
         )
@@ -104,4 +107,4 @@ class UserActivitySource(Source[UserActivity]):
         Raises:
             DatabaseUnavailable: the database does not answer.
         """
-        return await self._acquaintances.read(turn.owner, turn.conversation_id)
+        return await self._acquaintances.read(turn.owner, None if turn.begins else turn.conversation_id)

@@ -118,6 +118,10 @@ class _Entry:
     """Whether it is being filled in the background, while the index serves the user."""
     following: bool = False
     """Whether an update is scheduled."""
+    changed_at: float = 0.0
+    """When an update was last asked for."""
+    read_at: float = 0.0
+    """When PostgreSQL was last read for it."""
     away: bool = False
     """Whether the index did not answer the last request."""
     too_large_until: float = 0.0
@@ -227,7 +231,10 @@ class WorkingSets:
     def follow(self, scope: Scope) -> None:
         """Update a set in the background, so that the next turn need not wait for it."""
         entry = self._entries.get(_key(scope))
-        if entry is not None and entry.units is not None and not entry.following:
+        if entry is None or entry.units is None:
+            return
+        entry.changed_at = monotonic()
+        if not entry.following:
             entry.following = True
             self._start(self._follow(entry, scope))
 
@@ -260,6 +267,7 @@ class WorkingSets:
 
     async def _renew(self, entry: _Entry, scope: Scope, *, vectors: bool) -> None:
         """Read what has changed, or everything."""
+        entry.read_at = monotonic()
         values = _values(scope)
         before = entry.state
         if before is not None and entry.units is not None:
@@ -411,7 +419,8 @@ class WorkingSets:
         if entry.given_up or entry.units is None:
             return
         async with entry.lock:
-            await self._renew(entry, scope, vectors=True)
+            if entry.read_at < entry.changed_at:  # otherwise the next turn has come sooner
+                await self._renew(entry, scope, vectors=True)
 
     def _complete_behind(self, entry: _Entry, scope: Scope) -> None:
         """Read embeddings that another process has indexed since, in the background."""
