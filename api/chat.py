@@ -17,6 +17,7 @@ from sse_starlette import EventSourceResponse
 from api.access import Chatter, RunnerOf, ServicesOf, StartsTurns, TurnStarter
 from api.frames import ws_frame
 from api.problems import Problem, documented, invalid_fields, problem_of, problem_response, status_of_failure
+from api.request_bodies import LongBodyRoute
 from api.schemas import (
     ChatAnswer,
     ChatRequest,
@@ -35,7 +36,7 @@ from services.identity.tickets import TICKET_S
 from state.events import TurnEvent
 
 log = structlog.get_logger(__name__)
-router = APIRouter(prefix="/api/v1/chat", tags=["chat"])
+router = APIRouter(prefix="/api/v1/chat", tags=["chat"], route_class=LongBodyRoute)
 
 _PROBLEMS = documented(
     HTTPStatus.BAD_REQUEST,

@@ -6,14 +6,17 @@ no memory. The bytes of all bodies in flight are bounded, per caller and in tota
 
 import asyncio
 import contextlib
+import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine
+from functools import partial
 from http import HTTPStatus
-from typing import IO
+from typing import IO, Any
 
 import structlog
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,6 +27,7 @@ from api.problems import Problem, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
 from services.identity.caller import Caller
 from services.platform.settings import Settings
+from services.platform.threads import beside_the_loop
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +38,6 @@ SMALL_BYTES = 64 * 1024
 """Bodies up to this size are not counted: the server buffers as much for every connection, and a caller that
 sends large ones can still chat."""
 _IN_MEMORY_BYTES = 1024 * 1024
-_PIECE_BYTES = 256 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
 """Bytes that have to arrive for the body to get another second, as in Apache's mod_reqtimeout."""
 _RETRY_AFTER_S = "5"
@@ -170,7 +173,7 @@ class RequestBodies:
         try:
             message = await self._next(receive, self._timeout_s)
             if not message.get("more_body", False) and len(message.get("body", b"")) <= declared:
-                await self._app(scope, _Replay(receive, [message]), send)  # as nearly all are
+                await self._app(scope, _Replay(receive, message), send)  # as nearly all are
                 return
             with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as body:
                 begun, size = time.monotonic(), 0
@@ -184,7 +187,7 @@ class RequestBodies:
                         counted = size
                     _write(body, piece)
                     if not message.get("more_body", False):
-                        await self._app(scope, _Replay(receive, _pieces(body, size)), send)
+                        await self._app(scope, _Spooled(receive, body, size), send)
                         return
                     left_s = begun + self._timeout_s + size / _LEAST_BYTES_PER_S - time.monotonic()
                     message = await self._next(receive, min(left_s, self._timeout_s))
@@ -204,26 +207,51 @@ class RequestBodies:
 class _Replay:
     """Gives what was received, and then what else the connection has to say."""
 
-    def __init__(self, receive: Receive, messages: Iterable[Message]) -> None:
-        self._receive, self._messages = receive, iter(messages)
+    def __init__(self, receive: Receive, message: Message) -> None:
+        self._receive, self._message = receive, message
 
     async def __call__(self) -> Message:
-        for message in self._messages:
+        if self._message:
+            message, self._message = self._message, {}
             return message
         return await self._receive()
 
 
-def _pieces(body: IO[bytes], size: int) -> Iterator[Message]:
-    body.seek(0)
-    # In one piece what is in memory already: nothing has to join it then.
-    most = size if size <= _IN_MEMORY_BYTES else _PIECE_BYTES
-    left = size
-    while True:
-        piece = body.read(most)
-        left -= len(piece)
-        yield {"type": "http.request", "body": piece, "more_body": left > 0}
-        if left <= 0:
-            return
+class _Spooled:
+    """Gives a body in one piece when the application asks for it, and then as `_Replay`."""
+
+    def __init__(self, receive: Receive, body: IO[bytes], size: int) -> None:
+        self._receive, self._body, self._size = receive, body, size
+        self._given = False
+
+    async def __call__(self) -> Message:
+        if self._given:
+            return await self._receive()
+        self._given = True
+        self._body.seek(0)
+        whole = await beside_the_loop(self._body.read, characters=self._size, most=_IN_MEMORY_BYTES)
+        return {"type": "http.request", "body": whole, "more_body": False}
+
+
+class _JsonRequest(Request):
+    """A request whose long body is parsed in a thread."""
+
+    async def json(self) -> Any:
+        body = await self.body()
+        return await beside_the_loop(partial(json.loads, body), characters=len(body), most=_IN_MEMORY_BYTES)
+
+
+class LongBodyRoute(APIRoute):
+    """The class of routes whose JSON may be megabytes long, since messages can hold images."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler, given a request that parses long bodies in a thread."""
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            return await handle(_JsonRequest(request.scope, request.receive))
+
+        return handled
 
 
 def _write(body: IO[bytes], piece: bytes) -> None:

@@ -1,6 +1,7 @@
 """generate: one prompt, one streamed call of the model."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +16,7 @@ from services.llm.bounded import Bounds, answer_within
 from services.llm.chat_models import ChatModels, ModelUsage
 from services.llm.endpoint import finish_of
 from services.llm.token_estimates import TokenEstimators
+from services.platform.threads import beside_the_loop
 from services.tools.registry import ToolRegistry
 from services.usage.request_budgets import LEAST_ANSWER, REASON, allowance, with_measures
 from state.budget import BudgetMeasure
@@ -24,6 +26,9 @@ from state.section import Section
 
 MOST_TOOL_ROUNDS = 5
 """Tool rounds after which the model is offered no tools, so that it answers."""
+
+_MOST_ON_THE_LOOP = 1_000_000
+"""Characters of images from which on a prompt is assembled in a thread: its digest is over all of them."""
 
 Write = Callable[[dict[str, Any]], None]
 """Sends an event to the turn's followers."""
@@ -95,7 +100,11 @@ async def answer(
         )
 
     left = allowance(state)
-    fitted = fit(assembled, left, tokens, after, budget=state["context_budget"], tools=bool(tools))
+    fitted = await beside_the_loop(
+        partial(fit, assembled, left, tokens, after, budget=state["context_budget"], tools=bool(tools)),
+        characters=sum(map(len, state.get("images", []))),
+        most=_MOST_ON_THE_LOOP,
+    )
     prompt = fitted.prompt
     if (limit := left.spent or (None if fitted.fits else "tokens")) is not None:
         if not so_far.strip():

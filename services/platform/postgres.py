@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import json
 import select
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -11,12 +12,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
+import orjson
 import psycopg
 import psycopg_pool
 from psycopg import AsyncConnection, AsyncCursor, sql
 from psycopg.abc import PQGen
 from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
+from psycopg.types.json import set_json_dumps
 
 from services.encryption.state import check_encryption
 from services.errors import DatabaseContended, DatabaseUnavailable, TenantElsewhere
@@ -111,6 +114,14 @@ class _LimitedConnection(AsyncConnection[TupleRow]):
     ) -> Returned:
         # Not `asyncio.timeout`: a query that is cancelled asks the server to end it, and waits for that.
         return await super().wait(gen, interval, self.round_trip_s if timeout is None else timeout)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a value as JSON, faster than the driver would: messages can hold megabytes of images."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+    except orjson.JSONEncodeError:  # such as an integer of more than 64 bits
+        return json.dumps(value).encode()
 
 
 @dataclass(frozen=True)
@@ -495,6 +506,7 @@ class Database:
         # Transactions are begun by `tenant`, together with the tenant, in one round trip. Set here and not by an
         # argument of the pool: the queue's listener makes its own connection from the same arguments.
         await connection.set_autocommit(True)
+        set_json_dumps(json_bytes, connection)
         if not self._pooled:
             await connection.execute(_SET_LIMITS)
         if self.vault is not None:

@@ -179,7 +179,7 @@ class ModelServer:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
 
     async def _start(self) -> None:
-        app = web.Application()
+        app = web.Application(client_max_size=64 * 2**20)
         app.router.add_post("/v1/chat/completions", self._answer(chat_events))
         app.router.add_post("/v1/responses", self._answer(responses_events))
         app.router.add_post("/v1/embeddings", self._embed)
