@@ -42,7 +42,7 @@ async def check_dependencies(services: "Services") -> list[Dependency]:
     """Ask every dependency, all at once; models are not asked: their state is that of their last requests."""
     settings = services.settings
     *stores, worker = await asyncio.gather(
-        _ask("postgres", services.database.ping(), _where(settings.database_url), needed=True),
+        _ask("postgres", services.database.ping(), _database(services), needed=True),
         _ask("milvus", services.milvus.ping(), _milvus(services), needed=False),
         _ask("redis", redis.ping(services.redis), _where(settings.redis_url, embedded="in-process"), needed=False),
         _worker(settings, services.jobs),
@@ -143,6 +143,12 @@ async def _worker(settings: Settings, jobs: JobQueue) -> Dependency:
 
 def _where(url: object, *, embedded: str = "embedded") -> str:
     return "server" if url else embedded
+
+
+def _database(services: "Services") -> str:
+    where, vault = _where(services.settings.database_url), services.database.vault
+    partly = "; what was stored before encryption was in clear when this process started: run anamnesis encrypt"
+    return where if vault is None or vault.seals_everything else f"{where}{partly}"
 
 
 def _milvus(services: "Services") -> str:

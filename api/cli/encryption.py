@@ -7,6 +7,7 @@ import typer
 from api.cli.shell import AsJson, print_json, run
 from services.engines import open_database
 from services.errors import ConfigurationError
+from services.forgetting.sealing import Sealing, SealingProgress
 from services.platform.postgres import Database
 from services.platform.settings import Settings
 
@@ -25,16 +26,25 @@ def status(as_json: AsJson = False) -> None:
     Example: `anamnesis encryption status`
     """
 
-    async def work(settings: Settings) -> tuple[bool, str, int]:
+    async def work(settings: Settings) -> tuple[str, int, SealingProgress | None]:
         async with open_database(settings) as database:
             vault = database.vault
-            return (False, "", 0) if vault is None else (True, str(vault.keys.folder), vault.keys.count())
+            if vault is None:
+                return "", 0, None
+            progress = None if vault.seals_everything else await Sealing(database).progress()
+            return str(vault.keys.folder), vault.keys.count(), progress
 
-    is_on, folder, users = run(work)
+    folder, users, progress = run(work)
     if as_json:
-        print_json({"encryption": is_on, "folder": folder or None, "users": users})
-    elif is_on:
+        sealed = {"complete": progress is None, "sealed_users": progress.sealed_users if progress else users}
+        print_json({"encryption": bool(folder), "folder": folder or None, "users": users, **sealed})
+    elif folder:
         typer.echo(f"Encryption is on, with keys of {users} users in {folder}.")
+        if progress:
+            done = f"{progress.sealed_users} of {progress.users} users"
+            typer.echo(
+                f"What was stored before it is sealed for {done}; the rest is in clear. Run: anamnesis encrypt"
+            )
     else:
         typer.echo("Encryption is off.")
 

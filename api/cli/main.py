@@ -10,6 +10,7 @@ from api.cli import (
     conversations,
     demo,
     doctor,
+    encrypt,
     encryption,
     erase,
     evaluate,
@@ -57,6 +58,7 @@ app.command(name="replay")(replay.replay)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(encryption.app, name="encryption")
+app.command(name="encrypt")(encrypt.encrypt)
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(shard.app, name="shard")
 app.command(name="audit")(audit.audit)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, LiteralString
 
+import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
@@ -15,10 +16,13 @@ _TENANTS: LiteralString = "SELECT id FROM tenants"
 _TENANT: LiteralString = "SELECT set_config('anamnesis.tenant_id', %s, true)"
 _HAS_USERS: LiteralString = "SELECT EXISTS (SELECT FROM users)"
 _SWITCH_ON: LiteralString = "INSERT INTO encryption (store_id) VALUES (%s) ON CONFLICT DO NOTHING"
+_BEGIN: LiteralString = "INSERT INTO encryption (store_id, sealed_at) VALUES (%s, NULL) ON CONFLICT DO NOTHING"
+_IS_SEALED: LiteralString = "SELECT sealed_at IS NOT NULL FROM encryption"
+log = structlog.get_logger(__name__)
 
 
 async def check_encryption(connection: AsyncConnection[TupleRow], vault: "Vault | None") -> None:
-    """Compare a database with the setting; switch encryption on for one that holds no users.
+    """Compare a database with the setting; switch encryption on for one that holds no users, or where it is begun.
 
     Raises:
         ConfigurationError: it is encrypted and encryption is off, it holds users in clear and encryption is on, or
@@ -31,20 +35,25 @@ async def check_encryption(connection: AsyncConnection[TupleRow], vault: "Vault 
                 "The database is encrypted: set ANAMNESIS_ENCRYPTION=on, with the keys that it was encrypted with."
             )
         return
-    if stored is None and await _has_users(connection):
+    in_clear = stored is None and await _has_users(connection)
+    if in_clear and not vault.begins:
         raise ConfigurationError(
-            "ANAMNESIS_ENCRYPTION=on, and the database holds users that are not encrypted. Export them, start "
-            "with an empty database and import them, or set ANAMNESIS_ENCRYPTION=off."
+            "ANAMNESIS_ENCRYPTION=on, and the database holds users that are not encrypted. Stop the service and "
+            "run: anamnesis encrypt. Or set ANAMNESIS_ENCRYPTION=off."
         )
     store_id = vault.keys.open(make=stored is None)
     if stored is None:
-        await connection.execute(_SWITCH_ON, [store_id])
+        await connection.execute(_BEGIN if in_clear else _SWITCH_ON, [store_id])
         stored = await _one(connection, _STORE)
     if stored != store_id:
         raise ConfigurationError(
             f"The keys in {vault.keys.folder} are those of another database; name the folder with this one's in "
             "ANAMNESIS_ENCRYPTION_KEYS_DIR."
         )
+
+    vault.seals_everything = bool(await _one(connection, _IS_SEALED))
+    if not vault.seals_everything and not vault.begins:
+        log.warning("what was stored before encryption is still in clear: run anamnesis encrypt")
 
 
 async def _has_users(connection: AsyncConnection[TupleRow]) -> bool:
