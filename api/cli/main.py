@@ -20,9 +20,12 @@ from api.cli import (
     keys,
     knowledge,
     lineage,
+    maintenance,
     mcp,
     memory,
     migrate,
+    pins,
+    proposals,
     receipts,
     reindex,
     replay,
@@ -48,7 +51,11 @@ app.command(name="doctor")(doctor.doctor)
 app.command(name="init")(configuration.init)
 app.command(name="top")(top.top)
 app.command(name="config")(configuration.config)
+memory.app.command(name="pin")(pins.pin)
+memory.app.command(name="unpin")(pins.unpin)
 app.add_typer(memory.app, name="memory")
+app.add_typer(maintenance.app, name="maintenance")
+app.add_typer(proposals.app, name="proposals")
 app.add_typer(lineage.app, name="lineage")
 app.add_typer(conversations.app, name="conversations")
 app.add_typer(users.app, name="users")

@@ -1,9 +1,14 @@
 """Maintenance over HTTP: the tenant's policy, previews, runs, reports, and bringing back."""
 
+import asyncio
+import json
+
 import httpx
 import pytest
 
 from services.bootstrap import Services
+from services.engines import Engines
+from tests.support.command import run_command
 from tests.support.compressing import everything, someone, write
 from tests.support.fading import written_before
 
@@ -132,3 +137,35 @@ async def test_a_pair_is_found_on_request_shown_with_both_sources_accepted_and_u
     (undone,) = (await client.get(proposals, params={"state": "undone"})).json()["items"]
     assert undone["id"] == waits["id"]
     assert (await client.get(proposals, params={"state": "lost"})).status_code == 422
+
+
+@pytest.mark.slow
+async def test_the_commands_do_the_same(services: Services, engines: Engines) -> None:
+    owner = await someone(services)
+    (old,) = await written_before(services, owner, "Owns a red kettle")
+    await write(services, owner, "The user lives in Berlin", "The user lives in Lisbon")
+    variables = {"ANAMNESIS_DATABASE_URL": engines.database_url, "ANAMNESIS_MILVUS_URI": engines.milvus_uri}
+
+    async def told(*arguments: str) -> str:
+        ended = await asyncio.to_thread(run_command, *arguments, variables=variables)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    assert "archive (unimportant is below 0.3, unused is 60 days)" in await told(
+        "maintenance", "policy", "--fading", "archive", "--days", "60"
+    )
+    assert "1 memory would be archived." in await told("maintenance", "preview", "u-1")
+    await told("memory", "pin", "u-1", str(old))
+    assert "Nothing would fade." in await told("maintenance", "preview", "u-1")
+    await told("memory", "unpin", "u-1", str(old))
+    run = json.loads(await told("maintenance", "run", "u-1", "--json"))
+    assert run["episode_ids"] == [str(old)]
+    await told("maintenance", "undo", "u-1", run["id"])
+    assert "Proposed: 1." in await told("proposals", "find", "u-1")
+    shown = await told("proposals", "list", "u-1")
+    assert "+ The user lives in Lisbon" in shown
+    assert "- The user lives in Berlin" in shown
+    (waits,) = json.loads(await told("proposals", "list", "u-1", "--json"))
+    await told("proposals", "accept", "u-1", waits["id"])
+    await told("proposals", "undo", "u-1", waits["id"])
+    assert await told("proposals", "list", "u-1") == "Nothing waits.\n"

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, Page, Request, async_playwright
 
 SCREENS = (
-    *("chat", "memory", "core", "timeline", "recall", "operations"),
+    *("chat", "memory", "core", "timeline", "recall", "proposals", "operations"),
     *("knowledge", "experts", "experiments", "users", "jobs", "health", "keys"),
 )
 _NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -11,6 +11,7 @@ const SCREENS = {
   core: { load: () => import('./screens/core.js'), icon: 'person', scope: 'memory:read' },
   timeline: { load: () => import('./screens/timeline.js'), icon: 'clock', scope: 'memory:read' },
   recall: { load: () => import('./screens/recall.js'), icon: 'search', scope: 'memory:read' },
+  proposals: { load: () => import('./screens/proposals.js'), icon: 'check', scope: 'memory:read' },
   operations: { load: () => import('./screens/operations.js'), icon: 'log', scope: 'memory:read' },
   knowledge: { load: () => import('./screens/knowledge.js'), icon: 'file', scope: 'chat' },
   experts: { load: () => import('./screens/experts.js'), icon: 'experts', scope: 'chat' },
@@ -20,7 +21,7 @@ const SCREENS = {
   health: { load: () => import('./screens/health.js'), icon: 'heart' },
   keys: { load: () => import('./screens/keys.js'), icon: 'key' },
 }
-const OF_MEMORY = ['memory', 'core', 'timeline', 'recall', 'operations']
+const OF_MEMORY = ['memory', 'core', 'timeline', 'recall', 'proposals', 'operations']
 const OF_SERVICE = ['knowledge', 'experts', 'experiments', 'users', 'jobs', 'health', 'keys']
 
 /** The screen and what follows it in the address: `#/chat/<id>`. */

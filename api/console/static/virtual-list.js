@@ -87,7 +87,7 @@ export function VirtualList({ items, draw, more, label, classOf, onKey }) {
   }
   const left = (event) => {
     // An item that is scrolled away takes the focus with it.
-    if (!state.drawing && !feed.current.contains(event.relatedTarget)) state.inside = false
+    if (!state.drawing && !feed.current?.contains(event.relatedTarget)) state.inside = false
   }
   const content = (item) => {
     if (!drawn.has(item.id)) drawn.set(item.id, draw(item))

@@ -1,6 +1,6 @@
 // Memories: found by words, kind and time; each with what it comes from, and the way to mend or forget it.
 
-import { get, patch, post, userPath } from '../api.js'
+import { get, patch, post, put, remove, userPath } from '../api.js'
 import { date, number, percent, t, word } from '../i18n.js'
 import { attempt, Button, Chip, Confirm, Dialog, Field, html, Loaded, Meter, Page, Select, toast, useLoad, usePages, useSettled, useState, When } from '../ui.js'
 import { VirtualList } from '../virtual-list.js'
@@ -64,7 +64,8 @@ function Card({ each, picked, onPick, onOpen, may }) {
       <${When} at=${each.created_at} />
       <span>${word('origin', each.origin)}</span>
       ${each.recall_count > 0 && html`<span>${t('memory.recalled', { n: each.recall_count })} <${When} at=${each.last_recalled_at} /></span>`}
-      ${past && html`<${Chip} kind="note">${each.retracted_at ? t('memory.forgotten') : t('memory.superseded')}<//>`}
+      ${each.pinned_at && html`<${Chip}>${t('memory.pinned')}<//>`}
+      ${past && html`<${Chip} kind="note">${t(each.retracted_at ? 'memory.forgotten' : each.archived_at ? 'memory.archived' : 'memory.superseded')}<//>`}
       <span class="grow"></span>
       <button type="button" class="link" onClick=${onOpen}>${t('memory.open')}</button>
       ${may('memory:write') && !past && html`<label class="check"><input type="checkbox" checked=${picked} onChange=${onPick} aria-label=${t('memory.pick')} /></label>`}
@@ -82,11 +83,18 @@ function One({ id, user, may, onClose, onChanged, onForget }) {
     found.reload()
     onChanged()
   }
+  const act = async (request) => {
+    await request()
+    found.reload()
+    onChanged()
+  }
+  const pin = () => act(() => (each.pinned_at ? remove(userPath(user, 'episodes', id, 'pin')) : put(userPath(user, 'episodes', id, 'pin'))))
+  const restore = () => act(() => post(userPath(user, 'episodes', id, 'restore')))
   return html`<${Dialog} side title=${t('memory.one')} onClose=${onClose}>
     <${Loaded} of=${found}>${each && html`
       <section>${text === null ? html`<${Said} text=${each.content} />` : html`<textarea rows="5" value=${text} aria-label=${t('memory.text')} onInput=${(event) => setText(event.target.value)}></textarea>`}
         ${may('memory:write') && html`<div class="row">
-          ${text !== null ? html`<${Button} kind="primary" onClick=${save}>${t('save')}<//><button type="button" class="button quiet" onClick=${() => setText(null)}>${t('cancel')}</button>` : html`${written && html`<button type="button" class="button" onClick=${() => setText(each.content)}>${t('correct')}</button>`}<button type="button" class="button danger" onClick=${onForget}>${t('forget')}…</button>`}
+          ${text !== null ? html`<${Button} kind="primary" onClick=${save}>${t('save')}<//><button type="button" class="button quiet" onClick=${() => setText(null)}>${t('cancel')}</button>` : html`${written && html`<button type="button" class="button" onClick=${() => setText(each.content)}>${t('correct')}</button>`}${each.archived_at ? html`<${Button} onClick=${restore}>${t('memory.restore')}<//>` : html`<${Button} onClick=${pin}>${t(each.pinned_at ? 'memory.unpin' : 'memory.pin')}<//>`}<button type="button" class="button danger" onClick=${onForget}>${t('forget')}…</button>`}
         </div>`}
       </section>
       <section><dl class="pairs">
