@@ -5,9 +5,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Every process of tests has stores of its own
 AT_ONCE := -n 3 --dist worksteal
-# CI measures coverage in both parts and leaves to `make test` what `make check` has not run
+# CI measures coverage
 COVERAGE ?=
-SELECTION ?=
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help
@@ -60,11 +59,11 @@ style: setup-dev
 
 .PHONY: unit
 unit: setup-dev
-	@$(BIN)/python -m pytest -q -m unit -n 2 $(COVERAGE)
+	@$(BIN)/python -m pytest -q -m unit -n 2
 
 .PHONY: test
 test: setup-dev ## Run all tests
-	@$(BIN)/python -m pytest $(AT_ONCE) $(SELECTION) $(COVERAGE)
+	@$(BIN)/python -m pytest $(AT_ONCE) $(COVERAGE)
 
 .PHONY: soak
 soak: setup-dev ## The long tests: chaos, simulated nights, fuzzing, every endpoint in depth

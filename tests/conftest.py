@@ -90,9 +90,20 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def _empty_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The current folder of unit tests, emptied after each that wrote there."""
+    return tmp_path_factory.mktemp("empty")
+
+
 @pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _no_settings_from_outside(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _empty_folder: Path
+) -> Iterator[None]:
     """No test reads the developer's own `.env` or variables, or asks a real model."""
+    # Making and removing a folder takes longer than most unit tests.
+    shares = not ENCRYPTED and request.node.get_closest_marker("unit") and "tmp_path" not in request.fixturenames
+    folder: Path = _empty_folder if shares else request.getfixturevalue("tmp_path")
     for name in list(os.environ):
         if name.startswith(("ANAMNESIS_", "OPENAI_")):
             monkeypatch.delenv(name)
@@ -100,8 +111,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setenv("ANAMNESIS_MEMORY_AGENT_PAUSE_S", "0")
     if ENCRYPTED:
         monkeypatch.setenv("ANAMNESIS_ENCRYPTION", "on")
-        monkeypatch.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(tmp_path / "keys"))
-    monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("ANAMNESIS_ENCRYPTION_KEYS_DIR", str(folder / "keys"))
+    monkeypatch.chdir(folder)
+    yield
+    if os.listdir(_empty_folder):
+        shutil.rmtree(_empty_folder)
+        _empty_folder.mkdir()
 
 
 @pytest.fixture(scope="session")
