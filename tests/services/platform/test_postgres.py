@@ -3,6 +3,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -13,7 +14,7 @@ from services.errors import DatabaseContended, DatabaseUnavailable
 from services.identity.tenants import DEFAULT_TENANT
 from services.platform.embedded_postgres import OWNER_ROLE, SERVICE_ROLE, EmbeddedPostgres
 from services.platform.migrate import migrate
-from services.platform.postgres import Connection, Database
+from services.platform.postgres import Connection, Database, Query
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -46,6 +47,28 @@ async def test_a_transaction_that_fails_leaves_nothing(database: Database) -> No
     with pytest.raises(psycopg.errors.UniqueViolation):
         await insert_twice()
     assert await _users(database) == 0
+
+
+async def test_what_follows_a_first_statement_is_stored_with_it_or_neither_is(database: Database) -> None:
+    insert: LiteralString = """INSERT INTO users (id, tenant_id, external_id)
+        VALUES (gen_random_uuid(), %(tenant)s, %(name)s) RETURNING external_id"""
+    first = Query(insert, {"tenant": DEFAULT_TENANT, "name": "first"}, tuple_row)
+
+    async def fail(connection: Connection, rows: list[Any]) -> None:
+        raise LookupError
+
+    async def add_another(connection: Connection, rows: list[Any]) -> str:
+        await connection.execute(insert, {"tenant": DEFAULT_TENANT, "name": "second"})
+        return str(rows[0][0])
+
+    with pytest.raises(LookupError):
+        await database.transact_after(DEFAULT_TENANT, first, fail)
+    assert await _users(database) == 0
+    assert await database.transact_after(DEFAULT_TENANT, first, add_another) == "first"
+    assert await _users(database) == 2
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await database.transact_after(DEFAULT_TENANT, first, add_another)
+    assert await _users(database) == 2
 
 
 async def test_a_transaction_that_is_cancelled_gives_its_connection_back(database: Database) -> None:
