@@ -97,6 +97,19 @@ docs: setup-dev ## Build the documentation as a site, which the service serves a
 	@find build/site/assets/javascripts/lunr -name '*.js' ! -name '*.zh.*' ! -name '*.multi.*' ! -name '*.support.*' -delete
 	@$(BIN)/python -c "import shutil; shutil.make_archive('api/guide/site', 'xztar', 'build/site')"
 
+.PHONY: versions
+versions: setup-dev ## Check types and wheels for every Python and machine that is named; asks the package index
+	@for version in 3.12 3.13 3.14; do \
+		echo "Python $$version"; \
+		$(BIN)/mypy --python-version $$version --cache-dir .mypy_cache/$$version \
+			-p state -p services -p nodes -p graph -p api -p anamnesis || exit 1; \
+	done
+	@for version in 3.11 3.12 3.13 3.14; do for machine in x86_64 aarch64; do \
+		$(BIN)/uv pip install --quiet --dry-run --target build/none --python-version $$version \
+			--python-platform $$machine-manylinux_2_28 --only-binary :all: --no-binary jieba \
+			-r requirements.lock && echo "Python $$version, $$machine: every package has a wheel" || exit 1; \
+	done; done
+
 .PHONY: bench
 bench: setup-dev ## Measure what a turn costs, as ratios to the floor, and what happens around saturation
 	@$(BIN)/python -m benchmarks.turn_overhead
