@@ -190,6 +190,8 @@ def add_problem_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error.__cause__, AnamnesisError):
+            return response_of(error.__cause__, path=request.url.path)
         status = HTTPStatus(error.status_code)
         code = status.phrase.lower().replace(" ", "_")
         detail = str(error.detail)

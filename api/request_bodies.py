@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import Problem, problem_response
 from api.schemas import MAX_BODY_BYTES, MAX_IMPORT_BYTES
+from services.errors import InvalidInput
 from services.identity.caller import Caller
 from services.platform.settings import Settings
 from services.platform.threads import beside_the_loop
@@ -40,6 +41,7 @@ sends large ones can still chat."""
 _IN_MEMORY_BYTES = 1024 * 1024
 _LEAST_BYTES_PER_S = 16 * 1024
 """Bytes that have to arrive for the body to get another second, as in Apache's mod_reqtimeout."""
+_LONGEST_KEY_SHOWN = 80
 _RETRY_AFTER_S = "5"
 _LINGER_S = 1.0
 
@@ -234,11 +236,28 @@ class _Spooled:
 
 
 class _JsonRequest(Request):
-    """A request whose long body is parsed in a thread."""
+    """A request whose long body is parsed in a thread, and whose objects have each key once."""
 
     async def json(self) -> Any:
         body = await self.body()
-        return await beside_the_loop(partial(json.loads, body), characters=len(body), most=_IN_MEMORY_BYTES)
+        parse = partial(json.loads, body, object_pairs_hook=_object)
+        try:
+            return await beside_the_loop(parse, characters=len(body), most=_IN_MEMORY_BYTES)
+        except InvalidInput as error:  # FastAPI passes on only its own exceptions from here
+            raise HTTPException(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object.
+
+    Raises:
+        InvalidInput: a key is there twice; parsers silently take the last, which may not be what was meant.
+    """
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise InvalidInput(key[:_LONGEST_KEY_SHOWN], "is given more than once in one object")
+    return found
 
 
 class LongBodyRoute(APIRoute):

@@ -26,6 +26,18 @@ def assert_problem(response: httpx.Response, status: int, code: str) -> str:
     return str(problem["detail"])
 
 
+@pytest.mark.parametrize("path", ["/api/v1/chat", "/v1/chat/completions", "/v1/responses", "/api/v1/ui/chat"])
+@pytest.mark.parametrize("padding", [0, 2_000_000])
+async def test_a_key_given_twice_is_named(client: httpx.AsyncClient, path: str, padding: int) -> None:
+    content = b'{"user_id": "u", "messages": [{"role": "user", "x": 1, "role": "y"}], "z": "%b"}' % (
+        b" " * padding
+    )
+    response = await client.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code == (400 if path.startswith("/v1") else 422), response.text
+    assert "role" in response.text
+    assert "more than once" in response.text
+
+
 @pytest.mark.parametrize("path", ["/api/v1/chat", "/api/v1/chat/stream"])
 @pytest.mark.parametrize(
     ("change", "named"),

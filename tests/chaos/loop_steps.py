@@ -170,11 +170,21 @@ class Rig:
             path = f"/api/v1/conversations/{conversation['id']}/messages"
             (await self._http.get(path, params={"limit": 200})).raise_for_status()
 
-    async def send_images(self) -> None:
-        """As many bytes as a message may have."""
+    async def upload(self, size: int) -> None:
+        """A document of this many bytes, which is far too long to be taken in."""
+        await self._http.post("/api/v1/knowledge", json={"prefix": "big", "description": "Bicycles."})
+        text = await asyncio.to_thread(("My bicycle is red. " * (size // 19)).encode)
+        headers = {"Content-Type": "text/plain"}
+        await self._http.post(
+            "/api/v1/knowledge/big/documents", params={"source": "b.txt"}, content=text, headers=headers
+        )
+
+    async def send_images(self, count: int = 2, session: str = "images") -> None:
+        """Images as large as they may be."""
+        self._model.default = Reply(["A picture."])
         image = "data:image/png;base64," + "iVBORw0KGgo" + "A" * 8_000_000
-        images = [image[: len(image) - len(image.partition(",")[2]) % 4]] * 2
-        body = {"user_id": "u", "session_id": "images", "message": "What is this?", "images": images}
+        images = [image[: len(image) - len(image.partition(",")[2]) % 4]] * count
+        body = {"user_id": "artist", "session_id": session, "message": "What is this?", "images": images}
         content = await asyncio.to_thread(orjson.dumps, body)
         await self._http.post("/api/v1/chat", content=content, headers={"Content-Type": "application/json"})
 
@@ -212,6 +222,10 @@ INPUTS: dict[str, Callable[[Rig], Awaitable[None]]] = {
     "lines": lambda rig: rig.twice("- a\n" * (LONGEST // 4), "lines"),
     "an answer of 200,000 characters": lambda rig: rig.turn("Tell.", session="answer", answer=_chinese(200_000)),
     "two images of 8 MB": lambda rig: rig.send_images(),
+    "a message after two images of 8 MB": lambda rig: rig.turn("And now?", user="artist", session="images"),
+    "six images of 8 MB": lambda rig: rig.send_images(6, session="six-images"),
+    "images read": lambda rig: rig.read_all("artist"),
+    "a document of 20 MB": lambda rig: rig.upload(20_000_000),
     "10,000 memories imported": lambda rig: rig.say_much("rich", "long", 20_000),
     "10,000 memories asked": lambda rig: rig.turn("Where is my 77th bicycle? 它在树下睡觉吗", user="rich"),
     "10,000 memories, a long question": lambda rig: rig.turn(_chinese(8_000) + _english(8_000), user="rich"),
