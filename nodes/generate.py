@@ -102,7 +102,7 @@ async def answer(
     left = allowance(state)
     fitted = await beside_the_loop(
         partial(fit, assembled, left, tokens, after, budget=state["context_budget"], tools=bool(tools)),
-        characters=sum(map(len, state.get("images", []))),
+        characters=_characters_of_images(state),
         most=_MOST_ON_THE_LOOP,
     )
     prompt = fitted.prompt
@@ -164,6 +164,14 @@ def _update(
             update["degraded"] = [REASON]
     update["context_report"] = report
     return update
+
+
+def _characters_of_images(state: ConversationState) -> int:
+    """Count the characters of the message's images, and of those in what the prompt shows of the conversation."""
+    shown = (item.message.content for section in state["sections"] for item in section.items if item.message)
+    parts = (part for content in shown if isinstance(content, list) for part in content if isinstance(part, dict))
+    earlier = sum(len(part["image_url"]["url"]) for part in parts if part.get("type") == "image_url")
+    return earlier + sum(map(len, state.get("images", [])))
 
 
 def _sections(state: ConversationState, strategy: PromptStrategy) -> list[Section]:

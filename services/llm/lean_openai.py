@@ -8,7 +8,7 @@ compare the two over the same streams.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -159,16 +159,22 @@ class LeanChatOpenAI(ChatOpenAI):
         if "extra_query" in options:
             options["params"] = options.pop("extra_query")
         client: openai.AsyncOpenAI = self.root_async_client
+        given = {k: v for k, v in body.items() if not isinstance(v, openai.NotGiven | openai.Omit)}
+        content = await asyncio.to_thread(orjson.dumps, given) if _has_parts(given) else orjson.dumps(given)
         return await client.post(
             path,
-            content=orjson.dumps(
-                {k: v for k, v in body.items() if not isinstance(v, openai.NotGiven | openai.Omit)}
-            ),
+            content=content,
             options=cast(RequestOptions, options),
             cast_to=object,
             stream=True,
             stream_cls=openai.AsyncStream[object],
         )
+
+
+def _has_parts(body: Mapping[str, Any]) -> bool:
+    """Whether a message has parts, such as images with megabytes."""
+    messages = body.get("messages") or body.get("input")
+    return isinstance(messages, list) and any(isinstance(one.get("content"), list) for one in messages)
 
 
 def _cut_off(text: list[str]) -> ChatResult:
